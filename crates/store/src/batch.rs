@@ -1,66 +1,70 @@
-//! The encoding of a batch: the entries that a write-ahead log stores, one behind the other.
+//! The encoding of a batch: the entries that a WAL stores, one after the other.
 //!
-//! An entry is: kind (one byte), column family (varint), key length (varint), key and, for the
-//! kinds that have one, value length (varint) and value. Log data stands between entries and is
-//! none.
+//! An entry is: kind (one byte), column family (varint), key length (varint) and key. Kinds that
+//! have a value add value length (varint) and value. Log data may stand between entries and is not
+//! an entry.
 //!
-//! What must stay true: an encoded entry keeps the limits (format rule F11); decoding hostile bytes
+//! 1. [`encode_entry`] and [`encode_log_data`] append to a batch. The caller has checked the sizes.
+//! 2. [`BatchReader::next`] returns the entries and skips log data.
+//! 3. [`BatchReader::next_item`] returns both.
+//!
+//! What must stay true: encoded entries keep the limits (format rule F11). Decoding hostile bytes
 //! never panics.
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 
 use crate::base::coding;
 
-/// The longest key: 64 KiB less one byte.
+/// Longest key: 64 KiB less one byte.
 pub const KEY_BYTES_MAX: usize = (64 << 10) - 1;
-/// The longest value that a batch can be set to accept.
+/// Longest value that a batch can be configured to accept.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
-/// The longest value that a batch accepts unless told otherwise.
+/// Longest value that a batch accepts by default.
 pub const VALUE_BYTES_MAX_DEFAULT: usize = 64 << 20;
-/// The most bytes that a batch takes: below 4 GiB, with room for a record's framing.
+/// Largest batch: below 4 GiB, with room for the record's framing.
 pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 4096;
 
-/// The kind byte of log data, which is no [`ValueKind`]: as far from those as can be.
+/// The kind byte of log data. It is far from every [`ValueKind`].
 const LOG_DATA: u8 = 0xff;
 
 /// One write of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchEntry<'a> {
-    /// The column family that it changes.
+    /// Column family of the key.
     pub column_family: ColumnFamilyId,
-    /// What it does.
+    /// Kind of the write.
     pub kind: ValueKind,
-    /// To which key.
+    /// User key.
     pub key: &'a [u8],
-    /// The value, the operand of a merge, or the end of a range; empty for a delete.
+    /// Value, merge operand, or end of a range; empty for a delete.
     pub value: &'a [u8],
 }
 
-/// What is in a batch.
+/// An item of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchItem<'a> {
     /// A write.
     Write(BatchEntry<'a>),
-    /// What `WriteBatch::put_log_data` was given.
+    /// Data that `WriteBatch::put_log_data` was given.
     LogData(&'a [u8]),
 }
 
-/// Why bytes are not the entries of a batch.
+/// Why bytes cannot be decoded as a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// An entry ends early, or a length makes no sense.
+    /// An entry ends early, or a length is impossible.
     #[error("a truncated entry")]
     Truncated,
-    /// No kind has that number.
+    /// The kind byte is not a kind.
     #[error("an entry of an unknown kind")]
     UnknownKind,
-    /// A key or value beyond the limits.
+    /// A key or value exceeds the limits.
     #[error("a key or value beyond the limits")]
     TooLarge,
 }
 
 impl BatchError {
-    /// The same for [`crate::base::error::CorruptionKind::Malformed`].
+    /// Returns the text for [`crate::base::error::CorruptionKind::Malformed`].
     pub fn as_text(self) -> &'static str {
         match self {
             BatchError::Truncated => "a truncated batch entry",
@@ -70,7 +74,7 @@ impl BatchError {
     }
 }
 
-/// Reads entries from bytes that may be anything: a record of the log.
+/// Reads entries from bytes that may be anything, such as a WAL record.
 #[derive(Clone, Debug)]
 pub struct BatchReader<'a> {
     rest: &'a [u8],
@@ -83,13 +87,13 @@ impl<'a> BatchReader<'a> {
         BatchReader { rest: data }
     }
 
-    /// Bytes that have not been read.
+    /// Returns the number of bytes that were not read yet.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next entry; `None` at the end. Log data is passed by.
+    /// Returns the next entry; `None` at the end. It skips log data.
     #[inline]
     pub fn next(&mut self) -> Result<Option<BatchEntry<'a>>, BatchError> {
         let kind = loop {
@@ -115,7 +119,7 @@ impl<'a> BatchReader<'a> {
         Ok(Some(BatchEntry { column_family, kind, key, value }))
     }
 
-    /// The next entry or log data; `None` at the end.
+    /// Returns the next entry or log data; `None` at the end.
     #[inline]
     pub fn next_item(&mut self) -> Result<Option<BatchItem<'a>>, BatchError> {
         if self.rest.first() == Some(&LOG_DATA) {
@@ -125,7 +129,7 @@ impl<'a> BatchReader<'a> {
         Ok(self.next()?.map(BatchItem::Write))
     }
 
-    /// What is behind `kind`, which is of no entry.
+    /// Takes the content of log data, whose kind byte was read. Any other `kind` is unknown.
     #[cold]
     fn take_log_data(&mut self, kind: u8) -> Result<&'a [u8], BatchError> {
         if kind != LOG_DATA {
@@ -142,7 +146,7 @@ impl<'a> BatchReader<'a> {
     }
 }
 
-/// Appends the encoding of one entry, whose sizes the caller has checked, to `out`.
+/// Appends the encoding of one entry to `out`. The caller has checked the sizes.
 #[inline]
 pub fn encode_entry(
     out: &mut Vec<u8>,
@@ -160,7 +164,7 @@ pub fn encode_entry(
     }
 }
 
-/// Appends the encoding of log data, whose size the caller has checked, to `out`.
+/// Appends the encoding of log data to `out`. The caller has checked the size.
 pub fn encode_log_data(out: &mut Vec<u8>, data: &[u8]) {
     out.reserve(6 + data.len());
     out.push(LOG_DATA);

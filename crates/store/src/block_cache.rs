@@ -1,5 +1,16 @@
-//! The block cache: decompressed payloads of data blocks by table and offset. Tables' numbers are
-//! never reused and blocks never change (format rule F2), so nothing here is ever wrong, only cold.
+//! The block cache: decompressed payloads of data blocks, by table and offset.
+//!
+//! 1. [`BlockCache::get`] looks a block up, and counts a hit or a miss in the thread's own
+//!    counters.
+//! 2. After a miss the reader loads the block and calls [`BlockCache::insert`].
+//! 3. The cache evicts blocks beyond its capacity. `Pinned` remembers those that a reader still
+//!    holds.
+//! 4. [`SharedBlockCache::charge`] takes memory from the capacity for something else: memtables,
+//!    and images of tables in L0.
+//!
+//! What must stay true: ids of tables are never reused and blocks never change (format rule F2), so
+//! a cached block is never wrong. Databases that share a cache use different key spaces
+//! ([`BlockCache::part_of`]).
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,26 +25,27 @@ use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::leaf::lock;
 use crate::base::waited;
 
-/// What a cached block takes beside its bytes: the count in front of it, the entry, its place in
-/// the hash table, the allocator's own.
+/// Memory of a cached block beside its bytes: the reference count, the entry, its place in the hash
+/// table, the allocator's header.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
-/// One part in so many is added for what the allocator loses between blocks of changing sizes, so
-/// that the capacity is what the process grows by: without it, a cache of 256 MiB full of blocks of
-/// 4.2 KiB made it grow by 300 MiB.
+/// The cost of a block is raised by 1/`ALLOCATOR_SLACK_PART` for what the allocator loses between
+/// blocks of changing sizes. The process then grows by the capacity. Without it, a cache of 256 MiB
+/// full of blocks of 4.2 KiB grew the process by 300 MiB.
 const ALLOCATOR_SLACK_PART: u64 = 8;
 
-/// What a block costs.
+/// Returns the memory that a block takes.
 #[inline]
 fn cost(block_bytes: u64) -> u64 {
     block_bytes + block_bytes / ALLOCATOR_SLACK_PART + ENTRY_OVERHEAD_BYTES
 }
-/// By this much capacity there is another shard, up to the most.
+/// Capacity per shard, up to [`SHARDS_MAX`] shards.
 const SHARD_BYTES_MIN: u64 = 2 << 20;
 const SHARDS_MAX: u64 = 64;
-/// From which the number of entries is estimated; only what ghosts remember depends on it.
+/// Block size from which the number of entries is estimated. Only the length of the ghost list
+/// depends on it.
 const BLOCK_BYTES_TYPICAL: u64 = 4096;
-/// Counters are spread over so many lines, so that threads seldom share one.
+/// Number of cache lines of counters, so that threads seldom share one.
 const COUNTERS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +62,8 @@ impl std::hash::Hash for Key {
     }
 }
 
-/// Mixes the two numbers of a key by two multiplications. The keys are the engine's own numbers,
-/// which nobody chooses against it.
+/// Mixes the two numbers of a key by two multiplications. Keys are the engine's own numbers, so no
+/// one can choose colliding ones.
 #[derive(Clone, Default)]
 struct KeyHasher(u64);
 
@@ -106,15 +118,15 @@ struct Counters {
     misses: AtomicU64,
 }
 
-/// Blocks that the cache gave up while readers held them.
+/// Blocks that the cache has evicted while readers held them.
 #[derive(Clone, Default)]
 struct Pinned(Arc<Mutex<Vec<Weak<[u8]>>>>);
 
 impl Pinned {
     fn add(&self, block: &Arc<[u8]>) {
         let mut pinned = lock_timed(&self.0);
-        // A weak reference keeps the memory: those to blocks that are free go before the list
-        // grows.
+        // A weak reference keeps the memory allocated. References to freed blocks are removed
+        // before the list grows.
         if pinned.len() == pinned.capacity() {
             pinned.retain(|block| block.strong_count() > 0);
             pinned.shrink_to(64);
@@ -129,9 +141,10 @@ impl Pinned {
     }
 }
 
-/// What the cache gives up is freed after its lock is; what readers hold is remembered.
+/// Evicted blocks are freed after the cache's lock is released. Those that readers hold are
+/// remembered.
 impl Lifecycle<Key, Arc<[u8]>> for Pinned {
-    // As a rule one or two blocks make room for one.
+    // Usually one or two blocks are evicted for one.
     type RequestState = [Option<Arc<[u8]>>; 2];
 
     fn on_evict(&self, state: &mut Self::RequestState, _: Key, block: Arc<[u8]>) {
@@ -146,9 +159,9 @@ impl Lifecycle<Key, Arc<[u8]>> for Pinned {
 
 type Blocks = Cache<Key, Arc<[u8]>, Bytes, BuildKeyHasher, Pinned>;
 
-/// A block cache for several databases: what one of them does not need the others have. Clones are
-/// the same cache. Its size is its own: `block_cache_bytes` and `memory_budget` of the databases
-/// do not change it.
+/// A block cache for several databases: memory that one of them does not need serves the others.
+/// Clones share the cache. The options `block_cache_bytes` and `memory_budget` of the databases do
+/// not change its size.
 #[derive(Clone)]
 pub struct SharedBlockCache(Arc<Shared>);
 
@@ -156,23 +169,23 @@ struct Shared {
     cache: Blocks,
     pinned: Pinned,
     capacity: AtomicU64,
-    /// Held while what blocks may take is changed, so that the last to do so has the last number.
+    /// Held while the capacity for blocks changes, so that the last change takes effect last.
     applying: Mutex<()>,
-    /// The part of it that is used for something else.
+    /// Bytes of the capacity that are used for something else.
     charged: AtomicU64,
-    /// Of that, what tables take that are in memory as a whole.
+    /// Part of `charged` that images of whole tables take.
     table_images: AtomicU64,
-    /// How many databases were opened with it.
+    /// Number of databases that were opened with the cache.
     databases: AtomicU64,
 }
 
 impl SharedBlockCache {
-    /// A cache of at most so many bytes, overhead included.
+    /// Returns a cache of at most `capacity_bytes`, overhead included.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> SharedBlockCache {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         let items = capacity_bytes / cost(BLOCK_BYTES_TYPICAL);
-        // All that is required is set, so the only failure of `build` cannot happen.
+        // Everything required is set, so `build` cannot fail.
         let options = OptionsBuilder::new()
             .weight_capacity(capacity_bytes)
             .estimated_items_capacity(usize::try_from(items).unwrap_or(usize::MAX).max(1))
@@ -191,34 +204,33 @@ impl SharedBlockCache {
         }))
     }
 
-    /// Bytes in use, overhead included: blocks, tables of level 0 that are kept
-    /// (`level0_cache_percent`), and what memtables take of it
-    /// ([`WriteBufferManager::with_cache`](crate::WriteBufferManager::with_cache)).
+    /// Returns the bytes in use, overhead included: blocks, images of L0 tables
+    /// (`level0_cache_percent`), and what memtables charge (`WriteBufferManager::with_cache`).
     #[must_use]
     pub fn usage_bytes(&self) -> u64 {
         self.0.cache.weight() + self.0.charged.load(Ordering::Relaxed)
     }
 
-    /// Bytes that it may use.
+    /// Returns the capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.0.capacity.load(Ordering::Relaxed)
     }
 
-    /// Changes how many bytes it may use; drops what no longer fits.
+    /// Changes the capacity, and evicts what no longer fits.
     pub fn set_capacity(&self, bytes: u64) {
         self.0.capacity.store(bytes, Ordering::Relaxed);
         self.apply_capacity();
     }
 
-    /// Something else that took `from` of the bytes takes `to` of them now.
+    /// Changes a charge for something else from `from` to `to` bytes.
     pub fn charge(&self, from: u64, to: u64) {
-        // The difference may be negative: the sum wraps around and comes back.
+        // The difference may be negative. The sum then wraps around, and is right again.
         self.0.charged.fetch_add(to.wrapping_sub(from), Ordering::Relaxed);
         self.apply_capacity();
     }
 
-    /// What tables may take that are in memory as a whole, of what nothing else takes.
+    /// Returns the bytes that images of tables may take: `percent` of what nothing else takes.
     fn table_images_max(&self, percent: u32) -> u64 {
         let images = self.0.table_images.load(Ordering::Relaxed);
         let others = self.0.charged.load(Ordering::Relaxed).saturating_sub(images);
@@ -231,23 +243,23 @@ impl SharedBlockCache {
         self.0.cache.set_capacity(self.capacity().saturating_sub(charged));
     }
 
-    /// Bytes of blocks that readers hold and the cache no longer does.
+    /// Returns the bytes of blocks that readers hold and the cache has evicted.
     #[must_use]
     pub fn pinned_bytes(&self) -> u64 {
         self.0.pinned.bytes()
     }
 
-    /// Bytes of blocks that readers hold, whether the cache still has them or not. It looks at each
-    /// block: for reports, not for every operation. RocksDB: `GetPinnedUsage`.
+    /// Returns the bytes of blocks that readers hold, whether the cache still has them or not. It
+    /// visits each block, so it is for reports. RocksDB: `GetPinnedUsage`.
     #[must_use]
     pub fn in_use_bytes(&self) -> u64 {
-        // The cache holds a block once, and so does the item at hand.
+        // One reference is the cache's, another the iterator's.
         let held = self.0.cache.iter().filter(|(_, block)| Arc::strong_count(block) > 2);
         let held: u64 = held.map(|(_, block)| cost(block.len() as u64)).sum();
         held + self.pinned_bytes()
     }
 
-    /// How many blocks it has.
+    /// Returns the number of cached blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.0.cache.len()
@@ -269,19 +281,19 @@ impl std::fmt::Debug for SharedBlockCache {
     }
 }
 
-/// A database's cache of data blocks, shared by all column families: one of its own, or its part
-/// of one that others have, too.
+/// A database's block cache, used by all its column families. It is the database's own, or a part
+/// of one that databases share.
 pub struct BlockCache {
     shared: SharedBlockCache,
-    /// Added to the numbers of tables, which only within a database are different from each other:
-    /// tables have numbers below the lowest bit of it.
+    /// Combined with the ids of tables, which are unique only within a database. Ids of tables are
+    /// below its lowest bit.
     base: u64,
-    /// Others have it, too: nothing here says how large it is.
+    /// Whether the cache is shared. If so, this database does not set its capacity.
     of_others: bool,
     counters: [Counters; COUNTERS],
 }
 
-/// Numbers of tables are below this power of two, which is more than a trillion.
+/// Ids of tables are below this power of two: more than a trillion.
 const TABLE_BITS: u32 = 40;
 
 impl std::fmt::Debug for BlockCache {
@@ -294,15 +306,15 @@ impl std::fmt::Debug for BlockCache {
 }
 
 impl BlockCache {
-    /// A cache of at most `capacity` bytes, overhead included. With 0 it keeps nothing.
+    /// Returns a cache of at most `capacity` bytes, overhead included. With 0 it keeps nothing.
     pub fn new(capacity: u64) -> BlockCache {
         let shared = SharedBlockCache::new(capacity);
         BlockCache { shared, base: 0, of_others: false, counters: Default::default() }
     }
 
-    /// The part of `shared` of a database that is opened with it now.
+    /// Returns the part of `shared` for a database that is being opened.
     pub fn part_of(shared: SharedBlockCache) -> BlockCache {
-        // No two that are open have the same one, nor has one that was opened since.
+        // Each open gets a base of its own.
         let base = shared.0.databases.fetch_add(1, Ordering::Relaxed) << TABLE_BITS;
         BlockCache { shared, base, of_others: true, counters: Default::default() }
     }
@@ -313,7 +325,7 @@ impl BlockCache {
         Key { table: TableId(self.base ^ table.0), offset }
     }
 
-    /// The block at `offset` of `table`, if it is here.
+    /// Returns the block at `offset` of `table`, if it is cached.
     #[inline]
     pub fn get(&self, table: TableId, offset: u64) -> Option<Arc<[u8]>> {
         let found = self.shared.0.cache.get(&self.key(table, offset));
@@ -331,49 +343,49 @@ impl BlockCache {
         found
     }
 
-    /// Keeps a block, for a while.
+    /// Adds a block.
     pub fn insert(&self, table: TableId, offset: u64, block: Arc<[u8]>) {
         self.shared.0.cache.insert(self.key(table, offset), block);
     }
 
-    /// Bytes in use, overhead included.
+    /// Returns the bytes in use, overhead included.
     pub fn usage_bytes(&self) -> u64 {
         self.shared.usage_bytes()
     }
 
-    /// Bytes that it may use.
+    /// Returns the capacity in bytes.
     pub fn capacity(&self) -> u64 {
         self.shared.capacity()
     }
 
-    /// Changes how much it may use, if it is nobody else's; drops what no longer fits.
+    /// Changes the capacity unless the cache is shared. Evicts what no longer fits.
     pub fn set_capacity(&self, capacity: u64) {
         if !self.of_others {
             self.shared.set_capacity(capacity);
         }
     }
 
-    /// Whether others have it, too.
+    /// Returns true if the cache is shared.
     pub fn is_of_others(&self) -> bool {
         self.of_others
     }
 
-    /// What is left of the `percent` that tables may take that are in memory as a whole.
+    /// Returns the bytes that images of tables may still take, of the `percent` that they may take.
     pub fn table_images_room(&self, percent: u32) -> u64 {
         self.shared.table_images_max(percent).saturating_sub(self.table_images_bytes())
     }
 
-    /// By how much they take more than that.
+    /// Returns the bytes by which images of tables exceed that limit.
     pub fn table_images_excess(&self, percent: u32) -> u64 {
         self.table_images_bytes().saturating_sub(self.shared.table_images_max(percent))
     }
 
-    /// What they take, of all databases that have this cache.
+    /// Returns the bytes of images of tables, of all databases with this cache.
     pub fn table_images_bytes(&self) -> u64 {
         self.shared.0.table_images.load(Ordering::Relaxed)
     }
 
-    /// Others want `bytes`; returns what of that is left for them, and charged.
+    /// Charges up to `bytes` for images of tables. Returns the bytes granted.
     pub fn charge_table_images(&self, bytes: u64, percent: u32) -> u64 {
         let max = self.shared.table_images_max(percent);
         let granted = |taken: u64| bytes.min(max.saturating_sub(taken));
@@ -387,35 +399,35 @@ impl BlockCache {
         granted
     }
 
-    /// Some that took `bytes` are gone.
+    /// Returns a charge of `bytes` for images of tables.
     pub fn discharge_table_images(&self, bytes: u64) {
         self.shared.0.table_images.fetch_sub(bytes, Ordering::Relaxed);
         self.shared.charge(bytes, 0);
     }
 
-    /// How many lookups found their block.
+    /// Returns the number of lookups that found their block.
     pub fn hits(&self) -> u64 {
         self.counters.iter().map(|c| c.hits.load(Ordering::Relaxed)).sum()
     }
 
-    /// How many lookups did not.
+    /// Returns the number of lookups that did not find their block.
     pub fn misses(&self) -> u64 {
         self.counters.iter().map(|c| c.misses.load(Ordering::Relaxed)).sum()
     }
 
-    /// Bytes of blocks that readers hold and the cache no longer does.
+    /// Returns the bytes of blocks that readers hold and the cache has evicted.
     pub fn pinned_bytes(&self) -> u64 {
         self.shared.pinned_bytes()
     }
 
-    /// The counters of the calling thread.
+    /// Returns the counters of the calling thread.
     #[inline]
     fn counters(&self) -> &Counters {
         THREAD.with(|thread| &self.counters[thread % COUNTERS])
     }
 }
 
-/// Numbers the threads that use a cache.
+/// Number of threads that have used a cache.
 static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 thread_local! {
     static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,15 @@
-//! What time it is: the one place where the engine asks. That is the monotonic clock, unless the
-//! thread has virtual time, which a simulation gives it: then time passes where the simulation says
-//! so and nowhere else, and who would wait lets it pass.
+//! The engine's clock, and the virtual clock of simulations. No other module reads the system's
+//! clock.
 //!
-//! What must stay true: without virtual time a look at the clock is the system's, inlined, and one
-//! load of a flag that nobody writes.
+//! 1. [`now`] reads the monotonic clock. If the thread has [`VirtualTime`], it returns the virtual
+//!    time instead.
+//! 2. [`advance`] moves virtual time forward when the simulation says that something took time.
+//! 3. [`wait`] waits on a condition variable. In virtual time it calls the simulation's [`Pass`]
+//!    function, which runs background work or advances the clock.
+//! 4. [`sleep`] only lets time pass. It panics if nothing else happens for ten virtual minutes.
+//!
+//! What must stay true: without virtual time, [`now`] costs one inlined call of the system's clock
+//! and one load of a flag that is never written.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -13,38 +19,38 @@ use std::time::{Duration, Instant};
 
 use crate::base::sync::{self, Condvar, Mutex, MutexGuard};
 
-/// Some thread of the process has virtual time, or had it.
+/// True once any thread of the process has had virtual time. It never becomes false again.
 static ANY_VIRTUAL: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static VIRTUAL: RefCell<Option<Virtual>> = const { RefCell::new(None) };
 }
 
-/// Who has waited so long in virtual time, and nothing was read or written meanwhile, is forgotten:
-/// what the engine waits for at most before it does something again are seconds.
+/// Longest virtual time in which a thread may wait without anything else happening. The engine's
+/// own timeouts are seconds, so a longer wait is a lost wake-up.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// What lets time pass while somebody waits: so long at most.
+/// Lets time pass while a thread waits, at most for the given duration.
 pub type Pass = Rc<dyn Fn(Duration)>;
 
 struct Virtual {
     begin: Instant,
     passed: Duration,
     pass: Option<Pass>,
-    /// There is one, which may be at work now.
+    /// Whether `pass` was set. `pass` itself is `None` while it runs.
     has_pass: bool,
-    /// Of it, the last part in which there was nothing but waiting.
+    /// The part of `passed` since something last happened: only waits.
     idle: Duration,
-    /// Where numbers come from that are random otherwise.
+    /// State of the generator behind [`next_random`].
     seed: u64,
 }
 
-/// While it is there, time on its thread is virtual, for every database that the thread drives.
-/// Those must have no threads of their own.
+/// Makes time virtual on its thread, for every database that the thread drives, until it is
+/// dropped. Those databases must have no threads of their own.
 pub struct VirtualTime(PhantomData<Rc<()>>);
 
 impl VirtualTime {
-    /// Begins at 0; what else is random in the engine follows from `seed`.
+    /// Begins at 0. The engine's random numbers follow from `seed`.
     ///
     /// # Panics
     /// If the thread has virtual time already.
@@ -64,8 +70,9 @@ impl VirtualTime {
         VirtualTime(PhantomData)
     }
 
-    /// Who waits for background work has `pass` called again and again: it does some of that work,
-    /// or lets time pass. Without one, time just passes.
+    /// Sets the function that runs while this thread waits for background work. It is called again
+    /// and again, and either does some of that work or lets time pass. With `None`, time just
+    /// passes.
     pub fn on_wait(&self, pass: Option<Pass>) {
         VIRTUAL.with(|time| {
             if let Some(time) = &mut *time.borrow_mut() {
@@ -78,18 +85,18 @@ impl VirtualTime {
 
 impl Drop for VirtualTime {
     fn drop(&mut self) {
-        // A thread that ends has none either.
+        // While the thread ends, its thread-local may be gone already.
         let _gone = VIRTUAL.try_with(RefCell::take);
     }
 }
 
-/// The virtual time of this thread, from 0.
+/// Returns the virtual time of this thread, which begins at 0.
 #[must_use]
 pub fn virtual_time() -> Option<Duration> {
     VIRTUAL.with(|time| time.borrow().as_ref().map(|time| time.passed))
 }
 
-/// Lets virtual time pass on this thread, if it has any: something was done, or decided.
+/// Advances this thread's virtual time, if it has any, for something that was done or decided.
 pub fn advance(by: Duration) {
     VIRTUAL.with(|time| {
         if let Some(time) = &mut *time.borrow_mut() {
@@ -99,7 +106,7 @@ pub fn advance(by: Duration) {
     });
 }
 
-/// What time it is.
+/// Returns the current time: virtual if the thread has virtual time.
 #[inline]
 pub fn now() -> Instant {
     if ANY_VIRTUAL.load(Ordering::Relaxed) {
@@ -117,25 +124,25 @@ fn virtual_now() -> Instant {
     VIRTUAL.try_with(now).ok().flatten().unwrap_or_else(Instant::now)
 }
 
-/// How long ago `then` was.
+/// Returns the time that has passed since `then`.
 #[inline]
 pub fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)
 }
 
-/// Whether this thread has virtual time.
+/// Returns true if this thread has virtual time.
 pub fn is_virtual() -> bool {
     ANY_VIRTUAL.load(Ordering::Relaxed) && virtual_time().is_some()
 }
 
-/// Whether background work is done by what passes the time of this thread while somebody waits.
+/// Returns true if a [`Pass`] function does the background work while this thread waits.
 pub fn is_passed() -> bool {
     let has_pass =
         |time: &RefCell<Option<Virtual>>| time.borrow().as_ref().is_some_and(|time| time.has_pass);
     ANY_VIRTUAL.load(Ordering::Relaxed) && VIRTUAL.try_with(has_pass).unwrap_or(false)
 }
 
-/// A number that is the next of a sequence on a thread with virtual time.
+/// Returns the next number of the virtual time's sequence; `None` without virtual time.
 pub fn next_random() -> Option<u64> {
     VIRTUAL.with(|time| {
         let mut time = time.borrow_mut();
@@ -145,7 +152,7 @@ pub fn next_random() -> Option<u64> {
     })
 }
 
-/// Does nothing for so long, whatever else there is to do.
+/// Sleeps for `most`, whatever other work there is.
 pub fn sleep(most: Duration) {
     if !is_virtual() {
         return sync::sleep(most);
@@ -157,13 +164,13 @@ pub fn sleep(most: Duration) {
         time.idle += most;
         Some(time.idle)
     });
-    // In virtual time nobody else will ever do anything.
+    // In virtual time no other thread can end this wait.
     let idle = idle.unwrap_or_default();
-    assert!(idle < FORGOTTEN_AFTER, "somebody waits for what nobody does, for {idle:?}");
+    assert!(idle < FORGOTTEN_AFTER, "a thread waits in virtual time for an event that cannot come, for {idle:?}");
 }
 
-/// Waits until `changed` is told of, for `most` at most. On a thread with virtual time, background
-/// work is done meanwhile, and the caller must hold no lock but that of `guard`.
+/// Waits until `changed` is notified, at most for `most`. On a thread with virtual time, background
+/// work runs meanwhile, so the caller must hold no lock other than `guard`.
 pub fn wait<'a, T>(
     changed: &Condvar,
     mutex: &'a Mutex<T>,
@@ -179,7 +186,8 @@ pub fn wait<'a, T>(
 }
 
 fn pass(most: Duration) {
-    // What passes the time may have to wait, too: then time just passes.
+    // The function may wait itself. It is taken out meanwhile, so that in a nested wait time just
+    // passes.
     let pass = VIRTUAL.with(|time| time.borrow_mut().as_mut().and_then(|time| time.pass.take()));
     let Some(pass) = pass else { return advance(most) };
     pass(most);
@@ -214,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "somebody waits for what nobody does")]
-    fn who_waits_for_ever_in_virtual_time_is_told() {
+    #[should_panic(expected = "a thread waits in virtual time for an event that cannot come")]
+    fn an_endless_wait_in_virtual_time_panics() {
         let _time = VirtualTime::begin(1);
         for _ in 0..1000 {
             sleep(Duration::from_secs(1));
@@ -223,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_work_done_and_the_work_does_not() {
+    fn a_wait_runs_background_work_and_a_nested_wait_does_not() {
         let time = VirtualTime::begin(1);
         let (mutex, changed) = (Arc::new(Mutex::new(())), Arc::new(Condvar::new()));
         let calls = Rc::new(Cell::new(0));
@@ -231,7 +239,7 @@ mod tests {
             let (mutex, changed, calls) = (mutex.clone(), changed.clone(), calls.clone());
             Rc::new(move |most| {
                 calls.set(calls.get() + 1);
-                // Does not come here again.
+                // A nested wait does not call this function again.
                 wait(&changed, &mutex, lock(&mutex), most / 2);
             })
         };

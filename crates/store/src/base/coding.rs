@@ -1,5 +1,7 @@
-//! Integers and slices in and out of byte strings, shared by batches, logs and the manifest.
-//! Reading never panics and never allocates: what is not there is `None`.
+//! Encodes and decodes integers and byte strings in batches, WALs and the manifest.
+//!
+//! What must stay true: decoding never panics and never allocates. If the input ends early, it
+//! returns `None`.
 
 /// The most bytes that a varint of 64 bits takes.
 #[cfg(test)]
@@ -15,7 +17,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// How many bytes [`put_varint`] takes for `value`.
+/// Returns the number of bytes that [`put_varint`] appends for `value`.
 #[inline]
 #[cfg(test)]
 pub fn varint_bytes(value: u64) -> usize {
@@ -80,14 +82,14 @@ pub fn take<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Takes what [`put_slice`] wrote.
+/// Takes a byte string that [`put_slice`] wrote.
 #[inline]
 pub fn take_slice<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     let count = usize::try_from(take_varint(input)?).ok()?;
     take(input, count)
 }
 
-/// Takes a `u32`.
+/// Takes a little-endian `u32`.
 #[inline]
 pub fn take_u32(input: &mut &[u8]) -> Option<u32> {
     let (taken, rest) = input.split_first_chunk::<4>()?;
@@ -95,7 +97,7 @@ pub fn take_u32(input: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*taken))
 }
 
-/// Takes a `u64`.
+/// Takes a little-endian `u64`.
 #[inline]
 pub fn take_u64(input: &mut &[u8]) -> Option<u64> {
     let (taken, rest) = input.split_first_chunk::<8>()?;

@@ -1,5 +1,7 @@
-//! The decoder that every reader of untrusted table bytes goes through, and the 32-bit varints that
-//! it reads. Reading never panics and never allocates: what is not there is `None`.
+//! The decoder for untrusted bytes of tables, and the 32-bit varints that it reads.
+//!
+//! What must stay true: decoding never panics and never allocates. If the input ends early, it
+//! returns `None`.
 
 /// Takes little-endian numbers and slices from the front of untrusted bytes; `None` at their end.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +46,7 @@ impl<'a> Decoder<'a> {
         self.chunk().map(u64::from_le_bytes)
     }
 
-    /// A `u32` in 7-bit groups, low first. Longer than five bytes or above 32 bits is `None`.
+    /// Takes a `u32` in LEB128. Returns `None` if it takes more than five bytes or exceeds 32 bits.
     #[inline]
     pub fn varint(&mut self) -> Option<u32> {
         let (&first, rest) = self.0.split_first()?;
@@ -67,14 +69,14 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// A slice behind its length.
+    /// Takes a varint length and then that number of bytes.
     pub fn slice(&mut self) -> Option<&'a [u8]> {
         let n = self.varint()?;
         self.take(to_usize(n))
     }
 }
 
-/// Writes `value` in 7-bit groups to the front of `out`; returns how many bytes it took.
+/// Writes `value` in LEB128 to the front of `out`. Returns the number of bytes written.
 #[inline]
 pub fn put_varint(out: &mut [u8; 5], mut value: u32) -> usize {
     let mut n = 0;
@@ -87,7 +89,7 @@ pub fn put_varint(out: &mut [u8; 5], mut value: u32) -> usize {
     n + 1
 }
 
-/// Appends `value` in 7-bit groups.
+/// Appends `value` in LEB128.
 #[inline]
 pub fn push_varint(out: &mut Vec<u8>, value: u32) {
     if let Ok(byte @ 0..0x80) = u8::try_from(value) {
@@ -99,13 +101,13 @@ pub fn push_varint(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&bytes[..n]);
 }
 
-/// A `u32` as an index; every supported target has at least 32-bit indices.
+/// Converts a `u32` to an index. Every supported target has at least 32-bit indices.
 #[inline]
 pub fn to_usize(n: u32) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// How many leading bytes `a` and `b` share.
+/// Returns the length of the common prefix of `a` and `b`.
 #[inline]
 pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let mut n = 0;

@@ -1,4 +1,7 @@
-//! Every way in which an operation can fail, as a type: which file, where in it, and why.
+//! The errors of every operation: what failed, on which file and where in it, and why.
+//!
+//! What must stay true: an error that the operating system caused is never taken for damage of a
+//! file ([`refused_by_system`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use crate::vfs::Vfs;
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What is wrong with bytes that were read back.
+/// What is wrong with bytes that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorruptionKind {
@@ -20,18 +23,18 @@ pub enum CorruptionKind {
     #[error("checksum mismatch")]
     Checksum,
     /// Zeros stand where bytes of a table must be: a hole, or a write that was lost.
-    #[error("a hole: zeros where a table is")]
+    #[error("a hole: zeros where a table's bytes must be")]
     Hole,
     /// The file or record ends early.
     #[error("truncated")]
     Truncated,
-    /// The bytes verify but do not say what they must.
+    /// The checksum is right, but the content is invalid.
     #[error("malformed: {0}")]
     Malformed(&'static str),
-    /// A file that the catalogue names is not there.
+    /// A file that the manifest names does not exist.
     #[error("missing file")]
     MissingFile,
-    /// Entries that must be in order are not.
+    /// Entries are not in the order of their keys.
     #[error("keys out of order")]
     Order,
     /// Two records of the database contradict each other.
@@ -39,11 +42,11 @@ pub enum CorruptionKind {
     Inconsistent(&'static str),
 }
 
-/// Stands for a process that is not known.
+/// Shown for the holder of a lock if the process is not known.
 const SOMEBODY: &str = "another handle or process";
 
-/// An error of the engine. Cheap to clone: the cause of a background failure is reported on every
-/// write that it refuses.
+/// An error of the engine. It is cheap to clone: the cause of a background failure is reported by
+/// every write that it refuses.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -62,12 +65,12 @@ pub enum Error {
     Corruption {
         /// The file.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// Byte offset in the file.
         offset: u64,
         /// What is wrong.
         kind: CorruptionKind,
     },
-    /// The catalogue contradicts itself.
+    /// The manifest contradicts itself.
     #[error("{}: corruption: {reason}", shown_path(path))]
     InconsistentEdit {
         /// The manifest.
@@ -75,11 +78,10 @@ pub enum Error {
         /// What contradicts what.
         reason: String,
     },
-    /// The caller asked for something that cannot be done; the text names it.
+    /// The caller asked for something that cannot be done. The text names the argument.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
-    /// The directory is not a database of this engine, or of a version it can read; the text says
-    /// what.
+    /// The directory or file is not one of this engine, or its format version cannot be read.
     #[error("{}: {reason}", shown_path(path))]
     IncompatibleDirectory {
         /// The directory or file.
@@ -92,11 +94,11 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// The process, by its command and number, where that is certain.
+        /// The process, by command and id, if it is known for certain.
         holder: Option<String>,
     },
-    /// The operands of a key could not be made a value: the column family was opened without a
-    /// merge operator, or its operator refused them. They are still there.
+    /// The merge operands of a key could not be merged. Either the column family was opened without
+    /// a merge operator, or its operator refused them. The operands are kept.
     #[error("the operands of key \"{}\" cannot be merged: {reason}", key.escape_ascii())]
     MergeFailed {
         /// The user key.
@@ -104,73 +106,69 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A compaction filter panicked, or made a value that cannot be. Its compaction is given up.
+    /// A compaction filter panicked or returned an invalid value. Its compaction is abandoned.
     #[error("the compaction filter {filter} failed: {reason}")]
     FilterFailed {
-        /// Its name.
+        /// The filter's name.
         filter: String,
         /// What happened.
         reason: String,
     },
-    /// There is no column family of that name, or it was dropped.
+    /// No column family has that name, or it was dropped.
     #[error("no such column family: {}", shown(.0))]
     NoSuchColumnFamily(String),
-    /// Operands cannot be merged in the column family of that name: its options have no operator.
+    /// The column family has no merge operator, so it accepts no merge operands.
     #[error("the column family {} has no merge operator", shown(.0))]
     NoMergeOperator(String),
-    /// The log has no writes of a sequence number: they are not written yet, or not kept.
+    /// The WAL has no writes from a sequence number on: they are not written yet, or no longer
+    /// kept.
     #[error("{0}")]
     NotInLog(String),
-    /// Only a secondary catches up with a primary.
-    #[error("the database was not opened as a secondary")]
+    /// The operation needs a secondary database.
+    #[error("the database was not opened as a secondary, so there is no primary to catch up with")]
     NotSecondary,
-    /// The process that writes the database has replaced what was to be read, or changes it faster
-    /// than it can be followed. Nothing is damaged. The same is possible once the database is
-    /// opened again, or after [`crate::Db::try_catch_up_with_primary`] for a secondary.
+    /// The process that writes the database has replaced files that this reader needs, or changes
+    /// them faster than the reader can follow. Nothing is damaged. Open the database again; on a
+    /// secondary, `Db::try_catch_up_with_primary` is enough.
     #[error("{cause}: the reader is behind the writer; open the database again, or catch up")]
     Behind {
-        /// What was replaced, or what is too fast.
+        /// What was replaced, or what changes too fast.
         cause: String,
     },
-    /// What was asked for may be on the disk, and [`ReadOptions::memory_only`] does not let it be
-    /// read.
-    ///
-    /// [`ReadOptions::memory_only`]: crate::ReadOptions::memory_only
-    #[error("it is not in memory, and the disk may not be read for it")]
+    /// The data may be on the disk, and `ReadOptions::memory_only` forbids reading it.
+    #[error("the data is not in memory, and the read may not use the disk")]
     NotInMemory,
-    /// A move of an iterator passed over more entries than [`ReadOptions::skipped_max`] allows.
-    ///
-    /// [`ReadOptions::skipped_max`]: crate::ReadOptions::skipped_max
+    /// A step of an iterator passed over more entries than `ReadOptions::skipped_max` allows.
     #[error("the iterator passed over more than {0} deleted or hidden entries")]
     TooManySkipped(u64),
-    /// A file cannot be ingested into the last level, and `fail_if_not_bottommost_level` of
-    /// [`IngestOptions`](crate::IngestOptions) asks for that.
+    /// A file cannot be ingested into the last level, which
+    /// `IngestOptions::fail_if_not_bottommost_level` demands.
     #[error("{} cannot be ingested into the last level: {reason}", path.display())]
     NotBottommost {
         /// The file.
         path: PathBuf,
-        /// What is in its way.
+        /// The reason.
         reason: &'static str,
     },
-    /// A batch has no save point to go back to.
+    /// A batch has no save point to return to.
     #[error("the batch has no save point")]
     NoSavePoint,
     /// The write would have waited longer than its options allow.
     #[error("write would stall ({cause}); retry after {retry_after:?}")]
     WouldStall {
-        /// When the same write is expected to pass.
+        /// Expected time until the same write passes.
         retry_after: Duration,
-        /// Why it would wait.
+        /// Reason for the stall.
         cause: &'static str,
     },
-    /// Compactions by hand are paused ([`crate::Db::pause_manual_compactions`]).
-    #[error("compactions by hand are paused")]
+    /// Manual compactions are paused (`Db::pause_manual_compactions`).
+    #[error("manual compactions are paused")]
     ManualCompactionPaused,
-    /// Background work is paused ([`crate::Db::pause_background_work`]).
+    /// Background work is paused (`Db::pause_background_work`).
     #[error("background work is paused")]
     BackgroundPaused,
-    /// It was not over in time.
-    #[error("{0} was not over in time")]
+    /// An operation did not finish within its time limit.
+    #[error("{0} did not finish in time")]
     TimedOut(&'static str),
     /// The database accepts no writes because of an earlier failure in the background.
     #[error("the database is {state}: {cause}")]
@@ -180,23 +178,24 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
-    /// A thread of the database panicked: a bug, of ours or of a file system that was passed in.
+    /// A thread of the database panicked. This is a bug of Sateen or of a file system that was
+    /// passed in.
     #[error("the thread {thread} panicked: {message}")]
     Panicked {
-        /// Its name.
+        /// The thread's name.
         thread: String,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
     /// The database was opened read-only.
     #[error("the database was opened read-only: {0} is not possible")]
     ReadOnly(&'static str),
-    /// The database is closing; the operation was not done.
+    /// The database is closing. The operation was not done.
     #[error("the database is closed")]
     Closed,
 }
 
-/// What to do about an error of the operating system, where that is known.
+/// Returns what to do about an error of the operating system, if that is known.
 fn advice(source: &io::Error) -> String {
     if !is_out_of_descriptors(source) {
         return String::new();
@@ -206,7 +205,7 @@ fn advice(source: &io::Error) -> String {
 }
 
 impl Error {
-    /// The error for a range that ends before it begins.
+    /// Returns the error for a range whose lower bound is above its upper bound.
     pub fn reversed_bounds(lower: &[u8], upper: &[u8]) -> Error {
         Error::InvalidArgument(format!(
             "the lower bound \"{}\" is above the upper bound \"{}\"",
@@ -215,13 +214,13 @@ impl Error {
         ))
     }
 
-    /// An I/O error with the operation and file that it belongs to.
+    /// Returns an I/O error of `operation` on the file `path`.
     pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// The error of an operation on a file that is opened again by its name when it has to be: a
-    /// name that is gone is a file that is missing.
+    /// Returns the error of an operation on a file of the descriptor pool, which may have to open
+    /// it again by name. There, `NotFound` means that the file is missing.
     pub fn of_pooled(operation: &'static str, path: &Path, source: io::Error) -> Error {
         match source.kind() {
             io::ErrorKind::NotFound => Error::corruption(path, 0, CorruptionKind::MissingFile),
@@ -229,18 +228,19 @@ impl Error {
         }
     }
 
-    /// Corruption of `path` at `offset`.
+    /// Returns the error for corruption of `path` at `offset`.
     pub fn corruption(path: &Path, offset: u64, kind: CorruptionKind) -> Error {
         Error::Corruption { path: path.to_owned(), offset, kind }
     }
 
-    /// The lock at `path` is taken.
+    /// Returns the error for a lock file at `path` that is held by another process or handle.
     pub fn locked(vfs: &dyn Vfs, path: PathBuf) -> Error {
         let holder = vfs.lock_holder(&path);
         Error::Locked { path, holder }
     }
 
-    /// True if a writer that replaced what was to be read explains the error, and so may damage.
+    /// Returns true if a writer that replaced the file could have caused the error, as well as
+    /// damage.
     pub fn may_be_given_up(&self) -> bool {
         match self {
             Error::Io { source, .. } => {
@@ -250,7 +250,7 @@ impl Error {
         }
     }
 
-    /// True if the disk or the quota is full: an error that goes away by itself.
+    /// Returns true if the disk or the quota is full. Such an error ends once there is space.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
@@ -262,9 +262,9 @@ impl Error {
         }
     }
 
-    /// True if the operating system refused an operation on a file: no permission, too many open
-    /// files, no memory, an I/O error of the device. Such an error says nothing about the bytes of
-    /// the file or about whether it exists, so it is never taken for damage.
+    /// Returns true if the operating system refused an operation on a file: no permission, too many
+    /// open files, no memory, an I/O error of the device. Such an error says nothing about the
+    /// bytes of the file or about whether it exists, so it is never taken for damage.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         match self {
@@ -274,8 +274,9 @@ impl Error {
         }
     }
 
-    /// True if the device or the file system cannot give back what was stored: EIO and its like.
-    /// Unlike the other errors for which [`Error::is_environment`] is true, this one may stay.
+    /// Returns true if the device or the file system cannot return what was stored, for example
+    /// EIO. Unlike the other errors for which [`Error::is_environment`] is true, this one may be
+    /// permanent.
     #[must_use]
     pub fn is_device_failure(&self) -> bool {
         match self {
@@ -285,7 +286,7 @@ impl Error {
         }
     }
 
-    /// True if bytes were found that are not what was written.
+    /// Returns true if bytes were read that differ from what was written.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
         match self {
@@ -296,14 +297,14 @@ impl Error {
     }
 }
 
-/// The one place that tells an error of the environment from a fact about a file. `NotFound` says
-/// that there is no such file, `UnexpectedEof` that the file is too short; every other error of the
-/// operating system says only that it refused the operation.
+/// Tells an error of the environment from a fact about a file; no other code decides this.
+/// `NotFound` says that the file does not exist, `UnexpectedEof` that it is too short. Every other
+/// error of the operating system says only that the operation was refused.
 pub fn refused_by_system(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
 }
 
-/// Whether a read failed in the device or in the structures of the file system.
+/// Returns true if a read failed in the device or in the file system's own structures.
 pub fn failed_in_device(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let failures = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN, Errno::ILSEQ];

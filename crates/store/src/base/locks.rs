@@ -1,6 +1,6 @@
 //! Locks that a client may have to wait for. A wait is counted for the operation that waits.
 //!
-//! What must stay true: an uncontended lock costs one attempt; only a wait reads the clock.
+//! What must stay true: an uncontended lock costs one attempt. Only a wait reads the clock.
 
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
@@ -8,19 +8,19 @@ use super::perf::{self, PerfMetric};
 use super::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::waited::{self, Part};
 
-/// Locks `mutex`, poisoned or not. A wait is counted for the operation of this thread.
+/// Locks `mutex`, poisoned or not. A wait is counted for this thread's operation.
 #[inline]
 pub fn lock_timed<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     timed(mutex.try_lock(), || mutex.lock())
 }
 
-/// Locks for reading, as [`lock_timed`] does.
+/// Locks for reading, and counts a wait as [`lock_timed`] does.
 #[inline]
 pub fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     timed(lock.try_read(), || lock.read())
 }
 
-/// Locks for writing, as [`lock_timed`] does.
+/// Locks for writing, and counts a wait as [`lock_timed`] does.
 #[inline]
 pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     timed(lock.try_write(), || lock.write())
@@ -35,7 +35,7 @@ fn timed<G>(tried: TryLockResult<G>, wait: impl FnOnce() -> LockResult<G>) -> G 
     }
 }
 
-/// Only who must wait looks at the clock.
+/// Reads the clock, so it is called only when another thread holds the lock.
 #[cold]
 #[inline(never)]
 fn contended<G>(wait: impl FnOnce() -> LockResult<G>) -> G {
@@ -44,7 +44,7 @@ fn contended<G>(wait: impl FnOnce() -> LockResult<G>) -> G {
     wait().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for locks that interleaving tests do not schedule: see [`super::sync::leaf`].
+/// The same for locks that interleaving tests do not schedule ([`super::sync::leaf`]).
 pub mod leaf {
     #[cfg(not(shuttle))]
     pub use super::lock_timed;

@@ -1,5 +1,6 @@
-//! What every other part of the store stands on. Nothing here opens a file or knows a format of
-//! one.
+//! What every other module of the store uses: clock, errors, keys, locks, encodings.
+//!
+//! What must stay true: nothing here opens a file or knows a file format.
 
 pub mod clock;
 pub mod coding;

@@ -1,20 +1,20 @@
-//! Conversion between bytes and text. Names and paths are bytes; the engine, its files and its
-//! messages use text.
+//! Converts names and paths between bytes and text. File systems use bytes; the engine, its files
+//! and its messages use text.
 //!
-//! Invariant: bytes that are UTF-8 without zero bytes are their own text; different bytes have
-//! different texts; `bytes_of_text` returns the original bytes.
+//! What must stay true: UTF-8 without zero bytes is its own text, different bytes have different
+//! texts, and [`bytes_of_text`] returns the original bytes.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What stands before the two digits of a byte.
+/// Stands before the two hexadecimal digits of an escaped byte.
 const MARK: char = '\0';
 
-/// The text for a name that is bytes, as the names of column families and files are outside of
-/// Rust. UTF-8 stands for itself. Each byte that is not part of UTF-8 is a zero byte and two
-/// hexadecimal digits, and so is a zero byte, which no such name has.
+/// Returns the text for a name that is bytes, such as a column family's name in the C interface.
+/// UTF-8 is unchanged. A byte that is not UTF-8, or is zero, becomes a zero byte and two
+/// hexadecimal digits.
 ///
 /// ```
 /// # use sateen_store::base::names as sateen;
@@ -32,8 +32,8 @@ pub fn text_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The bytes that `text` stands for: the reverse of [`text_of_bytes`]. Text that no bytes have
-/// stands for itself.
+/// Returns the bytes that `text` stands for: the reverse of [`text_of_bytes`]. Text that
+/// [`text_of_bytes`] never returns stands for itself.
 #[must_use]
 pub fn bytes_of_text(text: &str) -> Cow<'_, [u8]> {
     match unescaped(text) {
@@ -42,20 +42,20 @@ pub fn bytes_of_text(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// Text for people to read: each byte of `text` that is written with a zero byte and two digits is
-/// `\x` and the digits.
+/// Returns text for people to read, with `\x` and two digits for each escaped byte of `text`.
 #[must_use]
 pub fn shown(text: &str) -> Cow<'_, str> {
     if text.contains(MARK) { Cow::Owned(text.replace(MARK, "\\x")) } else { Cow::Borrowed(text) }
 }
 
-/// A path for people to read: a byte that is no UTF-8 is `\x` and two digits.
+/// Returns a path for people to read, with `\x` and two digits for each byte that is not UTF-8.
 #[must_use]
 pub fn shown_path(path: impl AsRef<Path>) -> String {
     shown(&text_of_bytes(path.as_ref().as_os_str().as_bytes())).into_owned()
 }
 
-/// A path as the value of an option: also what would end the value, or mean another one.
+/// Returns a path as the value of an option. Characters that would end the value, or give it
+/// another meaning, are escaped, too.
 pub fn option_of_path(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.len();
@@ -68,13 +68,14 @@ pub fn option_of_path(path: &Path) -> String {
     })
 }
 
-/// The path that an option's value stands for; `None` if a zero byte has no digits behind it.
+/// Returns the path that an option's value stands for; `None` if a zero byte is not followed by two
+/// digits.
 pub fn path_of_option(text: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(unescaped(text)?)))
 }
 
-/// The bytes as text: with digits if they are no UTF-8, or if `special` says so of the character at
-/// an offset.
+/// Escapes bytes that are not UTF-8, and characters for which `special` returns true. `special` is
+/// given the offset and the character.
 fn escaped(bytes: &[u8], special: impl Fn(usize, char) -> bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     let push = |text: &mut String, bytes: &[u8]| {

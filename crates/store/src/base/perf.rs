@@ -1,8 +1,8 @@
-//! What the operations of one thread did: counters and times of its own, for who wants to know
-//! why a read or a write took what it took. RocksDB calls it the perf context.
+//! Counters and times of the operations of one thread, which explain why a read or a write was
+//! slow. RocksDB calls this the perf context.
 //!
-//! What must stay true: while no thread of the process wants to know, each place that counts pays
-//! for a load of a variable that nobody writes, and a branch. Counting never fails and never waits.
+//! What must stay true: while no thread counts, each counting place costs one load of a variable
+//! that is rarely written, and a branch. Counting never fails and never waits.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,31 +11,31 @@ use std::time::Instant;
 use crate::base::clock;
 use crate::base::waited::nanos_between;
 
-/// How much a thread counts of what it does; each level includes those before it.
+/// What a thread counts. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PerfLevel {
     /// Nothing.
     #[default]
     Off,
-    /// How often, and how many bytes.
+    /// Events and bytes.
     Counts,
-    /// Also for how long writes were held back or waited for other writes.
+    /// Also the time for which writes were delayed or waited for other writes.
     Waits,
-    /// Also how long the parts of operations took: two readings of the clock each.
+    /// Also the time of the parts of operations: two clock readings each.
     Times,
-    /// Also for how long locks were waited for.
+    /// Also the time for which locks were waited for.
     TimesAndLocks,
 }
 
 impl PerfLevel {
-    /// This thread counts so much from now on. What it has counted stays.
+    /// Sets the level of this thread. Its counts stay as they are.
     pub fn set(self) {
         CONTEXT.with(|context| context.level.set(self));
-        // Of a thread that is ending nobody will ask what it did.
+        // A thread that is ending needs no entry in [`COUNTING`] any more.
         let _ended = COUNTED.try_with(|counted| counted.set(self != PerfLevel::Off));
     }
 
-    /// How much this thread counts.
+    /// Returns the level of this thread.
     #[must_use]
     pub fn of_thread() -> PerfLevel {
         CONTEXT.with(|context| context.level.get())
@@ -44,7 +44,7 @@ impl PerfLevel {
 
 macro_rules! metrics {
     ($($(#[doc = $doc:literal])+ $metric:ident $name:literal $from:ident;)*) => {
-        /// Something that is counted. Times are in nanoseconds.
+        /// A counter. Times are in nanoseconds.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum PerfMetric {
@@ -52,10 +52,10 @@ macro_rules! metrics {
         }
 
         impl PerfMetric {
-            /// All of them.
+            /// All metrics.
             pub const ALL: &'static [PerfMetric] = &[$(PerfMetric::$metric),*];
 
-            /// Its name, which is RocksDB's.
+            /// Returns the metric's name, which is RocksDB's.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -63,7 +63,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// The least level at which it is counted.
+            /// Returns the lowest level that counts the metric.
             #[must_use]
             pub fn level(self) -> PerfLevel {
                 match self {
@@ -75,35 +75,35 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Blocks that were in the block cache.
+    /// Blocks found in the block cache.
     BlockCacheHitCount "block_cache_hit_count" Counts;
-    /// Reads of tables: of a block, of several at once, of the end of a table that is opened.
+    /// Reads of tables: one block, several blocks at once, or the footer of a table being opened.
     BlockReadCount "block_read_count" Counts;
-    /// The bytes of these.
+    /// Bytes read from tables.
     BlockReadByte "block_read_byte" Counts;
-    /// How long these took.
+    /// Time of reads from tables.
     BlockReadTime "block_read_time" Times;
     /// Bytes of the values that point reads returned.
     GetReadBytes "get_read_bytes" Counts;
-    /// Bytes of the values that reads of many keys returned.
+    /// Bytes of the values that multi-key reads returned.
     MultigetReadBytes "multiget_read_bytes" Counts;
     /// Bytes of the keys and values that iterators stood on.
     IterReadBytes "iter_read_bytes" Counts;
-    /// Entries that iterators went past: the one that they stood on, and hidden versions.
+    /// Entries that iterators passed: the one that they stood on, and hidden versions.
     InternalKeySkippedCount "internal_key_skipped_count" Counts;
-    /// Deletions that iterators went past.
+    /// Tombstones that iterators passed.
     InternalDeleteSkippedCount "internal_delete_skipped_count" Counts;
-    /// Entries that iterators went past since they are newer than what is read.
+    /// Entries that iterators passed because they are newer than the snapshot.
     InternalRecentSkippedCount "internal_recent_skipped_count" Counts;
-    /// Operands that iterators merged.
+    /// Merge operands that iterators merged.
     InternalMergeCount "internal_merge_count" Counts;
-    /// Operands that point reads merged.
+    /// Merge operands that point reads merged.
     InternalMergePointLookupCount "internal_merge_point_lookup_count" Counts;
-    /// Searching memtables for points.
+    /// Time of point reads in memtables.
     GetFromMemtableTime "get_from_memtable_time" Times;
     /// Memtables that point reads searched.
     GetFromMemtableCount "get_from_memtable_count" Counts;
-    /// Searching tables for points.
+    /// Time of point reads in tables.
     GetFromOutputFilesTime "get_from_output_files_time" Times;
     /// Seeks in memtables.
     SeekOnMemtableCount "seek_on_memtable_count" Counts;
@@ -111,53 +111,53 @@ metrics! {
     NextOnMemtableCount "next_on_memtable_count" Counts;
     /// Steps back in memtables.
     PrevOnMemtableCount "prev_on_memtable_count" Counts;
-    /// Seeks of iterators, all of them.
+    /// Time of all seeks of iterators.
     SeekInternalSeekTime "seek_internal_seek_time" Times;
-    /// Writing to the log and syncing it, for oneself and those who were written with.
+    /// Time to append to the WAL and sync it, for the whole commit group.
     WriteWalTime "write_wal_time" Times;
-    /// Inserting into memtables.
+    /// Time of inserts into memtables.
     WriteMemtableTime "write_memtable_time" Times;
-    /// Being held back since background work is behind.
+    /// Time for which writes were delayed because background work is behind.
     WriteDelayTime "write_delay_time" Waits;
-    /// Waiting for other writes.
+    /// Time for which writes waited for other writes.
     WriteThreadWaitNanos "write_thread_wait_nanos" Waits;
-    /// Waiting for locks.
+    /// Time for which locks were waited for.
     DbMutexLockNanos "db_mutex_lock_nanos" TimesAndLocks;
-    /// Merge operators, for readers.
+    /// Time in merge operators, for readers.
     MergeOperatorTimeNanos "merge_operator_time_nanos" Times;
-    /// Opening tables that were not open.
+    /// Time to open tables that were not open.
     FindTableNanos "find_table_nanos" Times;
-    /// Filters of tables that said a key may be there.
+    /// Times that a table's filter said that a key may be there.
     BloomSstHitCount "bloom_sst_hit_count" Counts;
-    /// Filters of tables that spared a read.
+    /// Times that a table's filter saved a read.
     BloomSstMissCount "bloom_sst_miss_count" Counts;
     /// Steps forward of iterators.
     IterNextCount "iter_next_count" Counts;
     /// Steps back of iterators.
     IterPrevCount "iter_prev_count" Counts;
-    /// Seeks of iterators, those to an end included.
+    /// Seeks of iterators, including those to the first or last entry.
     IterSeekCount "iter_seek_count" Counts;
 }
 
 const METRICS: usize = PerfMetric::ALL.len();
 
-/// What a thread has counted, as it was when it was asked. Printed, it shows what is not 0.
+/// A copy of what a thread has counted. `Display` shows the metrics that are not 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfContext([u64; METRICS]);
 
 impl PerfContext {
-    /// What this thread has counted since it began, or since [`PerfContext::reset`].
+    /// Returns what this thread has counted since it began, or since [`PerfContext::reset`].
     #[must_use]
     pub fn of_thread() -> PerfContext {
         CONTEXT.with(|context| PerfContext(std::array::from_fn(|at| context.values[at].get())))
     }
 
-    /// This thread begins anew, with everything at 0.
+    /// Sets all counters of this thread to 0.
     pub fn reset() {
         CONTEXT.with(|context| context.values.iter().for_each(|value| value.set(0)));
     }
 
-    /// What was counted of `metric`.
+    /// Returns the count of `metric`.
     #[must_use]
     pub fn get(&self, metric: PerfMetric) -> u64 {
         self.0[metric as usize]
@@ -175,7 +175,7 @@ impl std::fmt::Display for PerfContext {
     }
 }
 
-/// How many threads count anything.
+/// Number of threads whose level is not [`PerfLevel::Off`].
 static COUNTING: AtomicU32 = AtomicU32::new(0);
 
 struct Context {
@@ -184,19 +184,19 @@ struct Context {
 }
 
 thread_local! {
-    /// Without a destructor: what a thread does while it ends is counted like all else.
+    /// It has no destructor, so that a thread is counted until its very end.
     static CONTEXT: Context = const {
         Context { level: Cell::new(PerfLevel::Off), values: [const { Cell::new(0) }; METRICS] }
     };
     static COUNTED: Counted = const { Counted(Cell::new(false)) };
 }
 
-/// Whether this thread is among those in [`COUNTING`]; when it ends it is not.
+/// Whether this thread is counted in [`COUNTING`]. Its destructor takes the thread out.
 struct Counted(Cell<bool>);
 
 impl Counted {
     fn set(&self, counts: bool) {
-        // Relaxed: a thread sees what it stored itself, and no other need know.
+        // Relaxed: a thread sees its own stores, and no other thread depends on them.
         match (self.0.replace(counts), counts) {
             (false, true) => drop(COUNTING.fetch_add(1, Ordering::Relaxed)),
             (true, false) => drop(COUNTING.fetch_sub(1, Ordering::Relaxed)),
@@ -211,7 +211,7 @@ impl Drop for Counted {
     }
 }
 
-/// Whether any thread counts; false almost always.
+/// Returns true if any thread counts, which is rare.
 #[inline(always)]
 pub fn is_on() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
@@ -236,7 +236,7 @@ fn counted(metric: PerfMetric, by: u64) {
     });
 }
 
-/// So many filters of tables were asked, and so many of them said no.
+/// Counts `checks` filters that were asked, of which `negatives` said no.
 #[inline(always)]
 pub fn filters_asked(checks: u64, negatives: u64) {
     if is_on() {
@@ -250,7 +250,7 @@ pub fn filters_asked(checks: u64, negatives: u64) {
 #[must_use]
 pub struct Timed(Option<(PerfMetric, Instant)>);
 
-/// Begins to take the time of `metric`, if this thread does.
+/// Begins to measure the time of `metric`, if this thread counts it.
 #[inline(always)]
 pub fn time(metric: PerfMetric) -> Timed {
     if is_on() { timed(metric) } else { Timed(None) }

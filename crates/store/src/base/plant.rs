@@ -1,18 +1,18 @@
-//! Bugs that engines of this kind have had, each of them where it would be: compiled in with
-//! `--cfg plant` and picked at run time by the environment variable `SATEEN_PLANT`. The suites must
-//! find every one (`cargo xtask rel planted`, docs/decisions/0017-planted-bugs.md).
+//! Planted bugs: bugs that engines of this kind have had, each where it would occur. They are
+//! compiled in with `--cfg plant`, and the environment variable `SATEEN_PLANT` picks one. The
+//! suites must find every one (`cargo xtask rel planted`, docs/decisions/0017-planted-bugs.md).
 //!
-//! What must stay true: without the cfg nothing of them is compiled; and the names that are asked
-//! for here are those that the suite has, which it checks.
+//! What must stay true: without the cfg, no planted bug is compiled. The suite's list has exactly
+//! the names that the code asks for, which the suite checks.
 
-/// Whether the bug `name` is to be there.
+/// Returns true if the bug `name` is to be present.
 #[cfg(not(plant))]
 #[inline(always)]
 pub const fn planted(_name: &'static str) -> bool {
     false
 }
 
-/// Whether the bug `name` is to be there.
+/// Returns true if the bug `name` is to be present.
 #[cfg(plant)]
 pub fn planted(name: &'static str) -> bool {
     static PICKED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();

@@ -1,21 +1,24 @@
-//! Prefixes of keys, by which filters are asked about more than one key: a seek that wants keys of
-//! one prefix passes by tables that have none.
+//! Prefixes of keys, which filters know as well as whole keys. A seek for keys with one prefix
+//! skips tables that have no such key.
+//!
+//! What must stay true: the order of keys and the order of their prefixes agree. Otherwise seeks by
+//! prefix miss keys.
 
 use std::sync::Arc;
 
-/// Says which of a key's first bytes are its prefix. Keys in order have prefixes in order, and the
-/// prefix of a prefix is itself; otherwise seeks by prefix miss keys. RocksDB: `SliceTransform`.
+/// Defines how many of a key's first bytes are its prefix. Sorted keys must have sorted prefixes,
+/// and the prefix of a prefix must be itself; otherwise seeks by prefix miss keys. RocksDB:
+/// `SliceTransform`.
 pub trait PrefixExtractor: Send + Sync {
-    /// A name. Tables remember it: filters that were made by an extractor of another name are not
-    /// asked.
+    /// Returns the extractor's name. A table remembers it, and its filter is not asked if another
+    /// extractor made it.
     fn name(&self) -> &str;
 
-    /// How many bytes of `key` are its prefix; `None` if it has none.
+    /// Returns the length of the prefix of `key`; `None` if it has none.
     fn prefix_len(&self, key: &[u8]) -> Option<usize>;
 }
 
-/// What the prefixes of keys are, for
-/// [`ColumnFamilyOptions::prefix_extractor`](crate::ColumnFamilyOptions).
+/// A prefix extractor, for `ColumnFamilyOptions::prefix_extractor`.
 #[derive(Clone)]
 pub struct Prefixing(Kind);
 
@@ -27,7 +30,7 @@ enum Kind {
     Custom(Arc<dyn PrefixExtractor>),
 }
 
-/// Two are the same if they have the same name.
+/// Two extractors are equal if they have the same name.
 impl PartialEq for Prefixing {
     fn eq(&self, other: &Prefixing) -> bool {
         self.to_string() == other.to_string()
@@ -40,7 +43,7 @@ impl std::fmt::Debug for Prefixing {
     }
 }
 
-/// As the option is written, and as tables remember it.
+/// Writes the option's value, which is also what tables remember.
 impl std::fmt::Display for Prefixing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
@@ -53,31 +56,31 @@ impl std::fmt::Display for Prefixing {
 }
 
 impl Prefixing {
-    /// The first `bytes` bytes; shorter keys have no prefix.
+    /// Takes the first `bytes` bytes. Shorter keys have no prefix.
     #[must_use]
     pub fn fixed(bytes: usize) -> Prefixing {
         Prefixing(Kind::Fixed(bytes))
     }
 
-    /// The first `bytes` bytes; of shorter keys all there are.
+    /// Takes the first `bytes` bytes. A shorter key is its own prefix.
     #[must_use]
     pub fn capped(bytes: usize) -> Prefixing {
         Prefixing(Kind::Capped(bytes))
     }
 
-    /// The whole key.
+    /// Takes the whole key.
     #[must_use]
     pub fn noop() -> Prefixing {
         Prefixing(Kind::Noop)
     }
 
-    /// As `extractor` says.
+    /// Uses `extractor`.
     pub fn new(extractor: impl PrefixExtractor + 'static) -> Prefixing {
         Prefixing(Kind::Custom(Arc::new(extractor)))
     }
 
-    /// What [`Display`](std::fmt::Display) writes, or RocksDB's name for the same; none of custom
-    /// ones, which no text makes.
+    /// Parses what [`Display`](std::fmt::Display) writes, or RocksDB's name of the same extractor.
+    /// Custom extractors cannot be parsed.
     pub fn parse(text: &str) -> Option<Prefixing> {
         if matches!(text, "noop" | "rocksdb.Noop") {
             return Some(Prefixing::noop());
@@ -91,7 +94,7 @@ impl Prefixing {
             .or_else(|| bytes(["capped:", "rocksdb.CappedPrefix."]).map(Prefixing::capped))
     }
 
-    /// The prefix of `key`, if it has one.
+    /// Returns the prefix of `key`, if it has one.
     #[inline]
     pub fn of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         match &self.0 {
@@ -105,7 +108,7 @@ impl Prefixing {
         }
     }
 
-    /// Whether all keys from one of `prefix` up to `upper`, which is not one of them, have it.
+    /// Returns true if all keys from one with `prefix` up to `upper` (exclusive) have the prefix.
     pub fn holds_up_to(&self, prefix: &[u8], upper: &[u8]) -> bool {
         let (Kind::Fixed(bytes) | Kind::Capped(bytes)) = self.0 else { return false };
         let is_whole = prefix.len() == bytes;
@@ -113,15 +116,15 @@ impl Prefixing {
             && (upper.starts_with(prefix) || prefix_successor(prefix).as_deref() == Some(upper))
     }
 
-    /// Whether all keys from `lower` up to one of `prefix` have it.
+    /// Returns true if all keys from `lower` up to one with `prefix` have the prefix.
     pub fn holds_from(&self, prefix: &[u8], lower: &[u8]) -> bool {
         let (Kind::Fixed(bytes) | Kind::Capped(bytes)) = self.0 else { return false };
         prefix.len() == bytes && lower.starts_with(prefix)
     }
 }
 
-/// The smallest key that is greater, as bytes, than every key with this prefix; `None` if there is
-/// none (the prefix is empty or all 0xff).
+/// Returns the smallest key that is greater, as bytes, than every key with this prefix. Returns
+/// `None` if there is none: the prefix is empty or all 0xff.
 pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
     let mut successor = prefix.get(..=last)?.to_vec();
@@ -163,7 +166,7 @@ mod tests {
         assert!(fixed.holds_up_to(b"ab", b"abz") && fixed.holds_up_to(b"ab", b"ac"));
         assert!(!fixed.holds_up_to(b"ab", b"ac\0") && !fixed.holds_up_to(b"ab", b"b"));
         assert!(fixed.holds_from(b"ab", b"ab") && !fixed.holds_from(b"ab", b"aa\xff"));
-        // Between them is what has another prefix: "abz".
+        // A key with another prefix, "abz", lies between them.
         assert!(!Prefixing::capped(3).holds_up_to(b"ab", b"ac"));
         assert!(!Prefixing::noop().holds_up_to(b"ab", b"ab\0"));
     }

@@ -1,13 +1,15 @@
-//! The synchronisation primitives of the engine: std's, or those of whoever tries interleavings
-//! (docs/reliability-processes.md, sched), and the mutex whose poisoning is not an error of ours
-//! (a panic in a holder is a bug that the panic itself reports; the data under our locks is only
-//! changed in steps that leave it whole).
+//! The synchronisation primitives of the engine: those of std, of loom or of shuttle
+//! (docs/reliability-processes.md, sched).
 //!
-//! What must stay true: what threads of the engine wait for, or tell each other by, comes from
-//! here. Under shuttle all its threads are one of the system's, so whoever holds a primitive of
-//! [`leaf`], or a borrow of a thread's own memory, uses none of the others.
+//! What must stay true:
+//!
+//! - Every primitive by which threads of the engine wait for each other comes from here.
+//! - Shuttle runs all threads on one system thread. Code that holds a lock of [`leaf`], or borrows
+//!   a thread-local, therefore uses no other primitive.
+//! - Data under a lock changes in steps that leave it whole. A poisoned mutex is therefore locked
+//!   as usual; the panic has reported the bug already.
 
-/// What loom's models of the memtable replace.
+/// Atomics that the memtable's loom models replace.
 #[cfg(loom)]
 pub use loom::sync::atomic as loom_atomic;
 #[cfg(not(loom))]
@@ -35,7 +37,7 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for `condvar`, which goes with `mutex`, for `most` at most. It may end early.
+/// Waits for `condvar`, which belongs to `mutex`, at most for `most`. It may return early.
 #[cfg(not(shuttle))]
 pub fn wait_timeout<'a, T>(
     condvar: &Condvar,
@@ -46,7 +48,7 @@ pub fn wait_timeout<'a, T>(
     condvar.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// The same. Shuttle has no time, so that it would wait for ever: each wait ends early.
+/// The same under shuttle, which has no time and would wait for ever: each wait returns early.
 #[cfg(shuttle)]
 pub fn wait_timeout<'a, T>(
     _condvar: &Condvar,
@@ -59,23 +61,23 @@ pub fn wait_timeout<'a, T>(
     lock(mutex)
 }
 
-/// Parks the thread for about so long: it looks for itself whether it may go on.
+/// Parks the thread for about `time`. The caller must check its condition again.
 pub fn pause(time: Duration) {
     if cfg!(shuttle) { thread::yield_now() } else { thread::park_timeout(time) }
 }
 
-/// Lets others run for about so long.
+/// Yields to other threads for about `time`.
 pub fn sleep(time: Duration) {
     if cfg!(shuttle) { thread::yield_now() } else { thread::sleep(time) }
 }
 
-/// How many threads can run at once, as it was at first sight.
+/// Returns the number of threads that can run at once, as first measured.
 pub fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// For what nobody waits for another's doing under, whoever tries interleavings: std's.
+/// Locks under which no thread waits for another. They are always std's, under shuttle, too.
 pub mod leaf {
     #[cfg(not(shuttle))]
     pub use super::lock;

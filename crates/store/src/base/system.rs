@@ -1,16 +1,18 @@
-//! What the operating system allows the process: how many files it may open.
+//! The operating system's limit on open files, and the errors that report it.
+//!
+//! What must stay true: only `EMFILE` and `ENFILE` mean that descriptors have run out.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Whether the process or the system has no descriptor left.
+/// Returns true if the process or the system has no descriptor left.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
 
-/// The process's limit on open files (RLIMIT_NOFILE); `None` if there is none.
+/// Returns the process's limit on open files (RLIMIT_NOFILE); `None` if there is none.
 pub fn open_files_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }

@@ -1,8 +1,8 @@
-//! Reads that may not go to the disk: what is not in memory fails them instead.
+//! Reads that may not use the disk: they fail if the data is not in memory.
 //!
-//! What must stay true: only what an operation does itself is refused, on its own thread and until
-//! it ends; the check stands where files are opened and read, behind all caches, so that what is in
-//! memory pays nothing for it.
+//! What must stay true: only reads of the thread's own operation are refused, and only until it
+//! ends. The check stands where files are opened and read, behind all caches. Data in memory
+//! therefore pays nothing for it.
 
 use std::cell::Cell;
 
@@ -12,13 +12,13 @@ thread_local! {
     static MEMORY_ONLY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Until this is dropped the thread reads no table from the disk.
+/// Forbids this thread to read tables from the disk until it is dropped.
 pub struct MemoryOnly {
     outer: bool,
 }
 
 impl MemoryOnly {
-    /// The guard, if it is wanted.
+    /// Returns the guard if it is `wanted`.
     #[inline]
     pub fn when(wanted: bool) -> Option<MemoryOnly> {
         if wanted { Some(MemoryOnly::enter()) } else { None }
@@ -36,7 +36,7 @@ impl Drop for MemoryOnly {
     }
 }
 
-/// A table is about to be read from the disk.
+/// Checks that this thread may read a table from the disk.
 pub fn check() -> Result<()> {
     if MEMORY_ONLY.get() { Err(Error::NotInMemory) } else { Ok(()) }
 }

@@ -1,15 +1,17 @@
-//! XXH3 with 64 bits, the checksum of everything that is stored, by the widest instructions that
-//! the processor has.
+//! XXH3 with 64 bits, the checksum of all stored data, with the widest vector instructions of the
+//! processor.
+//!
+//! What must stay true: the hash is the standard one, because other builds read the files.
 
 use twox_hash::XxHash3_64;
 
-/// The hash of `bytes` without a seed.
+/// Returns the hash of `bytes` without a seed.
 #[inline]
 pub fn xxh3_64(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
-/// The hash of `bytes` with `seed`.
+/// Returns the hash of `bytes` with `seed`.
 #[inline]
 pub fn xxh3_64_with_seed(bytes: &[u8], seed: u64) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
@@ -19,7 +21,7 @@ pub fn xxh3_64_with_seed(bytes: &[u8], seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Another implementation agrees, whatever the length: files are read by other builds.
+    /// Compares with a second implementation at many lengths, because other builds read the files.
     #[test]
     fn it_is_the_hash_that_others_know() {
         let bytes: Vec<u8> = (0..5000_u32).map(|i| (i * 7 % 251) as u8).collect();

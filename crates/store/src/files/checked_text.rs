@@ -1,30 +1,33 @@
-//! Small files of text with a checksum, so that a person can read them and a program need not
-//! guess.
+//! Small text files with a checksum, readable by people.
+//!
+//! What must stay true: a file whose checksum is wrong is treated as absent, never as other
+//! content.
 
 use std::path::Path;
 
 use crate::base::xxh3::xxh3_64;
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
+/// Largest file that is read.
 const BYTES_MAX: usize = 4096;
 
-/// The text, whose last line ends, with its checksum.
+/// Returns `text`, which ends with a newline, followed by its checksum line.
 pub fn seal(text: &str) -> String {
     format!("{text}check {:016x}\n", xxh3_64(text.as_bytes()))
 }
 
-/// The text without its checksum; `None` if that is not right.
+/// Returns the text without its checksum line; `None` if the checksum is wrong.
 pub fn unseal(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (covered, check) = text.split_at_checked(text.rfind("check ")?)?;
     let check = check.strip_prefix("check ")?.strip_suffix('\n')?;
     let right = check == format!("{:016x}", xxh3_64(covered.as_bytes()));
-    // A fuzzer cannot guess checksums, so builds for it let every one pass.
+    // A fuzzer cannot guess checksums, so fuzzing builds accept every one.
     (right || cfg!(fuzzing)).then_some(covered)
 }
 
-/// That a whole text which does not begin with `first_line` is of a newer format: the name in that
-/// line, and a larger number.
+/// Returns a message if `text` has a newer format than `first_line`: the same name in its first
+/// line, and another version number.
 pub fn newer(text: &str, first_line: &str) -> Option<String> {
     let (name, known) = first_line.rsplit_once(' ')?;
     let first = text.lines().next()?;
@@ -39,7 +42,7 @@ pub fn newer(text: &str, first_line: &str) -> Option<String> {
     ))
 }
 
-/// The bytes of a small file; an error if there is none.
+/// Returns the bytes of a small file, or an error if it does not exist.
 pub fn read(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = vfs.open(path, OpenOptions::READ)?;
     let mut bytes = vec![0; BYTES_MAX];

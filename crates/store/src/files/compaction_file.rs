@@ -1,7 +1,28 @@
-//! Compaction files (BoLT §3.1): the tables of one flush or compaction in one file, behind one
-//! another on page boundaries, made durable by one barrier. A header says what the file is, a
-//! directory at the end says what is in it, so that a lost manifest can be rebuilt from the files
-//! alone. Described in `docs/format/compaction-file.md`. Extents are written once (format rule F2).
+//! Compaction files (BoLT §3.1): all tables of one flush or compaction in one file, one after the
+//! other on page boundaries, made durable by one barrier. `docs/format/compaction-file.md`
+//! describes the bytes.
+//!
+//! Writing:
+//!
+//! 1. [`CompactionFileWriter::create`] creates the file, or `on` takes one that exists, and appends
+//!    the header page (`header`).
+//! 2. For each table: `begin_table` pads to a page boundary, `append` adds the table's bytes,
+//!    `finish_table` adds a [`DirectoryEntry`] (`push_entry`).
+//! 3. `append` fills a buffer. The first one is small and grows once (`grow`). A full buffer of the
+//!    large size is written (`write_out`), and writeback starts.
+//! 4. [`CompactionFileWriter::finish`] appends the directory with its checksum and the footer at
+//!    the end of a page, writes the rest, and syncs the contents once.
+//!
+//! Reading, by `repair` and `check`:
+//!
+//! 1. [`CompactionFile::open`] verifies the header (`read_header`), then the footer
+//!    (`Footer::decode`), then the directory's checksum, and decodes the entries
+//!    (`decode_directory`).
+//! 2. [`check_header`] verifies only the header.
+//!
+//! What must stay true: each byte of a file is written once (format rule F2). After an error
+//! nothing more is written to the file (format rule F4). The directory suffices to rebuild a lost
+//! manifest from the files alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +36,7 @@ use crate::files::TableImage;
 use crate::files::seal::Seed;
 use crate::vfs::{AlignedBuffer, OpenOptions, Vfs, VfsFile};
 
-/// The length of the header; the first table starts behind it.
+/// Length of the header. The first table starts behind it.
 pub const HEADER_BYTES: u64 = PAGE as u64;
 
 const PAGE: usize = PAGE_BYTES;
@@ -23,25 +44,25 @@ const HEADER_MAGIC: &[u8; 8] = b"SATfile\n";
 const END_MAGIC: &[u8; 8] = b"SATend\n\0";
 const FORMAT_VERSION: u32 = 1;
 const KNOWN_FEATURES: u32 = 0;
-/// The last bytes of the file.
+/// Length of the footer, which is the last bytes of the file.
 const FOOTER_BYTES: usize = 64;
-/// How much is collected before it is written: few requests, none of which takes the device for
+/// Bytes that are collected before a write: few requests, none of which occupies the device for
 /// long.
 const BUFFER_BYTES: usize = 256 << 10;
-/// What a file begins with: most files of a small database need no more, and memory that is mapped
-/// for each would cost more than to fill it.
+/// Size of the first buffer. Most files of a small database need no more, and mapping a large
+/// buffer for each would cost more than filling it.
 const FIRST_BUFFER_BYTES: usize = 32 << 10;
 
-/// What the directory of a file says of one of its tables: enough to enter it into a manifest.
+/// The entry of a table in the file's directory: enough to add the table to a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryEntry {
     pub table: TableId,
-    /// Where the table starts in the file; a multiple of the page size.
+    /// Start of the table in the file; a multiple of the page size.
     pub offset: u64,
-    /// Its length without the padding behind it.
+    /// Length without the padding behind it.
     pub length: u64,
     pub column_family: ColumnFamilyId,
-    /// The level for which it was written.
+    /// Level for which the table was written.
     pub level: u8,
     pub smallest: Vec<u8>,
     pub largest: Vec<u8>,
@@ -52,8 +73,8 @@ pub struct DirectoryEntry {
     pub raw_bytes: u64,
 }
 
-/// Writes a compaction file: `begin_table`, `append` and `finish_table` for each table, `finish`.
-/// After an error the file is given up: nothing more is written to it (format rule F4).
+/// Writes a compaction file: `begin_table`, `append` and `finish_table` for each table, then
+/// `finish`. After an error the file is abandoned: nothing more is written to it (format rule F4).
 #[derive(Debug)]
 pub struct CompactionFileWriter {
     file: Arc<dyn VfsFile>,
@@ -62,22 +83,23 @@ pub struct CompactionFileWriter {
     db_uid: u64,
     class: IoClass,
     buffer: AlignedBuffer,
-    /// How much of `buffer` is filled.
+    /// Filled bytes of `buffer`.
     filled: usize,
-    /// How much was written: where the buffer belongs in the file.
+    /// Bytes written so far: the offset of the buffer in the file.
     written: u64,
-    /// The table that is being written, and where it starts.
+    /// The table that is being written, and its start.
     table: Option<(TableId, u64)>,
     directory: Vec<u8>,
     tables: u32,
-    /// Of the table that is being written, or was, and how large it may be; None if nobody wants
-    /// it, or it was larger.
+    /// The image of the current or last table, and its largest size. `None` if no image is wanted,
+    /// or the table exceeded the size.
     image: Option<(TableImage, u64)>,
+    /// Whether a write failed.
     failed: bool,
 }
 
 impl CompactionFileWriter {
-    /// Creates the file. `direct` bypasses the page cache where the file system can.
+    /// Creates the file. `direct` bypasses the page cache if the file system can.
     pub fn create(
         vfs: &dyn Vfs,
         path: &Path,
@@ -119,25 +141,25 @@ impl CompactionFileWriter {
         Ok(writer)
     }
 
-    /// How many bytes were given to the file system.
+    /// Returns the number of bytes written to the file system.
     pub fn bytes_written(&self) -> u64 {
         self.written
     }
 
-    /// How long the file is so far, what waits in memory included.
+    /// Returns the length of the file so far, with the bytes that are still in memory.
     pub fn position(&self) -> u64 {
         self.written + self.filled as u64
     }
 
-    /// The number into which the checksums of `table`'s blocks are mixed.
+    /// Returns the seed of the checksums of `table`'s blocks.
     pub fn seed(&self, table: TableId) -> Seed {
         Seed::of_table(self.db_uid, self.id, table)
     }
 
-    /// Starts a table on the next page boundary; returns where.
+    /// Starts a table on the next page boundary. Returns its offset.
     pub fn begin_table(&mut self, table: TableId) -> Result<u64> {
         if self.table.is_some() {
-            return Err(Error::InvalidArgument(format!("table {table} begun inside another")));
+            return Err(Error::InvalidArgument(format!("table {table} begun before the table before it was finished")));
         }
         self.pad_to_page(0)?;
         let offset = self.position();
@@ -145,12 +167,12 @@ impl CompactionFileWriter {
         Ok(offset)
     }
 
-    /// Keeps a copy of the table that is begun next, if it is no larger than this.
+    /// Keeps an image of the next table, unless it exceeds `bytes_max`.
     pub fn keep_image(&mut self, bytes_max: u64) {
         self.image = Some((TableImage::default(), bytes_max));
     }
 
-    /// The copy of the table that was finished last, if one was kept.
+    /// Returns the image of the last finished table, if one was kept.
     pub fn take_image(&mut self) -> Option<TableImage> {
         Some(self.image.take()?.0)
     }
@@ -164,7 +186,7 @@ impl CompactionFileWriter {
         }
     }
 
-    /// Appends to the file. Writes whenever a buffer is full.
+    /// Appends to the file. Writes whenever a full-size buffer is full.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.image.is_some() && self.table.is_some() {
@@ -191,7 +213,7 @@ impl CompactionFileWriter {
         }
     }
 
-    /// Goes on with a buffer of full size, and what is in the first one.
+    /// Continues with a buffer of full size, which takes over the content of the first.
     #[cold]
     fn grow(&mut self) {
         let mut larger = AlignedBuffer::with_capacity(BUFFER_BYTES);
@@ -202,11 +224,11 @@ impl CompactionFileWriter {
         self.buffer = larger;
     }
 
-    /// Ends the table that was begun and enters it into the directory with what `entry` says of it,
-    /// offset and length set here. Returns both.
+    /// Finishes the table and adds `entry` to the directory, with offset and length set here.
+    /// Returns both.
     pub fn finish_table(&mut self, entry: &DirectoryEntry) -> Result<(u64, u64)> {
         let Some((table, offset)) = self.table.take() else {
-            return Err(Error::InvalidArgument(format!("table {} was not begun", entry.table)));
+            return Err(Error::InvalidArgument(format!("table {} is finished but was not begun", entry.table)));
         };
         let length = self.position() - offset;
         push_entry(&mut self.directory, &DirectoryEntry { table, offset, length, ..entry.clone() });
@@ -214,8 +236,8 @@ impl CompactionFileWriter {
         Ok((offset, length))
     }
 
-    /// Writes the directory and what else is in memory, and makes the contents durable. The name
-    /// becomes durable by a sync of the directory, which is the caller's to do once.
+    /// Writes the directory and everything in memory, and makes the contents durable. The caller
+    /// makes the name durable by syncing the directory of the database.
     pub fn finish(mut self) -> Result<u64> {
         if self.table.is_some() {
             return Err(Error::InvalidArgument("a table was begun and not finished".to_owned()));
@@ -249,14 +271,15 @@ impl CompactionFileWriter {
             return Err(Error::io("write", &self.path, std::io::ErrorKind::BrokenPipe.into()));
         }
         let bytes = self.buffer.whole().get(..self.filled).unwrap_or_default();
-        // Set first and taken back, so that no early return leaves a half-written file in use.
+        // Set first and cleared at the end, so that no early return leaves a half-written file in
+        // use.
         self.failed = true;
         self.file
             .write_at(bytes, self.written, self.class)
             .map_err(|source| Error::io("write", &self.path, source))?;
-        // A buffered file would otherwise hand all its pages to the device at once at the end. With
-        // direct I/O there is nothing to start, and the call is a hint: its failure says nothing
-        // that the sync at the end does not say.
+        // Starts writeback, since a buffered file would otherwise send all its pages to the device
+        // at the end. With direct I/O there is nothing to start. The call is a hint: if it fails,
+        // the sync at the end reports the failure.
         if self.file.alignment() == 1 {
             drop(self.file.start_writeback(self.written, self.filled as u64));
         }
@@ -267,7 +290,7 @@ impl CompactionFileWriter {
     }
 }
 
-/// A compaction file as it describes itself.
+/// What a compaction file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionFile {
     pub id: FileId,
@@ -276,8 +299,8 @@ pub struct CompactionFile {
 }
 
 impl CompactionFile {
-    /// Reads header and directory of the file at `path`, which must be `id`. Whose database it is
-    /// is read from it: `repair` may not know.
+    /// Reads header and directory of the file at `path`, which must be `id`. The database's uid is
+    /// read from it, because `repair` may not know it.
     pub fn open(file: &Arc<dyn VfsFile>, path: &Path, id: FileId) -> Result<CompactionFile> {
         let mut buffer = AlignedBuffer::with_capacity(PAGE);
         let class = IoClass::Manifest;
@@ -328,7 +351,7 @@ pub fn check_header(
     read_header(file, path, id, Some(db_uid), class).map(drop)
 }
 
-/// Reads the header; returns the uid of the database in which the file was made.
+/// Reads the header. Returns the uid of the database in which the file was made.
 fn read_header(
     file: &Arc<dyn VfsFile>,
     path: &Path,
@@ -358,7 +381,8 @@ fn read_header(
         .first_chunk::<PAGE>()
         .and_then(|page| page.split_last_chunk())
         .ok_or_else(truncated)?;
-    // The seed is made of what the header says, so that a file under another name is called that.
+    // The seed is made of the header's own numbers. A file under a wrong name is then reported as
+    // such, and not as damaged.
     let seed = Seed::of_file(uid, FileId(stored_id));
     if !seed.verify(body, 0, u64::from_le_bytes(*checksum)) {
         return Err(Error::corruption(path, 0, CorruptionKind::Checksum));
@@ -379,8 +403,8 @@ fn read_header(
     Ok(uid)
 }
 
-/// What the first page of a file, or the beginning of it, says: `None` if no compaction file begins
-/// so, else the uid of its database, if the page verifies.
+/// Examines the first page of a file, or its beginning. Returns `None` if no compaction file begins
+/// this way. Otherwise returns the database's uid, if the checksum is right.
 pub fn uid_of_page(page: &[u8]) -> Option<Option<u64>> {
     if !page.starts_with(HEADER_MAGIC) && !HEADER_MAGIC.starts_with(page) {
         return None;
@@ -453,8 +477,7 @@ impl Footer {
     }
 }
 
-/// Appends a table to a directory. The record's length stands first, so that a later version may
-/// add to it.
+/// Appends an entry to a directory. Its length comes first, so that a later version can add fields.
 fn push_entry(out: &mut Vec<u8>, entry: &DirectoryEntry) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

@@ -1,5 +1,8 @@
-//! The numbers that name what a database makes: files, logs, tables, runs, column families. None is
-//! ever given out twice (format rule F2).
+//! The numbers of files, WALs, tables, runs and column families.
+//!
+//! What must stay true: no number is given out twice (format rule F2). Every edit of the manifest
+//! contains the next numbers ([`Counters::stamp`]), and recovery takes them from there
+//! ([`Counters::absorb`]).
 
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId};
@@ -7,7 +10,7 @@ use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId};
 use crate::base::plant::planted;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers that are never given out twice (format rule F2).
+/// The next number of each kind.
 #[derive(Debug)]
 pub struct Counters {
     next_file: AtomicU64,
@@ -44,10 +47,11 @@ impl Counters {
         let id = self.next_family.fetch_add(1, Ordering::Relaxed);
         ColumnFamilyId(u32::try_from(id).unwrap_or(u32::MAX))
     }
-    /// File numbers up to and including `seen` are taken.
+    /// Marks file numbers up to and including `seen` as used.
     pub fn file_seen(&self, seen: u64) {
         self.next_file.fetch_max(seen + 1, Ordering::Relaxed);
     }
+    /// Raises the counters to the next numbers in `edit`.
     pub fn absorb(&self, edit: &VersionEdit) {
         let raise = |counter: &AtomicU64, to: Option<u64>| {
             counter.fetch_max(to.unwrap_or(0), Ordering::Relaxed);
@@ -58,6 +62,7 @@ impl Counters {
         raise(&self.next_epoch, edit.next_epoch.map(|epoch| epoch.0));
         raise(&self.next_family, edit.next_column_family.map(|id| u64::from(id.0)));
     }
+    /// Writes the next numbers into `edit`.
     pub fn stamp(&self, edit: &mut VersionEdit) {
         edit.next_file = Some(FileId(self.next_file.load(Ordering::Relaxed)));
         edit.next_table = Some(TableId(self.next_table.load(Ordering::Relaxed)));

@@ -1,5 +1,7 @@
-//! The file DEVICE: what was believed of the device when the database was used last, so that it
-//! need not be learned from nothing again. A hint: without it, or with a damaged one, all works. It
+//! The file DEVICE: the speeds of the device as last measured, so that the next open need not
+//! measure them from nothing.
+//!
+//! What must stay true: the file is a hint. A database works without it, and with a damaged one. It
 //! is replaced whole, and never synced.
 
 use std::io;
@@ -10,7 +12,7 @@ use sateen_control::DeviceProfile;
 use super::{FileName, checked_text};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
-/// Its name before it counts.
+/// Name of the file while it is written.
 pub(super) const TEMPORARY: &str = "DEVICE.tmp";
 const FIRST_LINE: &str = "sateen device 1";
 
@@ -33,15 +35,15 @@ fn parse(bytes: &[u8]) -> Option<DeviceProfile> {
     })
 }
 
-/// What the file says, if it is there and whole.
+/// Returns the profile in the file, if the file exists and its checksum is right.
 pub fn read(vfs: &dyn Vfs, directory: &Path) -> Option<DeviceProfile> {
     parse(&checked_text::read(vfs, &FileName::Device.path(directory)).ok()?)
 }
 
-/// Replaces it.
+/// Replaces the file.
 pub fn write(vfs: &dyn Vfs, directory: &Path, profile: &DeviceProfile) -> io::Result<()> {
     let temporary = directory.join(TEMPORARY);
-    // An earlier attempt may have been cut short.
+    // An earlier attempt may have been interrupted.
     let _none_there = vfs.remove(&temporary);
     let replace = || {
         let file = vfs.open(&temporary, OpenOptions::CREATE)?;

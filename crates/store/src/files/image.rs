@@ -1,17 +1,19 @@
-//! The bytes of a table as they were written, kept in memory: who reads the table reads them here.
-//! Large pieces, mapped one by one, so that they go back to the system with the table.
+//! The image of a table: a copy of its bytes, kept in memory, from which the table is read.
+//!
+//! What must stay true: an image does not change once its writer has finished. It consists of large
+//! pieces that are mapped one by one, so that their memory returns to the system with the table.
 
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::vfs::AlignedBuffer;
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A copy of a table. Its writer appends to it; then it does not change any more.
+/// A copy of a table's bytes. Its writer appends to it, and then it never changes.
 #[derive(Debug, Default)]
 pub struct TableImage {
     pieces: Vec<AlignedBuffer>,
     length: usize,
-    /// Something of it was not what had been written.
+    /// Whether a block of it failed its checksum.
     damaged: AtomicBool,
 }
 
@@ -33,12 +35,14 @@ impl TableImage {
         }
     }
 
-    /// It is not to be read any more. False if it was not before.
+    /// Marks the image as damaged, so that it is not read again. Returns false if it was marked
+    /// before.
     pub fn give_up(&self) -> bool {
         !self.damaged.swap(true, Ordering::Relaxed)
     }
 
-    /// Copies what is at `offset` to `target`. False if it does not have all of that.
+    /// Copies the bytes at `offset` to `target`. Returns false if the image does not have all of
+    /// them.
     pub fn read(&self, offset: u64, target: &mut [u8]) -> bool {
         if self.damaged.load(Ordering::Relaxed) {
             return false;
@@ -62,7 +66,7 @@ impl TableImage {
         true
     }
 
-    /// What it takes of memory, of which the last piece takes what is filled.
+    /// Returns the memory in use. The last piece counts only as far as it is filled.
     pub fn memory_bytes(&self) -> u64 {
         (self.length.next_multiple_of(crate::files::PAGE_BYTES) + size_of::<TableImage>()) as u64
     }

@@ -1,17 +1,18 @@
-//! Which retired tables readers in other handles and processes may still need.
+//! Leases: which retired tables readers in other handles and processes may still need.
 //!
 //! A reader marks a byte of the lock file before it reads the manifest, and keeps the mark while it
 //! reads ([`crate::vfs::Vfs::mark`]). The owner looks at the marks in rounds:
 //!
-//! 1. [`Leases::begin`] counts a round. Tables that are retired from then on belong to it.
-//! 2. The owner asks for the marks, outside its lock.
-//! 3. [`Leases::seen`] takes them in. A mark that is new was not there in the round before, so its
-//!    reader has read a manifest without the tables that were retired before that round.
-//! 4. [`Leases::needs`] says whether a table of a round has to stay.
+//! 1. [`Leases::begin`] starts a round. Tables that are retired from then on belong to it.
+//! 2. The owner reads the marks, outside its lock.
+//! 3. [`Leases::seen`] records them. A new mark was not there in the round before, so its reader
+//!    has read a manifest without the tables that were retired before that round.
+//! 4. [`Leases::needs`] says whether a table of a round has to stay, and [`Leases::frees`] whether
+//!    it can go.
 //!
-//! What must stay true: a table goes only if a round was begun after it was retired, and no mark
-//! that counts is as old as that; a mark stops to count once it is older or keeps more than the
-//! limits say, and never counts again.
+//! What must stay true: a table is freed only if a round has begun after it was retired, and no
+//! valid lease is as old as that. A lease becomes invalid once it is older, or keeps more bytes,
+//! than the limits allow. It never becomes valid again.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -22,21 +23,21 @@ use sateen_control::Instant;
 use crate::base::plant::planted;
 use crate::vfs::VfsLock;
 
-/// How much readers may keep from being given back.
+/// How much readers may keep from being freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseLimits {
-    /// How long a mark counts.
+    /// How long a lease is valid.
     pub time: Duration,
-    /// How many bytes of retired tables all marks together keep.
+    /// Bytes of retired tables that all leases together may keep.
     pub bytes: u64,
 }
 
 impl LeaseLimits {
-    /// What is kept while nobody has said otherwise.
+    /// The limits before any are set.
     pub const NONE: LeaseLimits = LeaseLimits { time: Duration::ZERO, bytes: 0 };
 }
 
-/// A number that grows with each look at the marks.
+/// Number of a look at the marks. It grows with each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Round(u64);
 
@@ -45,45 +46,47 @@ struct Lease {
     /// Tables that were retired before this round are not needed.
     since: Round,
     first_seen: Instant,
+    /// Whether the lease is valid.
     counts: bool,
 }
 
-/// The marks that were seen, and what follows from them.
+/// The leases that were seen.
 #[derive(Default)]
 pub struct Leases {
-    /// Where the marks are; dropped by who closes the database.
+    /// The lock file with the marks. The owner drops it when the database is closed.
     lock: Option<Weak<dyn VfsLock>>,
     begun: Round,
-    /// The newest round whose marks were taken in.
+    /// The newest round whose marks were recorded.
     done: Round,
     known: BTreeMap<u64, Lease>,
+    /// Number of leases that exceeded a limit.
     given_up: u64,
 }
 
 impl Leases {
-    /// Marks are looked for in `lock` from now on.
+    /// Sets the lock file with the marks.
     pub fn watch(&mut self, lock: Weak<dyn VfsLock>) {
         self.lock = Some(lock);
     }
 
-    /// Whether there may be marks.
+    /// Returns true if there may be marks.
     pub fn is_watched(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// The round that a table belongs to that is retired now.
+    /// Returns the round of a table that is retired now.
     pub fn round(&self) -> Round {
         self.begun
     }
 
-    /// Begins a round. Returns where its marks are.
+    /// Starts a round. Returns it and the lock file with the marks.
     pub fn begin(&mut self) -> (Round, Option<Weak<dyn VfsLock>>) {
         self.begun.0 += 1;
         (self.begun, self.lock.clone())
     }
 
-    /// Ends a round with the marks that were found in it. `kept(since)` are the bytes of the tables
-    /// that were retired in that round or later.
+    /// Ends a round with the marks that were found in it. `kept(since)` returns the bytes of the
+    /// tables that were retired in that round or later.
     pub fn seen(
         &mut self,
         round: Round,
@@ -91,7 +94,7 @@ impl Leases {
         (now, limits): (Instant, LeaseLimits),
         kept: impl Fn(Round) -> u64,
     ) {
-        // Another round was faster: what it saw is newer.
+        // A later round has ended already, and its marks are newer.
         if round <= self.done {
             return;
         }
@@ -110,7 +113,7 @@ impl Leases {
                 self.given_up += 1;
             }
         }
-        // The oldest keeps the most.
+        // The oldest lease keeps the most.
         while let Some(lease) = self.known.values_mut().filter(|l| l.counts).min_by_key(|l| l.since)
             && kept(lease.since) > limits.bytes
         {
@@ -119,17 +122,17 @@ impl Leases {
         }
     }
 
-    /// Whether a table that was retired in `round` has to stay, as far as was seen.
+    /// Returns true if a known lease needs a table that was retired in `round`.
     pub fn needs(&self, round: Round) -> bool {
         self.known.values().any(|lease| lease.counts && lease.since <= round)
     }
 
-    /// Whether it is certain that nobody needs a table that was retired in `round`.
+    /// Returns true if it is certain that no reader needs a table that was retired in `round`.
     pub fn frees(&self, round: Round) -> bool {
         round < self.done && !self.needs(round)
     }
 
-    /// Marks that count, and those that no longer do: they went past a limit.
+    /// Returns the number of valid leases, and of leases that exceeded a limit.
     pub fn counts(&self) -> (usize, u64) {
         (self.known.values().filter(|lease| lease.counts).count(), self.given_up)
     }

@@ -1,5 +1,8 @@
 //! The files of a database directory: their names, the compaction files that hold the tables, and
-//! the buffers in which they are written. Every name that the engine gives or understands is here.
+//! the code that frees their space.
+//!
+//! What must stay true: [`FileName`] knows every name that the engine uses. Only the spelling that
+//! it writes is understood, so no two names mean the same file.
 
 pub mod checked_text;
 mod compaction_file;
@@ -23,31 +26,31 @@ pub use compaction_file::{
 };
 pub use image::TableImage;
 
-/// The unit of direct I/O and of hole punching: tables start on multiples of it.
+/// Unit of direct I/O and hole punching. Tables start on multiples of it.
 pub const PAGE_BYTES: usize = 4096;
 
-/// What the name of a file in the database directory says.
+/// The meaning of a file name in the database directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileName {
     /// A compaction file, `000123.sat`.
     Table(FileId),
-    /// A write-ahead log, `000123.wal`.
+    /// A WAL, `000123.wal`.
     Wal(LogNumber),
     /// A manifest, `MANIFEST-000123`.
     Manifest(FileId),
     /// The file that names the current manifest.
     Current,
-    /// What was believed of the device last.
+    /// The speeds of the device as last measured.
     Device,
-    /// The options that the database was opened with last.
+    /// The options of the last open.
     Options,
     /// The file whose lock says that the database is open.
     Lock,
 }
 
 impl FileName {
-    /// What `name`, without its directory, means; `None` if it is not a name of ours. Only the
-    /// spelling that we write is understood, so that no two names mean the same file.
+    /// Returns the meaning of `name`, which has no directory; `None` if it is not a name of the
+    /// engine.
     pub fn parse(name: &str) -> Option<FileName> {
         let parsed = match name {
             "CURRENT" => FileName::Current,
@@ -67,7 +70,7 @@ impl FileName {
         (parsed.text() == name).then_some(parsed)
     }
 
-    /// The number in the name, if it has one.
+    /// Returns the number in the name, if it has one.
     pub fn number(self) -> Option<u64> {
         match self {
             FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
@@ -76,7 +79,7 @@ impl FileName {
         }
     }
 
-    /// The name, without its directory.
+    /// Returns the name without its directory.
     pub fn text(self) -> String {
         match self {
             FileName::Table(FileId(n)) => format!("{n:06}.sat"),
@@ -89,28 +92,28 @@ impl FileName {
         }
     }
 
-    /// The path in `directory`.
+    /// Returns the path in `directory`.
     pub fn path(self, directory: &Path) -> PathBuf {
         directory.join(self.text())
     }
 }
 
-/// Whether a file of this name is the beginning of one that replaces another.
+/// Returns true if `name` is that of a file being written to replace another.
 pub fn is_temporary(name: &str) -> bool {
     [options_file::TEMPORARY, device_hint::TEMPORARY].contains(&name)
 }
 
-/// The path of the compaction file `id`.
+/// Returns the path of the compaction file `id`.
 pub fn table_file_name(directory: &Path, id: FileId) -> PathBuf {
     FileName::Table(id).path(directory)
 }
 
-/// The path of the write-ahead log `number`.
+/// Returns the path of the WAL `number`.
 pub fn wal_file_name(directory: &Path, number: LogNumber) -> PathBuf {
     FileName::Wal(number).path(directory)
 }
 
-/// The path of the manifest `id`.
+/// Returns the path of the manifest `id`.
 pub fn manifest_file_name(directory: &Path, id: FileId) -> PathBuf {
     FileName::Manifest(id).path(directory)
 }

@@ -1,8 +1,7 @@
-//! The file OPTIONS: the options that the database was opened with last. Text with a checksum.
+//! The file OPTIONS: the options of the last open, as text with a checksum.
 //!
-//! What must stay true: it is replaced by an atomic rename of a synced file, so that there is
-//! always an old one or a new one, whole. Nothing depends on it: a database opens without it, and
-//! with a damaged one.
+//! What must stay true: it is replaced by renaming a synced file over it, so either the old or the
+//! new file exists, whole. A database opens without it, and with a damaged one.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,12 +11,12 @@ use super::replace::replace_file;
 use crate::base::error::{Error, Result};
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
-/// Its name before it counts.
+/// Name of the file while it is written.
 pub const TEMPORARY: &str = "OPTIONS.tmp";
-/// More is not believed to be options.
+/// Longest content that is read as options.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The bytes of the file, if there is one.
+/// Returns the bytes of the file, if it exists.
 pub fn read(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<u8>>> {
     let path = FileName::Options.path(directory);
     let file = match vfs.open(&path, OpenOptions::READ) {
@@ -32,7 +31,7 @@ pub fn read(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Replaces it durably, unless it says the same already.
+/// Replaces the file durably, unless it has this content already.
 pub fn write(vfs: &dyn Vfs, directory: &Path, text: &str) -> Result<()> {
     if read(vfs, directory).ok().flatten().as_deref() == Some(text.as_bytes()) {
         return Ok(());

@@ -1,4 +1,7 @@
-//! Small files that are replaced as a whole, and names that have to be durable.
+//! Replaces small files as a whole, and makes names durable.
+//!
+//! What must stay true: at any moment either the old or the new file exists, whole. The new file is
+//! synced before the rename, and the directory after it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,13 +11,13 @@ use crate::base::error::{Error, Result};
 use crate::base::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
-/// Makes the names in `directory` durable: those that were created, renamed or removed.
+/// Makes names that were created, renamed or removed in `directory` durable.
 pub fn sync_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     vfs.sync_dir(directory).map_err(|error| Error::io("sync directory", directory, error))
 }
 
-/// Makes `bytes` all that is in the file `name` of `directory`, durably: there is always the old
-/// file or the new one, whole. It is called `temporary` before it counts.
+/// Replaces the content of the file `name` in `directory` by `bytes`, durably. While it is written,
+/// the new file is called `temporary`.
 pub fn replace_file(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -23,7 +26,7 @@ pub fn replace_file(
     bytes: &[u8],
 ) -> Result<()> {
     let (temporary, path) = (directory.join(temporary), name.path(directory));
-    // An earlier attempt may have been cut short.
+    // An earlier attempt may have been interrupted.
     match vfs.remove(&temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::io("remove", &temporary, error));
@@ -40,7 +43,7 @@ pub fn replace_file(
         vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))
     };
     if let Err(error) = replace() {
-        // There may be no other attempt.
+        // There may be no later attempt.
         let _orphan = vfs.remove(&temporary);
         return Err(error);
     }

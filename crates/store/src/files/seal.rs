@@ -1,7 +1,8 @@
-//! How a block is sealed and verified: its checksum is mixed with the place of its table.
+//! Seals and verifies blocks: a block's checksum is mixed with its place. `docs/format/table.md`
+//! describes the bytes.
 //!
-//! What must stay true is format rule F1: nothing is believed before the checksum, which belongs to
-//! one place in one table in one file of one database. `docs/format/table.md` describes the bytes.
+//! What must stay true is format rule F1: no byte is used before its checksum has verified. A
+//! checksum is valid only for one offset in one table in one file of one database.
 
 use sateen_control::{FileId, TableId};
 
@@ -9,17 +10,18 @@ use crate::base::error::CorruptionKind;
 use crate::base::plant::planted;
 use crate::base::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Where a table is, as a number into which every checksum of it is mixed.
+/// The identity of a table as a number, which is mixed into every checksum in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The seed of a table's blocks.
+    /// Returns the seed of a table's blocks.
     pub fn of_table(db_uid: u64, file: FileId, table: TableId) -> Seed {
         Seed::of(db_uid, file, table.0)
     }
 
-    /// The seed of what belongs to a compaction file as a whole. Table ids start at 1.
+    /// Returns the seed of what belongs to a compaction file as a whole. Ids of tables start at 1,
+    /// so 0 is free.
     pub fn of_file(db_uid: u64, file: FileId) -> Seed {
         Seed::of(db_uid, file, 0)
     }
@@ -32,7 +34,7 @@ impl Seed {
         Seed(xxh3_64(&bytes))
     }
 
-    /// The seed for bytes at `offset`. Different offsets have different seeds.
+    /// Returns the seed for bytes at `offset`. Different offsets have different seeds.
     #[inline]
     fn at(self, offset: u64) -> u64 {
         if planted("place_not_checked") {
@@ -41,14 +43,14 @@ impl Seed {
         self.0 ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The checksum of `bytes` at `offset`. Never zero, so that zeros never verify.
+    /// Returns the checksum of `bytes` at `offset`. It is never zero, so zeros never verify.
     #[inline]
     pub fn checksum(self, bytes: &[u8], offset: u64) -> u64 {
         xxh3_64_with_seed(bytes, self.at(offset)).max(1)
     }
 
-    /// True if `stored` is the checksum of `bytes` at `offset`. A fuzzer cannot guess checksums, so
-    /// builds for it let every one pass.
+    /// Returns true if `stored` is the checksum of `bytes` at `offset`. A fuzzer cannot guess
+    /// checksums, so fuzzing builds accept every one.
     #[inline]
     pub fn verify(self, bytes: &[u8], offset: u64, stored: u64) -> bool {
         if planted("zeros_verify") && stored == 0 && bytes.iter().all(|byte| *byte == 0) {
@@ -57,7 +59,7 @@ impl Seed {
         cfg!(fuzzing) || (stored != 0 && stored == self.checksum(bytes, offset))
     }
 
-    /// Appends type and checksum to `block`, which holds a payload that will stand at `offset`.
+    /// Appends compression type and checksum to `block`, which holds a payload for `offset`.
     #[inline]
     pub fn seal(self, block: &mut Vec<u8>, compression: u8, offset: u64) {
         block.push(compression);
@@ -65,7 +67,8 @@ impl Seed {
         block.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The payload and the compression type of the sealed block `stored`, read from `offset`.
+    /// Returns the payload and compression type of the sealed block `stored`, which was read from
+    /// `offset`.
     #[inline]
     pub fn open(self, stored: &[u8], offset: u64) -> Result<(&[u8], u8), CorruptionKind> {
         let (block, checksum) = stored.split_last_chunk().ok_or(CorruptionKind::Truncated)?;

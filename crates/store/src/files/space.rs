@@ -1,5 +1,12 @@
-//! What is where in compaction files: ranges of bytes, and of each file which are needed, which are
-//! not and still take space, and which were given back. Sums only; nothing here touches a disk.
+//! The space of compaction files: which extents of each file are live, dead, or freed.
+//!
+//! 1. [`Accounts::add`] counts the tables and live bytes of a file.
+//! 2. [`Accounts::bury`] marks a table's extent as dead and due after [`DEAD_WAIT`] (`add_dead`),
+//!    or returns the file if no table is left (`release`).
+//! 3. [`Accounts::take_dead`] takes extents that are due, up to a cost.
+//! 4. [`Accounts::add_holes`] records them as freed, or [`Accounts::postpone`] puts them back.
+//!
+//! What must stay true: the counts depend only on these calls. Nothing here accesses a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,21 +19,22 @@ use sateen_control::{FileId, Instant};
 
 use super::PAGE_BYTES;
 
-/// So long after it has died a table is still in its place. Those beside it that die meanwhile go
-/// with it, in one hole; and if all do, the file goes, and there never is a hole.
+/// How long a dead table stays in its place. Neighbours that die meanwhile go with it in one hole.
+/// If all tables die, the file is unlinked, and there is no hole at all.
 const DEAD_WAIT: Duration = Duration::from_secs(10);
-/// So often it is looked whether a file still has its other name.
+/// How often the reclaimer checks whether a file still has another name.
 const SHARED_WAIT: Duration = Duration::from_secs(600);
 
-/// A hole costs its file system as much as so many bytes, however small it is.
+/// A hole costs its file system as much as this number of bytes, however small it is.
 const HOLE_BYTES_MIN: u64 = 256 << 10;
 
-/// Ranges of bytes, none of which touches another.
+/// Ranges of bytes that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extents(BTreeMap<u64, u64>);
 
 impl Extents {
-    /// The range that `table` takes of its file, padding included; `None` if it is the whole file.
+    /// Returns the extent of `table` in its file, padding included; `None` if the table is a whole
+    /// file.
     pub(super) fn of(table: &TableMeta) -> Option<Range<u64>> {
         match table.placement {
             Placement::Slice { offset, length, .. } | Placement::Log { offset, length, .. } => {
@@ -81,13 +89,13 @@ impl Extents {
         self.0.iter().map(|(&start, &end)| start..end)
     }
 
-    /// What it takes to give them back.
+    /// Returns the cost of freeing these ranges.
     pub(super) fn cost(&self) -> u64 {
         self.iter().map(|range| cost(&range)).sum()
     }
 
-    /// Takes the first ones, or the last ones, that cost no more than `most`, the last of them in
-    /// part.
+    /// Takes ranges from the front, or from the end, that cost at most `most`. The last one may be
+    /// cut.
     pub(super) fn take(&mut self, most: u64, from_end: bool) -> Extents {
         let mut taken = Extents::default();
         let mut left = most;
@@ -117,44 +125,44 @@ fn cost(range: &Range<u64>) -> u64 {
     (range.end - range.start).max(HOLE_BYTES_MIN)
 }
 
-/// One file.
+/// The space of one file.
 #[derive(Debug, Default)]
 struct Account {
-    /// Tables in some version, or pinned.
+    /// Number of tables that are in some version, or pinned.
     tables: u64,
     live_bytes: u64,
-    /// What nobody needs any more.
+    /// Dead bytes that are not freed.
     dead: Extents,
-    /// When that may be given back: where it cannot be, never.
+    /// When the dead bytes may be freed; `None` if there are none, or they cannot be.
     due: Option<Instant>,
-    /// What was given back.
+    /// Freed ranges.
     holes: Extents,
-    /// It has another name, in a checkpoint or elsewhere: all of it stays as it is, at least until
-    /// then.
+    /// Set if the file has another name, in a checkpoint or elsewhere. The file then stays as it
+    /// is, at least until this time.
     shared_until: Option<Instant>,
 }
 
-/// A file of which nothing is live.
+/// A file without live tables.
 #[derive(Clone, Debug)]
 pub(super) struct DeadFile {
     pub(super) file: FileId,
-    /// What it still has of its tables.
+    /// The extents of its tables that are not freed.
     pub(super) rest: Extents,
     pub(super) shared: bool,
 }
 
-/// All files.
+/// The space of all files.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     files: BTreeMap<FileId, Account>,
-    /// Those with something to give back, by when.
+    /// Files with dead bytes, by the time at which these may be freed.
     due: BTreeSet<(Instant, FileId)>,
-    /// Raised whenever what is dead or given back changes.
+    /// Raised whenever dead or freed bytes change.
     changes: u64,
 }
 
 impl Accounts {
-    /// `table` is in a version from now on, for the first time.
+    /// Adds `table`, which enters a version for the first time.
     pub(super) fn add(&mut self, table: &TableMeta) {
         let account = self.files.entry(table.placement.file()).or_default();
         account.tables += 1;
@@ -166,8 +174,8 @@ impl Accounts {
         }
     }
 
-    /// The file has another name: what is dead in it stays, until somebody looks whether it still
-    /// has. Nothing if there is no such file.
+    /// Marks that the file has another name. Its dead bytes stay until the next check for that
+    /// name. Does nothing if the file is unknown.
     pub(super) fn mark_shared(&mut self, file: FileId, now: Instant) {
         if let Some(account) = self.files.get_mut(&file) {
             account.shared_until = Some(now + SHARED_WAIT);
@@ -178,7 +186,8 @@ impl Accounts {
         }
     }
 
-    /// Nobody needs `table` any more. Gives its files back of which it was the last one.
+    /// Removes `table`, which is no longer needed. Returns the files of which it was the last
+    /// table.
     pub(super) fn bury(
         &mut self,
         table: &Arc<TableMeta>,
@@ -188,15 +197,15 @@ impl Accounts {
         let range = Extents::of(table).unwrap_or(0..table.size_bytes);
         let file = table.placement.file();
         let dead = self.release(file, live_bytes(table), range, true, now, can_punch);
-        // What of a log belongs to which table is not known: it goes as a whole.
+        // The bytes of a WAL cannot be assigned to tables, so the WAL is freed as a whole.
         let values = table.placement.values().and_then(|values| {
             self.release(values, table.raw_bytes, 0..table.raw_bytes, false, now, can_punch)
         });
         dead.into_iter().chain(values)
     }
 
-    /// A table that has `range` of `file` is gone. `in_part`: the range may be given back while
-    /// other tables are there.
+    /// Removes a table with `range` from `file`. `in_part` says whether the range may be freed
+    /// while other tables exist.
     fn release(
         &mut self,
         file: FileId,
@@ -222,8 +231,8 @@ impl Accounts {
         Some(DeadFile { file, rest: account.dead, shared: account.shared_until.is_some() })
     }
 
-    /// These ranges of a file are dead, and may be given back from `due` on. Nothing if there is no
-    /// such file any more.
+    /// Marks ranges of a file as dead. They may be freed from `due` on. Does nothing if the file is
+    /// gone.
     pub(super) fn add_dead(
         &mut self,
         file: FileId,
@@ -241,14 +250,14 @@ impl Accounts {
         }
     }
 
-    /// The file has no other name any more.
+    /// Marks that the file has no other name.
     pub(super) fn mark_own(&mut self, file: FileId) {
         if let Some(account) = self.files.get_mut(&file) {
             account.shared_until = None;
         }
     }
 
-    /// These ranges of a file were given back.
+    /// Records ranges of a file as freed.
     pub(super) fn add_holes(&mut self, file: FileId, ranges: &Extents) {
         if let Some(account) = self.files.get_mut(&file) {
             account.holes.extend(ranges.iter());
@@ -256,12 +265,12 @@ impl Accounts {
         }
     }
 
-    /// What was given back of a file; nothing if there is no such file any more.
+    /// Returns the freed bytes of a file; `None` if the file is gone.
     pub(super) fn punched_bytes(&self, file: FileId) -> Option<u64> {
         self.files.get(&file).map(|account| account.holes.bytes())
     }
 
-    /// The file system cannot give parts of files back: nothing of any is due.
+    /// Clears all due times, because the file system cannot free parts of files.
     pub(super) fn nothing_is_due(&mut self) {
         for (_, file) in std::mem::take(&mut self.due) {
             if let Some(account) = self.files.get_mut(&file) {
@@ -270,8 +279,8 @@ impl Accounts {
         }
     }
 
-    /// These ranges could not be given back at `now`: with all that is dead in the file they wait
-    /// as long as if they had died now.
+    /// Puts ranges back that could not be freed at `now`. All dead bytes of the file then wait as
+    /// if they had died now.
     pub(super) fn postpone(&mut self, file: FileId, ranges: &Extents, now: Instant) {
         if let Some(due) = self.files.get_mut(&file).and_then(|account| account.due.take()) {
             self.due.remove(&(due, file));
@@ -279,8 +288,8 @@ impl Accounts {
         self.add_dead(file, ranges.iter(), now + DEAD_WAIT, true);
     }
 
-    /// Takes from the next file that is due at `now` what costs no more than `most`. `early`: due
-    /// or not, if it had no other name when that was looked for.
+    /// Takes extents that cost at most `most` from the next file that is due at `now`. With
+    /// `early`, also from a file that is not due, unless it had another name when last checked.
     pub(super) fn take_dead(
         &mut self,
         now: Instant,
@@ -298,12 +307,12 @@ impl Accounts {
         Some((file, taken))
     }
 
-    /// When something is to be given back.
+    /// Returns when space may be freed next.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Whether something may be given back as far as is known, now or when it is due.
+    /// Returns true if space may be freed now or when it is due, as far as is known.
     pub(super) fn has_own(&self) -> bool {
         self.due.iter().any(|(_, file)| self.is_own(*file))
     }
@@ -312,29 +321,31 @@ impl Accounts {
         self.files.get(&file).is_some_and(|account| account.shared_until.is_none())
     }
 
-    /// What it takes to give back all that may be, as far as is known.
+    /// Returns the cost of freeing everything that may be freed, as far as is known.
     pub(super) fn due_cost(&self) -> u64 {
         let due = self.due.iter().filter_map(|(_, file)| self.files.get(file));
         due.filter(|account| account.shared_until.is_none()).map(|a| a.dead.cost()).sum()
     }
 
-    /// Bytes of dead tables in files that have others. What a checkpoint shares is not dead there.
+    /// Returns the bytes of dead tables in files with live tables. Bytes that a checkpoint shares
+    /// do not count.
     pub(super) fn dead_bytes(&self) -> u64 {
         let own = self.files.values().filter(|account| account.shared_until.is_none());
         own.map(|account| account.dead.bytes()).sum()
     }
 
-    /// The files that hold anything reachable.
+    /// Returns the files that hold a reachable table.
     pub(super) fn files(&self) -> impl Iterator<Item = FileId> {
         self.files.keys().copied()
     }
 
-    /// Says that anything may have changed if it is not what it was.
+    /// Returns a number that differs if anything has changed.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// What each file holds. What a checkpoint shares takes no space of this database's.
+    /// Returns the space of each file. Bytes that a checkpoint shares do not count as this
+    /// database's.
     pub(super) fn spaces(&self, can_punch: bool) -> Vec<FileSpace> {
         let space = |(&file, account): (&FileId, &Account)| FileSpace {
             file,

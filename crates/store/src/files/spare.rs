@@ -1,11 +1,16 @@
-//! Files that are made in advance, empty, those of tables and logs: their names are durable before
-//! they are needed, by one barrier of the directory for many. So a flush or compaction costs no
-//! more than the two barriers of BoLT §3.1, its file's and the manifest's, and the log that follows
-//! a full memtable none.
+//! Spare files: empty files for tables and WALs, created before they are needed. Their names become
+//! durable by one sync of the directory for many. A flush or compaction then costs only the two
+//! barriers of BoLT §3.1, its file's and the manifest's. A new WAL behind a full memtable costs
+//! none.
 //!
-//! What must stay true: a file is given out once, after its name is durable, and no later than any
-//! with a larger number, for the numbers of logs are their order. There are none at rest. What is
-//! left when the process dies is an orphan, and the next open removes it.
+//! 1. [`SpareFiles::take`] returns a spare file. If there is none, it makes a batch, twice as large
+//!    as the last one (`make`).
+//! 2. `make` creates the files and syncs the directory once.
+//! 3. [`SpareFiles::remove_all`] removes the rest when the database is idle.
+//!
+//! What must stay true: a file is handed out once, after its name is durable, and before any file
+//! with a larger number, because the numbers of WALs are their order. There are no spare files at
+//! rest. Files that are left when the process dies are orphans, which the next open removes.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -20,25 +25,24 @@ use crate::base::sync::{Mutex, lock};
 use crate::files::counters::Counters;
 use crate::vfs::{OpenOptions, Vfs};
 
-/// So many are made at a time, at most.
+/// Largest number of files created at a time.
 const BATCH_MAX: usize = 32;
 
-/// The files that are there and not used yet.
+/// The spare files of one kind.
 pub struct SpareFiles {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
-    /// The path of the file of a number.
+    /// Returns the path of a file by its number.
     name: fn(&Path, FileId) -> PathBuf,
-    state: Mutex<State>,
-    /// The turn of who takes one: others wait for the files that it makes.
+    state: Mutex<SpareState>,
+    /// Held while a thread takes a file. Other threads wait for the files that it creates.
     taking: Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct SpareState {
     free: VecDeque<FileId>,
-    /// So many were made at a time last, since there was nothing to do: the longer there is work,
-    /// the more.
+    /// Size of the last batch since the database was idle. It grows while there is work.
     batch: usize,
 }
 
@@ -51,7 +55,7 @@ impl SpareFiles {
         SpareFiles { vfs, directory, name, state: Mutex::default(), taking: Mutex::default() }
     }
 
-    /// An empty file whose name is durable.
+    /// Returns an empty file whose name is durable.
     pub fn take(&self, counters: &Counters) -> Result<FileId> {
         let _turn = lock(&self.taking);
         let batch = {
@@ -71,7 +75,7 @@ impl SpareFiles {
         let first = self.create(counters)?;
         let mut others = Vec::new();
         while others.len() + 1 < batch
-            // Fewer are good, too.
+            // A smaller batch will do.
             && let Ok(file) = self.create(counters)
         {
             others.push(file);
@@ -93,14 +97,14 @@ impl SpareFiles {
         created.map(|_| file).map_err(|error| Error::io("create", &path, error))
     }
 
-    /// There is nothing to do: removes those that nobody took. Returns whether there were any.
+    /// Removes the spare files, because the database is idle. Returns true if there were any.
     pub fn remove_all(&self) -> bool {
-        let State { free, .. } = std::mem::take(&mut *lock(&self.state));
+        let SpareState { free, .. } = std::mem::take(&mut *lock(&self.state));
         free.iter().for_each(|file| self.remove(*file));
         !free.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of spare files.
     pub fn count(&self) -> usize {
         lock(&self.state).free.len()
     }
@@ -136,7 +140,7 @@ mod tests {
         vfs.sync_dir(Path::new("/")).unwrap();
         let spare = made_in(Arc::new(vfs.clone()));
         let mut taken = Vec::new();
-        // Twice as many each time, up to the most.
+        // The batch doubles each time, up to the limit.
         let batches = [1, 2, 4, 8, 16, 32, 32].iter().scan(0, |here, batch| {
             *here += batch;
             Some(std::iter::repeat_n(*here, *batch))

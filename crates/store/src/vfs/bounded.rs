@@ -1,9 +1,9 @@
-//! A file system in which few files are open at a time: what is open for reading shares the
-//! descriptors of one [`DescriptorPool`]. Checks and repairs read many files at once, and run where
-//! the limit of open files may be low.
+//! A file system that keeps few files open: files opened for reading share the descriptors of one
+//! [`DescriptorPool`]. Check and repair read many files at once, and may run where the limit on
+//! open files is low.
 //!
-//! What must stay true: a name is never used twice for different tables, logs or manifests (format
-//! rule F2), so that opening again gives the same file.
+//! What must stay true: a name is never reused for another table, WAL or manifest (format rule F2),
+//! so that opening a name again gives the same file.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::descriptors::DescriptorPool;
 use super::{OpenOptions, Vfs, VfsFile};
 
-/// A file system in which few files are open at a time.
+/// A file system that keeps few files open.
 #[derive(Debug)]
 pub struct BoundedVfs {
     inner: Arc<dyn Vfs>,
@@ -20,7 +20,7 @@ pub struct BoundedVfs {
 }
 
 impl BoundedVfs {
-    /// At most `open_max` files of `inner`, at least one, are open for reading at a time.
+    /// Keeps at most `open_max` files of `inner` open for reading, and at least one.
     pub fn new(inner: Arc<dyn Vfs>, open_max: usize) -> BoundedVfs {
         BoundedVfs { pool: DescriptorPool::new(inner.clone(), open_max), inner }
     }
@@ -28,7 +28,8 @@ impl BoundedVfs {
 
 impl Vfs for BoundedVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        // What is written is open as long as it is written: there is one such file, or two.
+        // A file that is written stays open until its writer closes it. There are at most two of
+        // them.
         if options.write || options.create_new {
             return self.inner.open(path, options);
         }

@@ -1,12 +1,13 @@
-//! The only door to the disk. Every data call names its [`IoClass`], so that all bytes are counted,
-//! scheduled and, in tests, faulted by purpose.
+//! The file system interface. All I/O of the engine passes it, and every data call names its
+//! [`IoClass`]. I/O is counted, scheduled and, in tests, failed by class.
 //!
-//! Contract for every implementation:
-//! - `read_at` and `write_at` do all of what was asked or fail; only the end of the file shortens a
-//!   read, and the count returned says so.
-//! - nothing is durable before `sync_data` returned Ok (contents) and `sync_dir` returned Ok
-//!   (names).
-//! - after a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
+//! What must stay true for every implementation:
+//!
+//! - `read_at` and `write_at` do everything or fail. Only the end of the file shortens a read, and
+//!   the returned count says so.
+//! - Contents are durable only once `sync_data` has returned Ok, and names only once `sync_dir`
+//!   has.
+//! - After a failed `sync_data` the handle is poisoned: the engine never syncs or writes it again.
 
 mod bounded;
 mod buffer;
@@ -37,26 +38,26 @@ pub use posix::heap::give_back_free_memory;
 pub use sateen_control::IoClass;
 pub use watched::WatchedVfs;
 
-/// How a file will be used: decides page cache or direct I/O, and where it may be created.
+/// How a file will be used: page cache or direct I/O, and whether it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Open for writing as well as reading.
+    /// Opens for writing as well as reading.
     pub write: bool,
-    /// Bypass the page cache where the file system can; otherwise falls back to buffered.
+    /// Bypasses the page cache if the file system can; otherwise the file is buffered.
     pub direct: bool,
-    /// Fail if it exists, create it otherwise (with `write`). Without it the file must exist.
+    /// Creates the file (with `write`), and fails if it exists. Without this the file must exist.
     pub create_new: bool,
 }
 
 impl OpenOptions {
-    /// An existing file, for reading.
+    /// Opens an existing file for reading.
     pub const READ: OpenOptions = OpenOptions { write: false, direct: false, create_new: false };
-    /// An existing file, for writing and reading back.
+    /// Opens an existing file for writing and reading.
     pub const WRITE: OpenOptions = OpenOptions { write: true, direct: false, create_new: false };
-    /// A new file, for writing and reading back.
+    /// Creates a file for writing and reading.
     pub const CREATE: OpenOptions = OpenOptions { write: true, direct: false, create_new: true };
 
-    /// The same with direct I/O switched to `direct`.
+    /// Returns these options with direct I/O set to `direct`.
     #[must_use]
     pub fn direct(self, direct: bool) -> OpenOptions {
         OpenOptions { direct, ..self }
@@ -65,54 +66,54 @@ impl OpenOptions {
 
 /// An open file. All methods take `&self`: handles are shared.
 pub trait VfsFile: Send + Sync + Debug {
-    /// Fills `buffer` from `offset`; returns fewer bytes only at the end of the file.
+    /// Fills `buffer` from `offset`. Returns fewer bytes only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize>;
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()>;
     /// Makes the contents and the length durable (fdatasync).
     fn sync_data(&self, class: IoClass) -> io::Result<()>;
-    /// Starts writing back the given range without waiting for durability; a hint.
+    /// Starts writeback of the range without waiting for durability. This is a hint.
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Gives the range's blocks back to the file system; reads of it return zeros. Length
-    /// unchanged.
+    /// Frees the range's blocks. Reads of it then return zeros. The length stays.
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()>;
-    /// Reserves space without changing the length (KEEP_SIZE). A hint: unsupported is Ok, and the
-    /// engine goes on after any error.
+    /// Reserves space without changing the length (KEEP_SIZE). This is a hint: an unsupported call
+    /// returns Ok, and the engine continues after any error.
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()>;
-    /// Sets the length, and gives back space that was reserved beyond it.
+    /// Sets the length, and frees space that was reserved beyond it.
     fn truncate(&self, length: u64) -> io::Result<()>;
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// The bytes that the file takes on disk, holes left out; its length where that is not known.
+    /// Returns the bytes that the file takes on disk without its holes, or its length if that is
+    /// not known.
     fn allocated(&self) -> io::Result<u64> {
         self.len()
     }
-    /// How many names the file has; 1 where that is not known.
+    /// Returns the number of the file's names; 1 if that is not known.
     fn links(&self) -> io::Result<u64> {
         Ok(1)
     }
-    /// When it was last written, in seconds since 1970; `None` where that is not known.
+    /// Returns the time of the last write in seconds since 1970; `None` if that is not known.
     fn modified(&self) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// True if the file is empty.
+    /// Returns true if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// What offsets, lengths and buffer addresses should be multiples of to avoid a copy:
-    /// 4096 for direct I/O, 1 otherwise. Unaligned reads are still served, through a bounce buffer;
-    /// unaligned direct writes are an error of the caller.
+    /// Returns the alignment of offsets, lengths and buffer addresses that avoids a copy: 1 for
+    /// buffered I/O, at most 4096 for direct I/O. Unaligned reads are still served, through a
+    /// bounce buffer. Unaligned direct writes are an error of the caller.
     fn alignment(&self) -> usize {
         1
     }
-    /// Tells the handle that a layer above reported a failed sync of it, so that it refuses what
-    /// it would refuse had the failure been its own. For layers that inject faults.
+    /// Tells the handle that a layer above reported a failed sync. The handle then refuses what it
+    /// would refuse after a failure of its own. For layers that inject faults.
     fn poison(&self) {}
 }
 
-/// Held while a database is open; gives the lock back on drop.
+/// The lock of an open database. Dropping it releases the lock.
 pub trait VfsLock: Send + Sync + Debug {
-    /// The bytes of the lock file that readers have marked ([`Vfs::mark`]), each once.
+    /// Returns the bytes of the lock file that readers have marked ([`Vfs::mark`]), each once.
     fn marks(&self) -> io::Result<Vec<u64>> {
         Ok(Vec::new())
     }
@@ -122,55 +123,57 @@ pub trait VfsLock: Send + Sync + Debug {
 pub trait Vfs: Send + Sync + Debug {
     /// Opens or creates a file.
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>>;
-    /// Renames atomically, replacing `to`.
+    /// Renames atomically, and replaces `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes `to` another name of `from`.
+    /// Makes `to` another name of the file `from`.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Makes `to` a copy that shares blocks, where the file system can; Unsupported otherwise.
+    /// Makes `to` a copy of `from` that shares its blocks. Fails with `Unsupported` if the file
+    /// system cannot do that.
     fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// The names in a directory, in byte order.
+    /// Lists the names in a directory, in byte order.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
-    /// Makes a directory and its parents.
+    /// Creates a directory and its parents.
     fn create_dir_all(&self, directory: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, directory: &Path) -> io::Result<()>;
-    /// Makes names created, renamed or removed in the directory durable.
+    /// Makes names that were created, renamed or removed in the directory durable.
     fn sync_dir(&self, directory: &Path) -> io::Result<()>;
-    /// True if there is a file or directory of that name.
+    /// Returns true if a file or directory has this name.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Takes the exclusive lock on `path` (created if missing); `WouldBlock` if another has it.
+    /// Takes the exclusive lock on `path`, which is created if missing. Fails with `WouldBlock` if
+    /// another process or handle has the lock.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>>;
-    /// The process that holds the lock on `path`; `None` where that is not certain.
+    /// Returns the process that holds the lock on `path`; `None` if it is not known for certain.
     fn lock_holder(&self, path: &Path) -> Option<String> {
         let _unknown = path;
         None
     }
     /// Marks the byte `at` of the lock file `path` as a reader's, until the mark is dropped or the
-    /// process ends. Changes no file, needs no permission but to read it, and never conflicts with
-    /// [`Vfs::lock`] or another mark. Unsupported where the file system cannot do that.
+    /// process ends. It changes no file, needs only permission to read, and never conflicts with
+    /// [`Vfs::lock`] or another mark. Fails with `Unsupported` if the file system cannot do that.
     fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
         let _unmarked = (path, at);
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Bytes that can still be written in the file system of `path`.
+    /// Returns the bytes that can still be written in the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
-    /// Bytes that the file system of `path` has in all; `u64::MAX` where that is not known.
+    /// Returns the size of the file system of `path` in bytes; `u64::MAX` if that is not known.
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         let _ = path;
         Ok(u64::MAX)
     }
 
-    /// How many files may be open at once, those of others in the same process included; `None`
-    /// where there is no such limit.
+    /// Returns the process's limit on open files, which includes files of the application; `None`
+    /// if there is no limit.
     fn open_files_limit(&self) -> Option<u64> {
         None
     }
 }
 
 impl dyn VfsFile {
-    /// Fills all of `buffer` or fails with `UnexpectedEof`.
+    /// Fills all of `buffer`, or fails with `UnexpectedEof`.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<()> {
         let got = self.read_at(buffer, offset, class)?;
         if got < buffer.len() {
@@ -179,9 +182,9 @@ impl dyn VfsFile {
         Ok(())
     }
 
-    /// Fills `buffer` as far as the file goes, and says how far that is. Fails with
-    /// `UnexpectedEof` if the file goes further than what was read: where a file may end early,
-    /// nothing else tells a read that came short from the end.
+    /// Fills `buffer` up to the end of the file, and returns the number of bytes. If the file is
+    /// longer than what was read, it fails with `UnexpectedEof`. Otherwise a short read could not
+    /// be told from the end of a file that may end early.
     pub fn read_all_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         let got = self.read_at(buffer, offset, class)?;
         if got < buffer.len() && self.len()? > offset.saturating_add(got as u64) {

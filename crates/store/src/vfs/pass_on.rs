@@ -1,7 +1,10 @@
-//! What stands before another file system, or before its files, passes on most calls as they are.
-//! Tests have this file, too.
+//! A macro for file systems that wrap another one: it passes most calls on unchanged. Tests use it,
+//! too.
+//!
+//! What must stay true: it has an arm for every method of [`Vfs`](crate::vfs::Vfs) and
+//! [`VfsFile`](crate::vfs::VfsFile) that a wrapper passes on.
 
-/// The methods of that name of a `Vfs` or a `VfsFile`, which call the same of a field.
+/// Implements the named methods of a `Vfs` or `VfsFile` by calling the same method of a field.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! pass_on {

@@ -1,10 +1,10 @@
-//! A file system for checks and repairs. It notes every error of the environment, so that a caller
+//! A file system for check and repair. It records every error of the environment, so that a caller
 //! that ignores the error cannot mistake it for damage. It also remembers the files that were
 //! created, so that a failed repair can remove them.
 //!
-//! Invariant: each error that [`refused_by_system`] recognises is noted, whatever call returns it.
-//! Only files that were created here are removed, and none after the rename that publishes the
-//! result.
+//! What must stay true: each error that [`refused_by_system`] recognises is recorded, whatever call
+//! returns it. [`WatchedVfs::take_back`] removes only files that were created here, and none after
+//! the rename that publishes the result.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use super::{IoClass, OpenOptions, Vfs, VfsFile};
 use crate::base::error::{Error, failed_in_device, refused_by_system};
 use crate::base::sync::leaf::lock;
 
-/// Errors that are noted at most; each is of another file or another kind.
+/// Most errors that are recorded. Each is of another file or another kind.
 const ERRORS_MAX: usize = 10_000;
 /// The unit in which a damaged part of a file is read.
 const PAGE_BYTES: usize = 4096;
 
-/// A file system that notes what cannot be read.
+/// A file system that records what cannot be read.
 #[derive(Clone, Debug)]
 pub struct WatchedVfs {
     inner: Arc<dyn Vfs>,
@@ -28,15 +28,15 @@ pub struct WatchedVfs {
 
 #[derive(Debug, Default)]
 struct Watch {
-    state: Mutex<State>,
-    /// Pages that the device cannot read are taken for zeros, which never verify.
+    state: Mutex<WatchState>,
+    /// Whether pages that the device cannot read are replaced by zeros, which no checksum accepts.
     give_up_unreadable: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     errors: Vec<Error>,
-    /// Pages that were taken for zeros: the file and the offset.
+    /// The pages that were replaced by zeros, as (file, offset).
     given_up: Vec<(PathBuf, u64)>,
     made: Vec<Made>,
     counts: bool,
@@ -49,28 +49,29 @@ enum Made {
 }
 
 impl WatchedVfs {
-    /// Notes what `inner` refuses.
+    /// Records the errors of `inner`.
     pub fn new(inner: Arc<dyn Vfs>) -> WatchedVfs {
         WatchedVfs { inner, watch: Arc::default() }
     }
 
-    /// The same, but a page that the device cannot read is taken for zeros instead.
+    /// Records the errors of `inner`, and replaces pages that the device cannot read by zeros.
     pub fn giving_up_unreadable(inner: Arc<dyn Vfs>) -> WatchedVfs {
         let watch = Watch { give_up_unreadable: true, ..Watch::default() };
         WatchedVfs { inner, watch: Arc::new(watch) }
     }
 
-    /// The first error of the environment, if there was one.
+    /// Returns the first error of the environment, if there was one.
     pub fn first_error(&self) -> Option<Error> {
         lock(&self.watch.state).errors.first().cloned()
     }
 
-    /// Every error of the environment so far, one for each file and kind.
+    /// Returns every error of the environment so far, one for each file and kind.
     pub fn errors(&self) -> Vec<Error> {
         lock(&self.watch.state).errors.clone()
     }
 
-    /// The files with pages that were taken for zeros, each with how many and the first offset.
+    /// Returns the files with pages that were replaced by zeros, each with the number of pages and
+    /// the first offset.
     pub fn given_up(&self) -> Vec<(PathBuf, u64, u64)> {
         let mut pages = lock(&self.watch.state).given_up.clone();
         pages.sort_unstable();
@@ -85,8 +86,8 @@ impl WatchedVfs {
         files
     }
 
-    /// Removes the files and directories that were made, unless a rename made them count. What
-    /// cannot be removed stays: nothing names it.
+    /// Removes the files and directories that were created, unless a rename has published them.
+    /// What cannot be removed stays, and nothing names it.
     pub fn take_back(&self) {
         let made = {
             let mut state = lock(&self.watch.state);
@@ -145,7 +146,7 @@ impl Watch {
     }
 }
 
-/// A file whose errors are noted.
+/// A file whose errors are recorded.
 #[derive(Debug)]
 struct WatchedFile {
     inner: Arc<dyn VfsFile>,
@@ -158,7 +159,7 @@ impl WatchedFile {
         self.watch.note(operation, &self.path, result)
     }
 
-    /// Reads page by page. Pages that the device cannot read are zeros.
+    /// Reads page by page. Pages that the device cannot read become zeros.
     fn read_pages(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         let length = self.inner.len()?;
         let mut done = 0;
@@ -330,7 +331,7 @@ mod tests {
         written.write_at(&[7; 3 * PAGE_BYTES - 100], 0, IoClass::Client).unwrap();
         let watched = WatchedVfs::giving_up_unreadable(Arc::new(faults.clone()));
         let file = watched.open(path, OpenOptions::READ).unwrap();
-        // The read of everything, and of the pages the second.
+        // Fails the read of everything, and the second of the reads of single pages.
         faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read).nth(1));
         faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read).nth(2));
         let mut bytes = vec![0xFF; 4 * PAGE_BYTES];
@@ -341,7 +342,7 @@ mod tests {
         assert!(bytes[2 * PAGE_BYTES..got].iter().all(|byte| *byte == 7));
         assert_eq!(watched.given_up(), [(path.to_owned(), 1, PAGE_BYTES as u64)]);
         assert!(watched.first_error().is_none());
-        // Too many open files are no matter of the device.
+        // Running out of descriptors is not a failure of the device.
         faults.clear();
         faults.add(FaultRule::new(Fault::Errno(libc::EMFILE)).on(VfsOperation::Read));
         assert!(file.read_at(&mut bytes, 0, IoClass::Client).is_err());

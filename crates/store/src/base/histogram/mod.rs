@@ -1,9 +1,16 @@
-//! Histograms of latencies and sizes in a fixed number of buckets: 16 to every doubling, so that a
-//! value is known to 1 part in 16 and reported (as the middle of its bucket) to about 3 %, from 1
-//! to 2^40; larger values share the last bucket, and the maximum is kept exactly.
+//! Histograms of latencies and sizes, with a fixed number of buckets.
 //!
-//! What must stay true: `record` is lock-free and allocates nothing; no recorded value is ever lost
-//! or counted twice, however rotation and recording interleave.
+//! 1. [`Histogram::record`] finds the bucket of a value ([`bucket_of`]): 16 buckets for every
+//!    doubling, up to 2^40. Larger values share the last bucket. The maximum is kept exactly.
+//! 2. [`Histogram::snapshot`] copies the buckets.
+//! 3. [`HistogramSnapshot::quantile`] reports the middle of a bucket ([`bounds_of`]). Its error is
+//!    about 3 %.
+//! 4. [`WindowedHistogram`] keeps one histogram for each of the last seconds.
+//!    [`WindowedHistogram::rotate`] adds the window that it reuses to the total
+//!    ([`Histogram::drain_to`]).
+//!
+//! What must stay true: `record` takes no lock and allocates nothing. No recorded value is lost or
+//! counted twice, however rotation and recording interleave.
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +23,12 @@ use crate::base::sync::leaf::lock;
 /// Bits of a value that are kept below its leading one.
 const PRECISION_BITS: u32 = 4;
 const PER_DOUBLING: usize = 1 << PRECISION_BITS;
-/// Values of this many bits and more share the last bucket.
+/// Values with this number of bits or more share the last bucket.
 const VALUE_BITS: u32 = 40;
 /// One bucket for each value below 16, then 16 for every doubling.
 const BUCKETS: usize = PER_DOUBLING * (VALUE_BITS - PRECISION_BITS + 1) as usize;
 
-/// A histogram that many threads record into. About 4.7 KiB.
+/// A histogram that many threads record into at once. It takes about 4.7 KiB.
 pub struct Histogram {
     sum: AtomicU64,
     max: AtomicU64,
@@ -52,19 +59,19 @@ impl Histogram {
     }
 
     /// Counts one value.
-    // Relaxed throughout: the counts guard no other memory, and a snapshot taken while others
-    // record may show a value in the sum before it shows it in its bucket.
+    // Relaxed throughout: the counts guard no other memory. A snapshot taken while others record
+    // may show a value in the sum before its bucket.
     #[inline]
     pub fn record(&self, value: u64) {
         self.buckets[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
-        // Nearly always only a load of a line that the sum has just brought.
+        // Usually only a load of a cache line that the sum has just brought.
         if value > self.max.load(Ordering::Relaxed) {
             self.max.fetch_max(value, Ordering::Relaxed);
         }
     }
 
-    /// Everything recorded so far.
+    /// Returns everything recorded so far.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         let mut snapshot = HistogramSnapshot::default();
@@ -72,7 +79,7 @@ impl Histogram {
         snapshot
     }
 
-    /// The sum of the values recorded so far; cheaper than a snapshot.
+    /// Returns the sum of the values recorded so far. Cheaper than a snapshot.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum.load(Ordering::Relaxed)
@@ -92,7 +99,7 @@ impl Histogram {
     /// stays, never both.
     fn drain_to(&self, snapshot: &mut HistogramSnapshot) {
         for (total, bucket) in snapshot.buckets.iter_mut().zip(self.buckets.iter()) {
-            // The load spares the other cores' caches the many buckets that are empty.
+            // The load keeps the many empty buckets shared in the other cores' caches.
             if bucket.load(Ordering::Relaxed) > 0 {
                 let n = bucket.swap(0, Ordering::Relaxed);
                 *total += n;
@@ -104,7 +111,7 @@ impl Histogram {
     }
 }
 
-/// The values of a histogram at one moment, or of the time between two.
+/// The values of a histogram at one moment, or between two moments.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     count: u64,
@@ -120,35 +127,36 @@ impl Default for HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// How many values were recorded.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// Returns the sum of the values.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The largest; 0 if there are none. Of a difference: at most 1/16 above the largest.
+    /// Returns the largest value; 0 if there are none. For a difference of two snapshots the result
+    /// may be up to 1/16 too large.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Their mean; 0 if there are none.
+    /// Returns the mean; 0 if there are no values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The value that a fraction `quantile` (0 to 1) of all values do not exceed, within about 3 %;
-    /// the exact maximum for 1; 0 if there are none.
+    /// Returns the value that a fraction `quantile` (0 to 1) of all values do not exceed, within
+    /// about 3 %. Returns the exact maximum for 1, and 0 if there are no values.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> u64 {
-        // At least the first value; float to integer conversion saturates.
+        // The rank is at least 1. The conversion from float to integer saturates.
         let rank = ((quantile * self.count as f64).ceil() as u64).max(1);
         if rank >= self.count {
             return self.max;
@@ -174,7 +182,7 @@ impl HistogramSnapshot {
         self.max = self.max.max(other.max);
     }
 
-    /// The values recorded since `earlier`, a snapshot of the same histogram.
+    /// Returns the values recorded since `earlier`, a snapshot of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
         let mut difference = HistogramSnapshot::default();
@@ -195,7 +203,7 @@ impl HistogramSnapshot {
         difference
     }
 
-    /// The buckets that hold anything: (smallest value, largest value, how many).
+    /// Iterates over the non-empty buckets as (smallest value, largest value, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(|(bucket, &n)| {
             let (low, high) = bounds_of(bucket);
@@ -217,14 +225,14 @@ impl std::fmt::Debug for HistogramSnapshot {
     }
 }
 
-/// A histogram since it was made, together with the last so many one-second windows.
+/// A histogram of all values since it was made, and of each of the last one-second windows.
 ///
-/// Values are recorded into the current window only. A window's values move to the total when its
-/// slot is needed again, bucket by bucket with an atomic exchange; a thread that was slow to record
-/// therefore at worst puts a value into a later second, and no value is lost.
+/// Values are recorded into the current window only. When a window is reused, its values move to
+/// the total, bucket by bucket with an atomic exchange. A thread that is slow to record may
+/// therefore count a value in a later second, but no value is lost.
 #[derive(Debug)]
 pub struct WindowedHistogram {
-    /// The slot that is recorded into.
+    /// Index of the window that is recorded into.
     current: AtomicUsize,
     slots: Box<[Histogram]>,
     retired: Mutex<Retired>,
@@ -232,14 +240,15 @@ pub struct WindowedHistogram {
 
 #[derive(Debug)]
 struct Retired {
-    /// The second that the current slot counts.
+    /// The second that the current window counts.
     second: u64,
-    /// What has left the windows.
+    /// The values of all windows that were reused.
     total: HistogramSnapshot,
 }
 
 impl WindowedHistogram {
-    /// A histogram that remembers `windows` closed seconds one by one; the first is `second`.
+    /// Returns a histogram that remembers the last `windows` closed seconds. The current second is
+    /// `second`.
     #[must_use]
     pub fn new(windows: usize, second: u64) -> WindowedHistogram {
         let slots: Box<[Histogram]> = (0..=windows).map(|_| Histogram::new()).collect();
@@ -256,14 +265,14 @@ impl WindowedHistogram {
         self.slots[self.current.load(Ordering::Relaxed)].record(value);
     }
 
-    /// Closes the windows before `second`, which becomes the current one. Seconds that were
-    /// skipped are empty windows; a second that is not after the current one changes nothing.
+    /// Closes the windows before `second`, which becomes the current one. Skipped seconds become
+    /// empty windows. A `second` that is not after the current one changes nothing.
     pub fn rotate(&self, second: u64) {
         let mut retired = lock(&self.retired);
         if second <= retired.second {
             return;
         }
-        // However many were skipped, each slot needs to be emptied once only.
+        // However many seconds were skipped, each window needs to be emptied only once.
         let oldest = (second - retired.second).min(self.slots.len() as u64);
         for entered in second - oldest + 1..=second {
             self.slots[slot_of(entered, self.slots.len())].drain_to(&mut retired.total);
@@ -272,10 +281,10 @@ impl WindowedHistogram {
         self.current.store(slot_of(second, self.slots.len()), Ordering::Relaxed);
     }
 
-    /// Everything since it was made.
+    /// Returns all values since it was made.
     #[must_use]
     pub fn since_open(&self) -> HistogramSnapshot {
-        // Held, so that no value is seen in a window and again in the total.
+        // Held, so that no value is seen both in a window and in the total.
         let retired = lock(&self.retired);
         let mut snapshot = retired.total.clone();
         for slot in &self.slots {
@@ -284,7 +293,7 @@ impl WindowedHistogram {
         snapshot
     }
 
-    /// The values of one second, the current one included; `None` if it is not remembered.
+    /// Returns the values of one second, the current one included; `None` if it is not remembered.
     #[must_use]
     pub fn window(&self, second: u64) -> Option<HistogramSnapshot> {
         let retired = lock(&self.retired);
@@ -293,7 +302,7 @@ impl WindowedHistogram {
             .then(|| self.slots[slot_of(second, self.slots.len())].snapshot())
     }
 
-    /// The values of the last `windows` closed seconds, as far as they are remembered.
+    /// Returns the values of the last `windows` closed seconds, or of those that are remembered.
     #[must_use]
     pub fn last(&self, windows: usize) -> HistogramSnapshot {
         let retired = lock(&self.retired);
@@ -306,7 +315,7 @@ impl WindowedHistogram {
         snapshot
     }
 
-    /// The current second.
+    /// Returns the current second.
     #[must_use]
     pub fn second(&self) -> u64 {
         lock(&self.retired).second
@@ -328,7 +337,7 @@ fn bucket_of(value: u64) -> usize {
     bucket.min(BUCKETS - 1)
 }
 
-/// The smallest and the largest value of a bucket.
+/// Returns the smallest and the largest value of a bucket.
 fn bounds_of(bucket: usize) -> (u64, u64) {
     if bucket < PER_DOUBLING {
         return (bucket as u64, bucket as u64);

@@ -1,4 +1,4 @@
-//! Histograms against the sorted list of the values they were given.
+//! Compares histograms with the sorted list of the values that were recorded.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -11,7 +11,7 @@ fn exact_quantile(sorted: &[u64], quantile: f64) -> u64 {
     sorted[rank - 1]
 }
 
-/// Values of every magnitude, not nearly all of them large.
+/// Values of every magnitude. Uniform ones would nearly all be large.
 fn value() -> impl Strategy<Value = u64> {
     (0u32..=40, any::<u64>()).prop_map(|(bits, value)| value & ((1 << bits) - 1))
 }
@@ -157,7 +157,7 @@ fn nothing_is_lost_between_recording_and_rotating_threads() {
     assert_eq!(total.sum(), 3 * EACH / 2);
 }
 
-/// What a thread that is slow to record meets when its window has become another second's.
+/// A slow thread records into a window that has meanwhile been reused for another second.
 #[test]
 fn what_is_recorded_while_a_window_is_emptied_moves_or_stays() {
     const EACH: u64 = 4_000_000;

@@ -1,9 +1,18 @@
-//! What this thread's operation, or step of background work, has waited for so far.
+//! What the operation or background step on this thread has waited for so far.
 //!
-//! What must stay true: an operation that waits for nothing pays a few plain instructions, none of
-//! them a look at the clock; times come from where they are measured anyway, or from waits that are
-//! long against a clock reading; the parts of an operation never overlap, so that they add up to no
-//! more than the whole.
+//! 1. [`begin`] marks the thread as running an operation.
+//! 2. The first wait or cache miss clears the thread's sums (`Local::enter`).
+//! 3. Waits are added to their [`Part`] (`Local::add`): file system calls by [`io_done`], locks and
+//!    queues by a [`Wait`] that is dropped.
+//! 4. Between two waits, [`inserting`] and [`load`] say what the thread does. `Local::fill_gap`
+//!    adds that time to the part that was announced.
+//! 5. [`end`] returns true if there was a wait. [`waits`] then returns the sums.
+//! 6. A background step runs the same way between [`Watch::begin`] and [`Watch::end`], which counts
+//!    its file system calls apart.
+//!
+//! What must stay true: an operation without a wait pays a few plain instructions and no clock
+//! reading. Times are those measured anyway, or of waits that are long compared with a clock
+//! reading. The parts of an operation never overlap, so their sum is at most the whole.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -15,11 +24,12 @@ use crate::base::clock;
 /// What an operation waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The commit queue: being ordered by another, and becoming visible behind others.
+    /// The commit queue: waiting for the leader that orders the write, and for earlier writes to
+    /// become visible.
     Queue,
-    /// Writing to the log.
+    /// Appending to the WAL.
     WalAppend,
-    /// A sync of the log, one's own or another's that covers it.
+    /// An fsync of the WAL, by this operation or by another that covers it.
     Sync,
     /// Inserting into memtables.
     Memtable,
@@ -27,13 +37,13 @@ pub enum Part {
     Admission,
     /// Reads of files.
     DeviceRead,
-    /// Loading what was not in a cache, the reads apart.
+    /// Loading data that was not in a cache, without the reads.
     CacheMiss,
-    /// A lock that another held.
+    /// A lock that another thread held.
     Lock,
 }
 
-/// How many [`Part`]s there are.
+/// Number of [`Part`]s.
 pub const PARTS: usize = 8;
 
 /// A call of the file system.
@@ -44,10 +54,10 @@ pub enum IoCall {
     Sync,
 }
 
-/// What an operation waited for, all together.
+/// The sums of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// By [`Part`], nanoseconds.
+    /// Nanoseconds by [`Part`].
     pub parts_ns: [u64; PARTS],
     /// Blocks that were not in the cache.
     pub cache_misses: u32,
@@ -55,32 +65,33 @@ pub struct Waited {
     pub device_reads: u32,
 }
 
-/// What a step of background work spent in the file system.
+/// What a background step spent in the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepIo {
-    /// Reads and writes, nanoseconds.
+    /// Nanoseconds of reads and writes.
     pub device_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Syncs, nanoseconds.
+    /// Nanoseconds of syncs.
     pub sync_ns: u64,
-    /// Syncs.
+    /// Number of syncs.
     pub syncs: u32,
 }
 
-/// The waits of an operation, and the time from the first of them to the end of the last.
+/// The waits of an operation, and the time from the start of the first to the end of the last.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
     pub waited: Waited,
-    /// When the first began; None if there was none.
+    /// Start of the first wait; `None` if there was none.
     pub first: Option<Instant>,
     pub span_ns: u64,
-    /// What the time after the last wait belongs to.
+    /// The part to which the time after the last wait belongs.
     gap: Option<Part>,
 }
 
 impl Waits {
-    /// Gives the time since the last wait to what it was spent on. `until_ns` counts from `first`.
+    /// Adds the time since the last wait to the part that was announced. `until_ns` counts from
+    /// `first`.
     pub fn fill_gap(&mut self, until_ns: u64) {
         if let Some(gap) = self.gap.take() {
             self.waited.parts_ns[gap as usize] += until_ns.saturating_sub(self.span_ns);
@@ -92,20 +103,20 @@ impl Waits {
 const IDLE: u8 = 0;
 /// An operation that has not waited.
 const RUNNING: u8 = 1;
-/// An operation that has waited: what is counted is its own.
+/// An operation that has waited: the sums are its own.
 const WAITED: u8 = 2;
 /// A step of background work.
 const STEP: u8 = 3;
 
 struct Local {
     state: Cell<u8>,
-    /// The operation's begin and end are known: then it is worth knowing all of its reads.
+    /// Whether the operation's begin and end are measured. If so, all of its reads count.
     timed: Cell<bool>,
-    /// A wait is being measured: calls of the file system within it are a part of it.
+    /// Whether a [`Wait`] is being measured. File system calls within it are part of it.
     within: Cell<bool>,
-    /// Something that was not in a cache is being loaded: what follows a read belongs to that.
+    /// Whether a [`Load`] is alive. The time after a read then belongs to it.
     loading: Cell<bool>,
-    /// As in [`Waits`], each for itself: a wait touches few of them.
+    /// The fields of [`Waits`], each a cell of its own because a wait touches few of them.
     parts_ns: [Cell<u64>; PARTS],
     cache_misses: Cell<u32>,
     device_reads: Cell<u32>,
@@ -113,11 +124,10 @@ struct Local {
     span_ns: Cell<u64>,
     gap: Cell<Option<Part>>,
     step: Cell<StepIo>,
-    /// The longest read outside of any operation: an iterator that went on to a block that was
-    /// not in memory.
+    /// The longest read outside any operation: an iterator moved to a block that was not in memory.
     alone: Cell<Option<(Instant, u64)>>,
     worker: Cell<u8>,
-    /// This thread's number in slow operations; 0 until it has one.
+    /// This thread's number in reports of slow operations; 0 until it has one.
     thread: Cell<u32>,
 }
 
@@ -142,12 +152,12 @@ thread_local! {
     };
 }
 
-/// Stands for a worker's number where a client's thread does background work.
+/// The worker number of a client's thread that does background work.
 pub const CLIENT: u8 = u8::MAX;
-/// Stands for a worker's number where the chores' thread does it.
+/// The worker number of the chores thread.
 pub const CHORES: u8 = u8::MAX - 1;
 
-/// This thread is a worker's from now on, or the chores'.
+/// Sets this thread's worker number, or [`CHORES`].
 pub fn set_worker(number: u8) {
     LOCAL.with(|local| local.worker.set(number));
 }
@@ -156,7 +166,7 @@ pub fn worker() -> u8 {
     LOCAL.with(|local| local.worker.get())
 }
 
-/// This thread's number; `next` gives one if it has none.
+/// Returns this thread's number, which `next` assigns at the first call.
 pub fn thread_number(next: impl FnOnce() -> u32) -> u32 {
     LOCAL.with(|local| {
         if local.thread.get() == 0 {
@@ -166,7 +176,7 @@ pub fn thread_number(next: impl FnOnce() -> u32) -> u32 {
     })
 }
 
-/// An operation begins on this thread; `timed` if its begin and end are known.
+/// Begins an operation on this thread. `timed` says whether its begin and end are measured.
 #[inline]
 pub fn begin(timed: bool) {
     LOCAL.with(|local| {
@@ -175,14 +185,14 @@ pub fn begin(timed: bool) {
     });
 }
 
-/// The operation is over. True if it has waited: then [`waits`] tells.
+/// Ends the operation. Returns true if it has waited; [`waits`] then returns its sums.
 #[inline]
 #[must_use]
 pub fn end() -> bool {
     LOCAL.with(|local| local.state.replace(IDLE) == WAITED)
 }
 
-/// What the operation that has just ended waited for.
+/// Returns the waits of the operation that has just ended.
 pub fn waits() -> Waits {
     LOCAL.with(|local| Waits {
         waited: Waited {
@@ -196,20 +206,21 @@ pub fn waits() -> Waits {
     })
 }
 
-/// When the operation that has just ended first waited, and the time until it had last.
+/// Returns the start of the first wait of the operation that has just ended, and the time until the
+/// end of the last.
 #[inline]
 pub fn span() -> Option<(Instant, u64)> {
     LOCAL.with(|local| Some((local.first.get()?, local.span_ns.get())))
 }
 
-/// From now on until its next wait this operation inserts into memtables.
+/// Announces that the operation inserts into memtables until its next wait.
 #[inline]
 pub fn inserting() {
     LOCAL.with(|local| local.gap.set(Some(Part::Memtable)));
 }
 
 impl Local {
-    /// The operation waits: what is left of an earlier one goes.
+    /// Marks the operation as waiting. The first time, it clears the sums of the operation before.
     #[inline]
     fn enter(&self) {
         if self.state.replace(WAITED) != WAITED {
@@ -218,7 +229,7 @@ impl Local {
             self.device_reads.set(0);
             self.first.set(None);
             self.span_ns.set(0);
-            // What is said before the first wait says nothing of what follows it.
+            // An announcement before the first wait says nothing about the time after it.
             self.gap.set(None);
         }
     }
@@ -233,7 +244,7 @@ impl Local {
             }
         };
         self.fill_gap(at_ns);
-        // Whoever waited for a lock goes on with what it was at.
+        // After a wait for a lock, the operation continues with what it had announced.
         if part != Part::Lock {
             self.gap.set(self.loading.get().then_some(Part::CacheMiss));
         }
@@ -242,8 +253,8 @@ impl Local {
         part.set(part.get() + ns);
     }
 
-    /// Between two waits the operation did what it said it would do next. `at_ns` counts from the
-    /// begin of the first.
+    /// Adds the time between two waits to the part that was announced. `at_ns` counts from the
+    /// start of the first wait.
     fn fill_gap(&self, at_ns: u64) {
         if let Some(gap) = self.gap.get() {
             let part = &self.parts_ns[gap as usize];
@@ -252,7 +263,7 @@ impl Local {
     }
 }
 
-/// The operation that runs on this thread, if one does, has waited.
+/// Counts a wait of this thread's operation, if one runs.
 fn waited(part: Part, started: Instant, ns: u64) {
     LOCAL.with(|local| {
         if matches!(local.state.get(), RUNNING | WAITED) {
@@ -261,7 +272,7 @@ fn waited(part: Part, started: Instant, ns: u64) {
     });
 }
 
-/// A block was not in the cache.
+/// Counts a block that was not in the cache.
 #[cold]
 #[inline(never)]
 pub fn cache_missed() {
@@ -273,14 +284,14 @@ pub fn cache_missed() {
     });
 }
 
-/// Something is being loaded that was not in a cache, until this is dropped. The clock is read
-/// once, and only if a file was: the read tells when it began.
+/// Marks, until it is dropped, that something is loaded that was not in a cache. It reads the clock
+/// once, and only if a file was read: the read supplies the start.
 #[derive(Debug)]
 pub struct Load {
     outer: bool,
 }
 
-/// Begins to load something.
+/// Begins a [`Load`].
 #[cold]
 pub fn load() -> Load {
     Load { outer: LOCAL.with(|local| local.loading.replace(true)) }
@@ -303,12 +314,12 @@ impl Drop for Load {
     }
 }
 
-/// What a call of the file system takes at least that a device had to answer, not the page cache:
-/// no other is what made an operation slow. Of an operation that is timed every read counts: what
-/// follows it, a checksum or a decompression, may be what was slow.
+/// Shortest file system call that counts as one that a device answered. Shorter ones come from the
+/// page cache and cannot make an operation slow. In a timed operation every read counts, because
+/// the checksum or decompression behind it may have been slow.
 pub const NOTED_NS: u64 = 4_000;
 
-/// A call of the file system is over that moved so many bytes.
+/// Counts a file system call that has ended and moved `bytes` bytes.
 #[inline]
 pub fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) {
     if ns >= NOTED_NS || call == IoCall::Read || !matches!(class, IoClass::Client | IoClass::Wal) {
@@ -357,18 +368,18 @@ fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) 
     });
 }
 
-/// Bytes that the step which runs on this thread has read so far.
+/// Returns the bytes that this thread's background step has read so far.
 pub fn step_read_bytes() -> u64 {
     LOCAL.with(|local| local.step.get().read_bytes)
 }
 
-/// The longest read outside of any operation since this was last asked.
+/// Returns the longest read outside any operation since the last call.
 #[inline]
 pub fn take_alone() -> Option<(Instant, u64)> {
     LOCAL.with(|local| local.alone.take())
 }
 
-/// A wait that is long against a reading of the clock: it is over when this is dropped.
+/// A wait that is long compared with a clock reading. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Wait {
     part: Part,
@@ -392,12 +403,12 @@ impl Drop for Wait {
     }
 }
 
-/// A step of background work on this thread; [`Watch::end`] tells what it did.
+/// A background step on this thread, which [`Watch::end`] ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Watch {
     pub started: Instant,
-    /// What the thread was doing: a client may do background work within an operation.
+    /// The thread's state before: a client may do background work within an operation.
     outer: (u8, StepIo),
 }
 
@@ -407,7 +418,7 @@ impl Watch {
         Watch { started: clock::now(), outer }
     }
 
-    /// The length of the step in nanoseconds, and what it spent in the file system.
+    /// Returns the length of the step in nanoseconds, and what it spent in the file system.
     pub fn end(self) -> (u64, StepIo) {
         let ns = nanos_between(self.started, clock::now());
         LOCAL.with(|local| {

@@ -1,4 +1,4 @@
-//! What is counted as waited for, and that nothing is counted twice.
+//! Tests which waits are counted, and that none is counted twice.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn after(start: Instant, us: u64) -> Instant {
 fn an_operation_that_waits_for_nothing_says_so() {
     begin(true);
     assert!(!end());
-    // What happened outside of it, or in an operation that failed, is not its own.
+    // Waits outside an operation, or in one that failed, are not counted for the next.
     waited(Part::Queue, Instant::now(), 5);
     begin(true);
     waited(Part::Queue, Instant::now(), 5);
@@ -73,7 +73,7 @@ fn of_what_is_loaded_the_reads_are_told_apart_from_the_rest() {
     drop(inner);
     io_done(IoClass::Client, IoCall::Read, after(start, 20), 5_000, 1);
     drop(outer);
-    // Neither what follows nor a read of nothing that was missed belongs to it.
+    // Neither the time after the load nor a later read without a miss belongs to it.
     let behind = after(start, 1_000_000);
     io_done(IoClass::Client, IoCall::Read, behind, 5_000, 1);
     io_done(IoClass::Client, IoCall::Read, after(behind, 10), 5_000, 1);
@@ -82,7 +82,7 @@ fn of_what_is_loaded_the_reads_are_told_apart_from_the_rest() {
     let part = |part: Part| found.waited.parts_ns[part as usize];
     assert_eq!((part(Part::DeviceRead), found.waited.device_reads), (15_007, 4));
     assert!((19_993..1_000_000_000).contains(&part(Part::CacheMiss)), "{found:?}");
-    // For what the page cache answers the clock is read only if it is anyway.
+    // If the page cache answers, the clock is read only where it is read anyway.
     begin(false);
     let loads = load();
     io_done(IoClass::Client, IoCall::Read, start, NOTED_NS - 1, 1);
@@ -120,7 +120,7 @@ fn a_lock_that_another_holds_is_a_wait_and_a_free_one_is_none() {
                     if held.send(()).is_err() || goes.recv().is_err() {
                         return;
                     }
-                    // Long enough for the other to come, as a rule.
+                    // Usually long enough for the other thread to arrive at the lock.
                     (0..100).for_each(|_| std::thread::yield_now());
                     drop(guards);
                 }

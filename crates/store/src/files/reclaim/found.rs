@@ -1,4 +1,14 @@
-//! Dead parts of the files that exist at open: everything in them except live tables.
+//! Dead parts of the files that exist at open: everything in them except the live tables.
+//!
+//! 1. `Reclaimer::found` notes every file and the extents of its live tables.
+//! 2. [`Reclaimer::look_at_found_files`] examines some of them in each round, once no lease may
+//!    need their dead tables.
+//! 3. `Reclaimer::unexplained` reads the directory of a file that is longer than its live tables
+//!    explain. The other tables are dead. The allocated size says whether their space was freed
+//!    before.
+//!
+//! What must stay true: a table that is live, or was when the database was opened, is never among
+//! the dead parts.
 
 use sateen_control::{FileId, Instant};
 
@@ -12,17 +22,17 @@ use crate::files::{PAGE_BYTES, table_file_name};
 use crate::vfs::OpenOptions;
 
 impl Reclaimer {
-    /// Looks what so many of the files that were there at open have besides the tables they had
-    /// then. Returns whether there are more that can be looked at now.
+    /// Examines up to `most` of the files that existed at open for dead tables. Returns true if
+    /// more can be examined now.
     pub fn look_at_found_files(&self, most: usize, now: Instant) -> bool {
         let files = {
             let mut state = lock(&self.state);
-            // What they have besides may be what a reader of before still reads.
+            // Dead tables may still be read by a reader that was there before the open.
             if state.leases.is_watched() && !state.leases.frees(Round::default()) {
                 return false;
             }
             if now >= state.look_again {
-                // Behind those that nobody has looked at yet.
+                // Behind the files that were not examined yet.
                 let again = std::mem::take(&mut state.unread);
                 state.unseen.splice(0..0, again);
             }
@@ -40,7 +50,7 @@ impl Reclaimer {
                     let due = Instant::default();
                     state.accounts.add_dead(file, dead.iter(), due, self.can_punch());
                 }
-                // What is wrong with it is told to whoever reads it, and may pass.
+                // The error is reported to whoever reads the file, and may be temporary.
                 Err(_) => {
                     state.unread.push((file, live));
                     state.look_again = now + LOOK_AGAIN_AFTER;
@@ -50,14 +60,14 @@ impl Reclaimer {
         !lock(&self.state).unseen.is_empty()
     }
 
-    /// When files are looked at again that could not be, if there are any.
+    /// Returns when files that could not be examined are examined again, if there are any.
     pub fn looks_again_at(&self) -> Option<Instant> {
         let state = lock(&self.state);
         (!state.unread.is_empty()).then_some(state.look_again)
     }
 
-    /// What a file has of tables that are not `live`, and whether that was given back. So many
-    /// bytes of those that were live were `punched` since.
+    /// Returns the extents of a file's tables that are not `live`, and whether their space was
+    /// freed already. `punched` bytes of tables that were live at open have been punched since.
     fn unexplained(
         &self,
         file: FileId,
@@ -84,8 +94,8 @@ impl Reclaimer {
         live.iter().for_each(|range| dead.remove(&range));
         let overhead = length - (live.bytes() + dead.bytes()).min(length);
         let allocated = handle.allocated().map_err(failed)?;
-        // Less than that is a file system that compresses: nobody knows, and a hole may be punched
-        // twice.
+        // A smaller allocation means that the file system compresses. Then it is unknown, and a
+        // hole may be punched twice.
         let rest = (live.bytes() + overhead).saturating_sub(punched);
         let given_back = allocated.abs_diff(rest) <= UNEXPLAINED_BYTES;
         Ok((!dead.is_empty()).then_some((dead, given_back)))

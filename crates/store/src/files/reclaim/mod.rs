@@ -1,21 +1,33 @@
-//! Frees space. A table that no version names is a *zombie* while something still pins it. After
-//! that its bytes are punched out of its file, or the file is unlinked if all its tables are dead.
-//! Only this module deletes or punches (ARCHITECTURE.md, invariant 5).
+//! The reclaimer: frees the space of dead tables. Only this module deletes files or punches holes
+//! (ARCHITECTURE.md, invariant 5).
 //!
-//! Beside clients a file is emptied in steps. File systems and devices discard the blocks of a
-//! large file at once and serve no other request meanwhile. Each step is made durable so that its
-//! blocks are discarded with it; the rest is unlinked. The steps go from the begin of the file to
-//! its end: ext4 discards freed blocks together with the free blocks behind them, so shortening the
-//! file would discard its end again with each step.
+//! 1. [`Reclaimer::add`] accounts for tables that enter a version, and [`Reclaimer::found`] for
+//!    those that exist at open.
+//! 2. [`Reclaimer::retire`] receives tables that no new version names. Each is a *zombie* while a
+//!    version, job, iterator or lease pins it.
+//! 3. [`Reclaimer::reclaim`] does one step. It looks at the leases (`look_at_leases`) and removes
+//!    orphans (`remove_orphans`).
+//! 4. `bury` takes the zombies that are no longer pinned. [`space`](super::space) marks their
+//!    extents as dead, or returns the file if all its tables are dead.
+//! 5. `unlink` removes files that are dead as a whole. Beside clients it empties a large file in
+//!    steps first (`shrink`).
+//! 6. `punch_due` punches holes into files that also hold live tables, once their extents have been
+//!    dead for a while (`punch`, `try_punch`).
+//! 7. With a rate, the next step is due after a pause. What failed is kept and tried again.
 //!
-//! Invariants:
+//! Why in steps: file systems and devices discard the blocks of a large file at once, and serve no
+//! other request meanwhile. Each step is synced, so that its blocks are discarded with it. Steps go
+//! from the beginning of the file to its end. ext4 discards freed blocks together with the free
+//! blocks behind them, so truncating the file step by step would discard its end again each time.
+//!
+//! What must stay true:
 //!
 //! - A table becomes a zombie only after the edit that removes it is durable.
-//! - A pinned table has a reference count above one: every version, job and iterator that can reach
+//! - A pinned table has a reference count above one. Every version, job and iterator that can reach
 //!   it holds its `Arc`, and this module hands out none.
-//! - A table stays as long as the lease of a reader in another handle or process
+//! - A table stays while a lease of a reader in another handle or process needs it
 //!   ([`super::leases`]).
-//! - A file with another name, in a checkpoint or a copy, is neither punched nor shortened.
+//! - A file with another name, in a checkpoint or a copy, is neither punched nor truncated.
 //! - The disk is accessed outside the lock.
 
 mod found;
@@ -41,23 +53,24 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, lock};
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
-/// Beside clients at least so much is given back at a time, and what is due within so long.
+/// Smallest step beside clients.
 const STEP_BYTES_MIN: u64 = 1 << 20;
+/// Time at the given rate that sets the size of a step beside clients.
 const STEP_NS: u64 = 30_000_000;
-/// Where no client is there so much is given back at a time.
+/// Size of a step when there are no clients.
 const UNPACED_STEP_BYTES: u64 = 128 << 20;
-/// After a step it rests so many times as long as the step took, at least.
+/// The pause after a step is at least this multiple of the step's duration.
 const STEP_REST: u32 = 4;
-/// What a file may have besides its tables before anybody looks what that is.
+/// Bytes that a file may have besides its tables before its directory is read.
 const UNEXPLAINED_BYTES: u64 = 64 << 10;
-/// Files that could not be looked at are looked at again after so long.
+/// How long the reclaimer waits before it examines again a file that it could not read.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
-/// How often the leases are looked at while they keep anything.
+/// How often leases are looked at while they keep anything.
 const LEASES_EVERY: Duration = Duration::from_millis(200);
 
-/// The caches that must let go of what is given back.
+/// The caches that must release a table before its space is freed.
 pub trait OpenTables: Send + Sync {
-    /// `tables` have left level 0: their images in memory may go.
+    /// Frees the images in memory of `tables`, which have left L0.
     fn forget_images(&self, tables: &mut dyn Iterator<Item = TableId>);
     /// Closes a table.
     fn evict(&self, table: TableId);
@@ -72,56 +85,57 @@ struct Zombie {
 }
 
 impl Zombie {
-    /// Whether nothing in this process can reach it.
+    /// Returns true if no code of this process can reach the table.
     fn is_unpinned(&self) -> bool {
         Arc::strong_count(&self.table) == 1
     }
 }
 
 #[derive(Default)]
-struct State {
+struct ReclaimState {
     accounts: Accounts,
     zombies: Vec<Zombie>,
     leases: Leases,
-    /// Files that nothing named at open, and that a reader of before may still read.
+    /// Files that no version named at open, and that an earlier reader may still read.
     orphans: Vec<PathBuf>,
-    /// Files of which nothing is live and that are not unlinked yet.
+    /// Files without live tables that are not unlinked yet.
     unlink: Vec<DeadFile>,
-    /// Files that were there at open and what their tables take: what else they have is not known.
+    /// Files that existed at open with the extents of their live tables. Their other content is
+    /// unknown.
     unseen: Vec<(FileId, Extents)>,
-    /// Of these, those that could not be looked at, and when that is tried again.
+    /// Files of `unseen` that could not be read, and when they are tried again.
     unread: Vec<(FileId, Extents)>,
     look_again: Instant,
-    /// Somebody is at it.
+    /// Whether a thread is inside a step.
     busy: bool,
     /// When the next step is due.
     next_step: Instant,
-    /// While above zero nothing is punched or unlinked: a checkpoint is linking files.
+    /// While above zero, nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
-    /// Those of them that [`Reclaimer::keep`] made.
+    /// The part of `holds` that [`Reclaimer::keep`] made.
     keeps: u32,
 }
 
-impl State {
-    /// When there is something to do, if there is.
+impl ReclaimState {
+    /// Returns when the next step is due, if there is work.
     fn next(&self) -> Option<Instant> {
         let unlink = (!self.unlink.is_empty()).then_some(self.next_step);
         let punch = self.accounts.next_due().map(|due| due.max(self.next_step));
         unlink.into_iter().chain(punch).min()
     }
 
-    /// Whether something may be given back, as far as is known.
+    /// Returns true if space can be freed, as far as is known.
     fn has_more(&self) -> bool {
         !self.unlink.is_empty() || self.accounts.has_own()
     }
 
-    /// The same, or when the leases are to be looked at again.
+    /// Returns when the next step is due, or when leases must be looked at again.
     fn next_round(&self, now: Instant) -> Option<Instant> {
         let look_again = self.is_leased().then(|| now + LEASES_EVERY);
         self.next().into_iter().chain(look_again).min()
     }
 
-    /// Whether leases keep something that could be given back otherwise.
+    /// Returns true if leases keep anything that could be freed otherwise.
     fn is_leased(&self) -> bool {
         !self.orphans.is_empty()
             || (!self.unseen.is_empty() && self.leases.needs(Round::default()))
@@ -134,39 +148,40 @@ impl State {
     }
 }
 
-/// Bytes and counts given back so far, for metrics.
+/// Bytes and events since open, for metrics.
 #[derive(Default)]
 pub struct ReclaimCounters {
     pub files_unlinked: AtomicU64,
     pub bytes_punched: AtomicU64,
     pub holes_punched: AtomicU64,
-    /// Of files of which nothing is live.
+    /// Bytes freed in files without live tables.
     bytes_unlinked: AtomicU64,
 }
 
 impl ReclaimCounters {
-    /// Bytes punched out of files that hold more, and bytes of files that hold nothing else.
+    /// Returns the bytes punched out of files with live tables, and the bytes freed in files
+    /// without any.
     pub fn given_back(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (load(&self.bytes_punched), load(&self.bytes_unlinked))
     }
 }
 
-/// Which files hold live tables, and which bytes wait to be given back.
+/// Knows which files hold live tables, and which bytes wait to be freed.
 pub struct Reclaimer {
     directory: PathBuf,
     vfs: Arc<dyn Vfs>,
     tables: Arc<dyn OpenTables>,
-    state: Mutex<State>,
-    /// The file system cannot punch: whole files only.
+    state: Mutex<ReclaimState>,
+    /// Whether the file system cannot punch holes. Then only whole files are freed.
     no_holes: AtomicBool,
-    /// The last attempt failed.
+    /// Whether the last attempt failed.
     failing: AtomicBool,
     lease_limits: Mutex<LeaseLimits>,
     pub counters: ReclaimCounters,
 }
 
-/// Nothing is punched or unlinked while this lives.
+/// While this lives, nothing is punched or unlinked.
 pub struct ReclaimHold<'a>(&'a Reclaimer);
 
 impl Drop for ReclaimHold<'_> {
@@ -189,14 +204,14 @@ impl Reclaimer {
         }
     }
 
-    /// Tables that a version names from now on, for the first time.
+    /// Adds tables that a version names for the first time.
     pub fn add<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
         let mut state = lock(&self.state);
         tables.for_each(|table| state.accounts.add(table));
     }
 
-    /// Tables that were there when the database was opened, all of them: what else is in their
-    /// files was not given back by who had them before, and is looked for by and by.
+    /// Adds all tables that exist when the database is opened. Dead tables that the process before
+    /// did not free are looked for later.
     pub fn found<'a>(&self, tables: impl Iterator<Item = &'a Arc<TableMeta>>) {
         let mut files: BTreeMap<FileId, Extents> = BTreeMap::new();
         let mut state = lock(&self.state);
@@ -209,32 +224,32 @@ impl Reclaimer {
         state.unseen = files.into_iter().collect();
     }
 
-    /// Tables that are not in level 0 any more.
+    /// Frees the images of tables that have left L0.
     pub fn left_level0(&self, mut tables: impl Iterator<Item = TableId>) {
         self.tables.forget_images(&mut tables);
     }
 
-    /// Tables that no new version names; the edit that says so is durable.
+    /// Retires tables that no new version names. The edit that removes them must be durable.
     pub fn retire(&self, tables: impl Iterator<Item = Arc<TableMeta>>) {
         let mut state = lock(&self.state);
         let retired = state.leases.round();
         state.zombies.extend(tables.map(|table| Zombie { table, retired }));
     }
 
-    /// Files that share their bytes with a checkpoint. Those of which nothing is left are no
-    /// concern any more: the catalogue remembers a file as shared for longer than there is one.
+    /// Marks files that share their bytes with a checkpoint. Files without tables are ignored,
+    /// because the manifest remembers shared files longer than they exist.
     pub fn mark_shared(&self, files: impl Iterator<Item = FileId>, now: Instant) {
         let mut state = lock(&self.state);
         let files = files.filter(|_| !planted("hole_under_checkpoint"));
         files.for_each(|file| state.accounts.mark_shared(file, now));
     }
 
-    /// The files that hold anything reachable.
+    /// Returns the files that hold a reachable table.
     pub fn live_files(&self) -> Vec<FileId> {
         lock(&self.state).accounts.files().collect()
     }
 
-    /// Bytes of tables that no version needs and that are not given back yet.
+    /// Returns the bytes of tables that no version names and that are not freed yet.
     pub fn obsolete_bytes(&self) -> u64 {
         let state = lock(&self.state);
         if planted("pins_not_told") {
@@ -245,38 +260,38 @@ impl Reclaimer {
         zombies + unlink + state.accounts.dead_bytes()
     }
 
-    /// Bytes that can be given back now or soon.
+    /// Returns the bytes that can be freed now or soon.
     pub fn due_bytes(&self) -> u64 {
         lock(&self.state).due_bytes()
     }
 
-    /// What each file holds, that holds anything.
+    /// Returns the space of each file that holds a table.
     pub fn spaces(&self) -> Vec<FileSpace> {
         lock(&self.state).accounts.spaces(self.can_punch())
     }
 
-    /// A number that changes whenever what files hold of what is dead does.
+    /// Returns a number that changes whenever dead or freed bytes of a file do.
     pub fn changes(&self) -> u64 {
         lock(&self.state).accounts.changes()
     }
 
-    /// Whether the file system gives back parts of a file, as far as is known.
+    /// Returns false if the file system is known not to punch holes.
     pub fn can_punch(&self) -> bool {
         !self.no_holes.load(Ordering::Relaxed)
     }
 
-    /// Who keeps files as they are, and tables that wait for their last reader.
+    /// Returns the number of holds, and of tables that wait for their last reader.
     pub fn held(&self) -> (usize, usize) {
         let state = lock(&self.state);
         (state.holds as usize, state.zombies.len())
     }
 
-    /// True while files must stay.
+    /// Returns true while files must stay.
     pub fn is_held(&self) -> bool {
         lock(&self.state).holds > 0
     }
 
-    /// True if there may be something to do.
+    /// Returns true if there may be work.
     pub fn has_work(&self) -> bool {
         let state = lock(&self.state);
         !state.zombies.is_empty()
@@ -285,7 +300,7 @@ impl Reclaimer {
             || !state.unseen.is_empty()
     }
 
-    /// True if something can be given back now or soon: it is not pinned, and the last attempt did
+    /// Returns true if space can be freed now or soon: it is not pinned, and the last attempt did
     /// not fail.
     pub fn has_due_work(&self) -> bool {
         let state = lock(&self.state);
@@ -297,7 +312,7 @@ impl Reclaimer {
             && (state.busy || state.has_more() || looks || state.zombies.iter().any(unpinned))
     }
 
-    /// Gives back all that nobody pins any more; what fails stays.
+    /// Frees everything that is not pinned. What fails stays.
     pub fn reclaim_all(&self, now: Instant) {
         while self.reclaim(now, None).is_ok() && !self.is_held() && lock(&self.state).has_more() {}
     }
@@ -308,7 +323,7 @@ impl Reclaimer {
         ReclaimHold(self)
     }
 
-    /// The same until as many calls of [`Reclaimer::release`] as of this.
+    /// Stops reclaiming until [`Reclaimer::release`] was called as often as this.
     pub fn keep(&self) {
         let mut state = lock(&self.state);
         state.holds += 1;
@@ -318,7 +333,7 @@ impl Reclaimer {
     /// Ends one [`Reclaimer::keep`].
     pub fn release(&self) {
         let mut state = lock(&self.state);
-        // One too many must not end the hold of a checkpoint.
+        // A surplus call must not end the hold of a checkpoint.
         let ended = state.keeps.min(1);
         state.keeps -= ended;
         state.holds -= ended;
@@ -330,9 +345,9 @@ impl Reclaimer {
         state.holds -= std::mem::take(&mut state.keeps);
     }
 
-    /// Gives back what nobody pins any more, in steps: small ones and at `rate`, in bytes a second,
-    /// if there is one, else one that is as large as a client who comes meanwhile may find under
-    /// way. Returns when the next step is due. What fails is kept for another call.
+    /// Frees what is no longer pinned, in one step. With `rate` in bytes a second, the step is
+    /// small. Without clients there is no rate, and the step is as large as a client that arrives
+    /// meanwhile can bear. Returns when the next step is due. What fails is kept for another call.
     pub fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
         self.look_at_leases(now);
         self.remove_orphans();
@@ -385,8 +400,8 @@ impl Reclaimer {
         result.map(|()| state.next_round(now))
     }
 
-    /// Gives back what is dead in files that hold more: beside clients what is due of one file, so
-    /// that there is one barrier. What fails is tried again later, after all others.
+    /// Frees dead bytes of files that also have live tables. Beside clients it takes only what is
+    /// due of one file, so that there is one barrier. What fails is tried again after all others.
     fn punch_due(&self, now: Instant, left: &mut u64, beside_clients: bool) -> Result<()> {
         let mut failed = BTreeMap::new();
         while *left > 0 {
@@ -404,7 +419,8 @@ impl Reclaimer {
                     state.accounts.add_holes(file, &dead);
                 }
                 Ok(false) => {
-                    // By another name it is needed as it is; or it cannot have holes.
+                    // The file has another name and must stay as it is, or the file system cannot
+                    // punch holes.
                     if self.can_punch() {
                         state.accounts.mark_shared(file, now);
                     } else {
@@ -427,13 +443,13 @@ impl Reclaimer {
         failed.into_values().next().map_or(Ok(()), Err)
     }
 
-    /// Gives of a dead file back what costs no more than `most`, and the file if that is all.
-    /// Returns the cost, and what is left of the file.
+    /// Frees the part of a dead file that costs at most `most`, and unlinks the file if that is
+    /// all. Returns the cost and the rest of the file.
     fn unlink(&self, dead: &DeadFile, most: u64) -> Result<(u64, Option<DeadFile>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
         let cost = dead.rest.cost();
-        // If it cannot be done step by step, then at once.
+        // If the steps are impossible, the file is unlinked at once.
         if cost > most
             && let Ok(Some(rest)) = self.shrink(&path, dead, most)
         {
@@ -451,8 +467,7 @@ impl Reclaimer {
         }
     }
 
-    /// Gives `by` bytes of a dead file back; returns what is left of it, or `None` if it has
-    /// another name.
+    /// Frees `by` bytes of a dead file. Returns the rest, or `None` if the file has another name.
     fn shrink(&self, path: &Path, dead: &DeadFile, by: u64) -> std::io::Result<Option<DeadFile>> {
         let handle = self.vfs.open(path, OpenOptions::WRITE)?;
         if handle.links()? > 1 {
@@ -473,7 +488,7 @@ impl Reclaimer {
         Ok(Some(left))
     }
 
-    /// False if the file system cannot punch.
+    /// Punches `ranges`. Returns false if the file system cannot punch holes.
     fn try_punch(
         &self,
         file: &dyn VfsFile,
@@ -495,8 +510,8 @@ impl Reclaimer {
         }
     }
 
-    /// Accounts for the zombies that nobody pins.
-    fn bury(&self, state: &mut State, now: Instant) {
+    /// Accounts for the zombies that are no longer pinned.
+    fn bury(&self, state: &mut ReclaimState, now: Instant) {
         let zombies = std::mem::take(&mut state.zombies);
         let (dead, kept): (Vec<_>, Vec<_>) = zombies.into_iter().partition(|zombie| {
             let unpinned = zombie.is_unpinned() || planted("hole_under_reader");
@@ -509,7 +524,8 @@ impl Reclaimer {
         }
     }
 
-    /// False if that is not possible: the file system cannot, or the file has another name.
+    /// Punches `ranges` of a file. Returns false if the file system cannot, or the file has another
+    /// name.
     fn punch(&self, file: FileId, ranges: &Extents, sync: bool) -> Result<bool> {
         let path = table_file_name(&self.directory, file);
         let options = OpenOptions::WRITE;
@@ -529,7 +545,7 @@ impl Reclaimer {
         }
         match punched {
             Err(_) if planted("punch_error_ignored") => Ok(true),
-            // Its last table died meanwhile.
+            // The last table of the file died meanwhile, and the file was unlinked.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
             punched => punched.map_err(|error| Error::io("punch", &path, error)),
         }

@@ -1,5 +1,5 @@
-//! What must hold of giving space back: all of it goes, in steps beside clients, and what has
-//! another name keeps every byte.
+//! Tests of reclaiming: all dead space is freed, in steps beside clients, and files with another
+//! name keep every byte.
 
 use sateen_control::version::Placement;
 use sateen_control::{SeqNo, TableId, UserKey};
@@ -21,12 +21,12 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A file of tables of so many bytes, with nobody who holds them.
+    /// Makes a file with tables of the given sizes, which nothing pins.
     fn new(tables: &[u64]) -> (Fixture, Vec<Arc<TableMeta>>) {
         Fixture::on(Arc::new(PosixVfs::new()), tables)
     }
 
-    /// The same on a file system of the caller's.
+    /// The same on the caller's file system.
     fn on(vfs: Arc<dyn Vfs>, tables: &[u64]) -> (Fixture, Vec<Arc<TableMeta>>) {
         let directory = TempDir::new_in(std::env::current_exe().unwrap().parent().unwrap());
         let directory = directory.unwrap();
@@ -97,7 +97,7 @@ fn beside_clients_a_file_goes_step_by_step() {
     while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
         sizes.push(fixture.allocated());
         assert!(next.since(now) >= Duration::from_millis(25), "{next:?}");
-        // Not before it is due.
+        // Nothing happens before it is due.
         assert_eq!(fixture.reclaimer.reclaim(now, Some(RATE)).unwrap(), Some(next));
         assert_eq!(fixture.allocated(), sizes.last().copied().unwrap());
         let content = std::fs::read(fixture.path()).unwrap();
@@ -154,7 +154,7 @@ fn without_clients_all_goes_at_once() {
 
 #[test]
 fn another_name_of_a_file_keeps_its_bytes() {
-    // Made by a checkpoint, which says so, or by somebody else.
+    // Another name made by a checkpoint, which says so, or by something else.
     for told in [true, false] {
         let (fixture, mut metas) = Fixture::new(&[4 << 20, 4 << 20]);
         let other = fixture.directory.path().join("other");
@@ -196,7 +196,7 @@ fn what_is_dead_goes_when_the_other_name_has_gone() {
     }
 }
 
-/// When everything is done that is to be done until then.
+/// Runs every step that is due until then.
 fn reclaim_until(reclaimer: &Reclaimer, mut now: Instant, until: Instant) -> Option<Instant> {
     loop {
         let next = reclaimer.reclaim(now, Some(RATE)).unwrap();
@@ -229,7 +229,7 @@ fn tables_that_die_one_after_the_other_leave_one_hole() {
     } else {
         assert_eq!((space.dead_bytes, space.gives_back), (2 << 20, false));
     }
-    // With those that die before their time is up the file goes, and no hole is made of them.
+    // If the rest dies before the wait is over, the file is unlinked and no hole is punched.
     let holes = reclaimer.counters.holes_punched.load(Ordering::Relaxed);
     dies(2);
     assert_eq!(reclaim_until(reclaimer, second(20), second(22)), Some(second(30)));
@@ -251,7 +251,7 @@ fn where_holes_cannot_be_what_is_dead_is_known() {
     drop(live);
 }
 
-/// A file of so many tables of 1 MiB in the fixture's place, and the tables.
+/// Writes a file with `tables` tables of 1 MiB each at the fixture's place.
 fn written(fixture: &Fixture, tables: u64) -> Vec<Arc<TableMeta>> {
     let vfs = fixture.reclaimer.vfs.as_ref();
     std::fs::remove_file(fixture.path()).unwrap();
@@ -276,7 +276,7 @@ fn what_was_dead_at_open_is_found_and_given_back() {
     let vfs = &fixture.reclaimer.vfs;
     let metas = written(&fixture, 4);
     let live: Vec<_> = [0, 2].map(|table: usize| metas[table].clone()).into();
-    // The second time they are given back already, and are not once more.
+    // The second time the space is freed already, and is not freed again.
     for again in [false, true] {
         let cache = fixture.reclaimer.tables.clone();
         let directory = fixture.directory.path().to_owned();
@@ -300,7 +300,7 @@ fn what_was_dead_at_open_is_found_and_given_back() {
         let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
         assert!(bytes[range].iter().all(|&byte| byte == 1));
     }
-    // The directory is there still.
+    // The file's directory is still there.
     let file = vfs.open(&fixture.path(), OpenOptions::READ).unwrap();
     assert_eq!(CompactionFile::open(&file, &fixture.path(), FILE).unwrap().tables.len(), 4);
 }
@@ -315,7 +315,7 @@ fn a_file_that_cannot_be_read_is_looked_at_again_and_keeps_nobody() {
         Reclaimer::new(fixture.directory.path().to_owned(), Arc::new(faults.clone()), cache)
     };
     let reclaimer = opened();
-    // The second table is dead from the beginning, the first one dies before anybody can look.
+    // The second table is dead from the beginning. The first dies before the file is examined.
     metas.remove(1);
     reclaimer.found(metas.iter());
     faults.add(FaultRule::new(Fault::Io).path(fixture.path()).on(VfsOperation::Read));
@@ -338,7 +338,7 @@ fn a_file_that_cannot_be_read_is_looked_at_again_and_keeps_nobody() {
         assert_eq!(reclaimer.counters.bytes_punched.load(Ordering::Relaxed), 2 << 20);
         assert!(fixture.allocated() < 3 << 20);
     }
-    // Of a file that is gone nobody wants to know.
+    // A file that is gone is ignored.
     let reclaimer = opened();
     reclaimer.found(metas.iter());
     faults.add(FaultRule::new(Fault::Io).path(fixture.path()).on(VfsOperation::Read));
@@ -353,13 +353,13 @@ fn a_file_that_cannot_be_read_is_looked_at_again_and_keeps_nobody() {
 
 #[test]
 fn where_holes_turn_out_not_to_be_nothing_stays_due() {
-    // A paced step takes a part of what is dead, and so does one of so much without clients.
+    // A paced step frees a part of the dead bytes, and so does a large one without clients.
     for (rate, mib) in [(Some(RATE), 8), (None, 256)] {
         let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
         faults.add(FaultRule::new(Fault::Unsupported).on(VfsOperation::PunchHole));
         let (fixture, mut metas) = Fixture::on(Arc::new(faults), &[4096, 4096]);
         let live = metas.pop();
-        // What the table claims to be long is.
+        // The file is as long as the table claims to be.
         let long = Arc::new(meta(TableId(7), 0, mib << 20));
         fixture.reclaimer.add([long.clone()].iter());
         fixture.reclaimer.retire([long].into_iter());
@@ -400,7 +400,7 @@ fn a_file_that_cannot_be_punched_is_in_no_others_way() {
         let punched = || fixture.reclaimer.counters.bytes_punched.load(Ordering::Relaxed);
         for _ in 0..100 {
             now = now + Duration::from_secs(1);
-            // It says so each time it tries.
+            // The error is reported each time.
             let _failed = fixture.reclaimer.reclaim(now, rate);
         }
         assert_eq!(punched(), 1 << 20, "that of the other file");
@@ -414,7 +414,7 @@ fn a_file_that_cannot_be_punched_is_in_no_others_way() {
     }
 }
 
-/// Beside clients each call may fail: what is dead goes all the same, and nothing else.
+/// Each call may fail beside clients: all dead space is freed anyway, and nothing else.
 #[test]
 fn a_call_that_fails_keeps_nothing_back() {
     use VfsOperation as Op;
@@ -435,7 +435,7 @@ fn a_call_that_fails_keeps_nothing_back() {
                 let mut now = Instant(0);
                 for round in 0..80 {
                     now = now + Duration::from_secs(1);
-                    // It says so each time it tries.
+                    // The error is reported each time.
                     let _failed = fixture.reclaimer.reclaim(now, Some(RATE));
                     if round == 40 {
                         *happened.entry(operation).or_default() += faults.remove_rule(rule);

@@ -1,10 +1,12 @@
-//! A byte buffer whose address and capacity are multiples of the direct I/O alignment, for the
-//! writer of compaction files and for sequential readers. What must stay true: the storage never
-//! moves after it was made, so the aligned address found at birth stays aligned.
+//! A byte buffer for direct I/O: its address and capacity are multiples of the alignment. The
+//! writer of compaction files and sequential readers use it.
 //!
-//! Large buffers are mapped, and do not come from the allocator: they come and go with each table
-//! that is merged, and between them the allocator would put indexes and filters that stay, so that
-//! the holes that buffers leave cannot be given back (a third of the memory in a fill).
+//! Large buffers are mapped instead of allocated. They live as long as one table is merged. From
+//! the allocator's heap they would lie between indexes and filters that stay, and the holes they
+//! leave could not be returned (a third of the memory during a fill).
+//!
+//! What must stay true: the storage never moves, so the aligned start that is computed once stays
+//! aligned.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +19,10 @@ use memmap2::MmapMut;
 
 use super::{IoClass, VfsFile};
 
-/// What direct I/O asks of offsets, lengths and buffer addresses, in bytes.
+/// Required multiple of offsets, lengths and buffer addresses in direct I/O, in bytes.
 pub const DIRECT_IO_ALIGNMENT: usize = 4096;
 
-/// Buffers of this size and more are mapped.
+/// Smallest buffer that is mapped.
 const MAPPED_MIN: usize = 64 << 10;
 
 /// Memory that is never resized.
@@ -33,7 +35,7 @@ impl Storage {
     fn new(bytes: usize) -> Storage {
         let mapped =
             if bytes >= MAPPED_MIN && !cfg!(miri) { MmapMut::map_anon(bytes).ok() } else { None };
-        // Where no more mappings are to be had there may still be memory.
+        // If no more mappings can be made, the heap may still have memory.
         mapped.map_or_else(|| Storage::Allocated(vec![0; bytes].into()), Storage::Mapped)
     }
 }
@@ -65,10 +67,10 @@ impl DerefMut for Storage {
     }
 }
 
-/// Bytes at an aligned address, up to a fixed capacity. The default has none.
+/// Bytes at an aligned address, up to a fixed capacity. The default buffer has capacity 0.
 #[derive(Default)]
 pub struct AlignedBuffer {
-    /// Longer than the capacity by one alignment.
+    /// Longer than the capacity by one alignment, so that an aligned start always fits.
     storage: Storage,
     start: usize,
     len: usize,
@@ -76,8 +78,8 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// A buffer for `capacity` bytes, rounded up to a multiple of the alignment. The system hands
-    /// out large buffers untouched: memory is used as far as the buffer is filled.
+    /// Returns a buffer for `capacity` bytes, rounded up to a multiple of the alignment. The system
+    /// supplies a large buffer's pages only as they are filled.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> AlignedBuffer {
         let capacity = capacity.next_multiple_of(DIRECT_IO_ALIGNMENT);
@@ -85,86 +87,86 @@ impl AlignedBuffer {
             return AlignedBuffer::default();
         }
         let storage = Storage::new(capacity + DIRECT_IO_ALIGNMENT);
-        // Not `align_offset`: an interpreter may answer that it does not know.
+        // Not `align_offset`: under Miri it may answer that it does not know.
         let address = storage.as_ptr().addr();
         let start = address.next_multiple_of(DIRECT_IO_ALIGNMENT) - address;
         AlignedBuffer { storage, start, len: 0, capacity }
     }
 
-    /// Makes it hold at least `capacity` bytes; what was in it is lost if it must grow.
+    /// Makes the capacity at least `capacity` bytes. If the buffer must grow, its content is lost.
     pub fn reserve(&mut self, capacity: usize) {
         if self.capacity < capacity {
             *self = AlignedBuffer::with_capacity(capacity);
         }
     }
 
-    /// Gives the memory back, and what is in it, if it holds more than `most` bytes.
+    /// Frees the memory and the content if the capacity exceeds `most` bytes.
     pub fn shrink_to(&mut self, most: usize) {
         if self.capacity > most {
             *self = AlignedBuffer::default();
         }
     }
 
-    /// All that it can hold, filled or not: for callers that keep count by themselves.
+    /// Returns the whole capacity, filled or not, for callers that keep the length themselves.
     #[inline]
     pub fn whole(&self) -> &[u8] {
         self.storage.get(self.start..self.start + self.capacity).unwrap_or_default()
     }
 
-    /// All that it can hold, to be filled.
+    /// Returns the whole capacity, to be filled.
     #[inline]
     pub fn whole_mut(&mut self) -> &mut [u8] {
         self.storage.get_mut(self.start..self.start + self.capacity).unwrap_or_default()
     }
 
-    /// How many bytes fit.
+    /// Returns the capacity in bytes.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many bytes are in it.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it holds nothing.
+    /// Returns true if the length is 0.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many more bytes fit.
+    /// Returns the number of bytes that still fit.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.capacity - self.len
     }
 
-    /// The bytes; the slice starts at an aligned address.
+    /// Returns the bytes. The slice starts at an aligned address.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.storage[self.start..self.start + self.len]
     }
 
-    /// The bytes, to be changed in place.
+    /// Returns the bytes, to be changed in place.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.storage[self.start..self.start + self.len]
     }
 
-    /// Empties it; the capacity stays.
+    /// Sets the length to 0. The capacity stays.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Appends as much of `bytes` as fits and returns how much that was.
+    /// Appends the part of `bytes` that fits, and returns its length.
     #[inline]
     pub fn extend_some(&mut self, bytes: &[u8]) -> usize {
         let n = bytes.len().min(self.remaining());
@@ -180,17 +182,17 @@ impl AlignedBuffer {
     /// If they do not fit.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        assert!(bytes.len() <= self.remaining(), "an aligned buffer does not grow");
+        assert!(bytes.len() <= self.remaining(), "the bytes do not fit into the aligned buffer");
         self.extend_some(bytes);
     }
 
-    /// Appends zeros until the length is a multiple of `unit`, and returns how many.
+    /// Appends zeros until the length is a multiple of `unit`, and returns their number.
     ///
     /// # Panics
-    /// If they do not fit, which cannot be while `unit` divides the capacity.
+    /// If they do not fit, which is impossible if `unit` divides the capacity.
     pub fn pad_to(&mut self, unit: usize) -> usize {
         let padded = self.len.next_multiple_of(unit);
-        assert!(padded <= self.capacity, "the padding goes beyond the capacity");
+        assert!(padded <= self.capacity, "the padding does not fit into the aligned buffer");
         let added = padded - self.len;
         let end = self.start + self.len;
         self.storage[end..end + added].fill(0);
@@ -198,31 +200,31 @@ impl AlignedBuffer {
         added
     }
 
-    /// Forgets the first `n` bytes and moves what is left of them to the front.
+    /// Removes the first `n` bytes and moves the rest to the front.
     ///
     /// # Panics
     /// If there are fewer than `n`.
     pub fn drain_front(&mut self, n: usize) {
-        assert!(n <= self.len, "more to drain than there is");
+        assert!(n <= self.len, "cannot remove more bytes than the buffer holds");
         self.storage.copy_within(self.start + n..self.start + self.len, self.start);
         self.len -= n;
     }
 
-    /// Sets the length. Bytes gained this way are whatever the buffer held before: for callers
-    /// that fill them next.
+    /// Sets the length. Bytes gained this way have their old content, and the caller fills them
+    /// next.
     ///
     /// # Panics
-    /// If `len` is beyond the capacity.
+    /// If `len` exceeds the capacity.
     pub fn set_len(&mut self, len: usize) {
-        assert!(len <= self.capacity, "an aligned buffer does not grow");
+        assert!(len <= self.capacity, "the length exceeds the capacity of the aligned buffer");
         self.len = len;
     }
 
-    /// Replaces the contents by `length` bytes of `file` from `offset`, fewer at its end; returns
-    /// how many. With `offset` and `length` aligned this costs no copy in direct I/O.
+    /// Replaces the content by `length` bytes of `file` from `offset`, or fewer at the file's end.
+    /// Returns their number. If `offset` and `length` are aligned, direct I/O needs no copy.
     ///
     /// # Panics
-    /// If `length` is beyond the capacity.
+    /// If `length` exceeds the capacity.
     pub fn fill_from(
         &mut self,
         file: &dyn VfsFile,

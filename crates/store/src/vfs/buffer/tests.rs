@@ -1,4 +1,4 @@
-//! The buffer stays aligned and in bounds whatever is done to it.
+//! Every operation keeps the buffer aligned and within its capacity.
 
 use super::*;
 use proptest::prelude::*;

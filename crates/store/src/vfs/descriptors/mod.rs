@@ -1,17 +1,21 @@
-//! Bounds the descriptors of files that are read again and again: those of tables.
+//! Limits the number of open descriptors of table files.
 //!
-//! 1. A [`PooledFile`] is read for as long as anybody holds it, whether its descriptor is open or
-//!    not. `read_at` borrows the descriptor: one load of an atomic pointer, no lock.
-//! 2. If the descriptor was closed, `reopen` opens the file again by its name.
-//! 3. [`DescriptorPool::evict`] closes descriptors beyond the pool's limit, those that were not
-//!    used lately first (CLOCK). A read that borrowed one keeps it open until it returns.
-//! 4. A process has one limit for all its databases, and for what else it opens. Pools of the
-//!    operating system's files take at most half of it together. Where an open fails all the same
-//!    (EMFILE, ENFILE), [`patiently`] lets every pool close some, waits, and tries again.
+//! 1. [`DescriptorPool::file`] opens a [`PooledFile`]. It can be read while anyone holds it,
+//!    whether its descriptor is open or closed.
+//! 2. `PooledFile::with` borrows the descriptor for a read: one load of an atomic pointer, no lock.
+//! 3. If the descriptor was closed, `PooledFile::reopen` opens the file again by its name, and
+//!    `DescriptorPool::enter` registers the descriptor.
+//! 4. `DescriptorPool::evict` closes descriptors beyond the pool's limit by CLOCK: a descriptor
+//!    that was used since the last look is spared once. A read that has borrowed a descriptor keeps
+//!    it open until the read returns.
+//! 5. `Process::keep_to_limit` closes descriptors of the largest pool. The process has one limit
+//!    for all its databases and for its other files, and pools together take at most half of it.
+//! 6. If an open still fails (EMFILE, ENFILE), [`patiently`] lets every pool close a quarter
+//!    (`DescriptorPool::give_back`), waits, and tries again.
 //!
 //! What must stay true: a file keeps its name while a version that names one of its tables is
-//! pinned (`files/reclaim.rs`), so that it can be opened again; files are opened and closed outside
-//! of every lock.
+//! pinned (`files/reclaim`), so that it can be opened again. Files are opened and closed outside
+//! every lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,19 +34,20 @@ use crate::base::system::is_out_of_descriptors;
 #[cfg(test)]
 mod tests;
 
-/// The part of the process's limit that pools may take: the rest is for the application, and for
-/// logs, manifests and files that are being written.
+/// Pools may take 1/`PART_OF_LIMIT` of the process's limit. The rest is for the application, and
+/// for WALs, manifests and files that are being written.
 const PART_OF_LIMIT: u64 = 2;
-/// When the system has no descriptor left, a pool closes this part of its own.
+/// When descriptors have run out, each pool closes 1/`PART_GIVEN_BACK` of its own.
 const PART_GIVEN_BACK: usize = 4;
-/// How often an open is tried again, and how long before the first time. The wait doubles, so that
-/// all of them take half a second.
+/// How often an open is retried, and the wait before the first retry. The wait doubles, so all
+/// waits together take half a second.
 const TRIES: u32 = 9;
 const FIRST_WAIT: Duration = Duration::from_millis(1);
-/// Entries of files that are gone stay in the order of eviction until they are half of it.
+/// Entries of dropped files are removed from the CLOCK queue once they exceed half of it plus this
+/// number.
 const FEW: usize = 64;
 
-/// All pools whose descriptors the operating system counts.
+/// All pools whose descriptors count against the operating system's limit.
 struct Process {
     pools: Mutex<Vec<Weak<DescriptorPool>>>,
     open: AtomicUsize,
@@ -60,10 +65,11 @@ impl Process {
         lock(&self.pools).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Closes descriptors of the largest pools until all pools keep to their part of the limit.
+    /// Closes descriptors of the largest pools until all pools together keep their part of the
+    /// limit.
     fn keep_to_limit(&self) {
         let pools = self.pools();
-        // Each step closes one; another thread may open one meanwhile.
+        // Each step closes one descriptor. Another thread may open one meanwhile.
         for _ in 0..pools.len().saturating_add(FEW) {
             if self.open.load(Ordering::Relaxed) <= self.max.load(Ordering::Relaxed) {
                 return;
@@ -74,19 +80,20 @@ impl Process {
     }
 }
 
-/// How many descriptors a pool may have open: `wanted`, or what the process's limit leaves.
+/// Returns the number of descriptors that a pool may have open: `wanted`, or the pools' part of the
+/// process's limit if that is less.
 fn descriptors_max(wanted: usize, vfs: &dyn Vfs) -> usize {
     let part = vfs.open_files_limit().map_or(usize::MAX, part_of);
     wanted.min(part).max(1)
 }
 
-/// The part of `limit` that pools may take.
+/// Returns the part of `limit` that pools may take.
 fn part_of(limit: u64) -> usize {
     usize::try_from(limit / PART_OF_LIMIT).unwrap_or(usize::MAX).max(1)
 }
 
-/// Calls `open`. While there is no descriptor left for it, pools close some, it waits and calls
-/// again, for half a second at most.
+/// Calls `open`. If the process is out of descriptors, it lets pools close some, waits, and calls
+/// `open` again, for at most half a second.
 pub(super) fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     match open() {
         Err(error) if is_out_of_descriptors(&error) => try_again(open, error),
@@ -99,7 +106,7 @@ fn try_again<T>(mut open: impl FnMut() -> io::Result<T>, mut error: io::Error) -
     let mut wait = FIRST_WAIT;
     for tried in 0..TRIES {
         let closed: usize = PROCESS.pools().iter().map(|pool| pool.give_back()).sum();
-        // What was closed may be taken by others at once: then they are waited for, too.
+        // Other threads may take the closed descriptors at once, so later retries wait in any case.
         if closed == 0 || tried > 0 {
             clock::sleep(wait);
             wait *= 2;
@@ -112,22 +119,21 @@ fn try_again<T>(mut open: impl FnMut() -> io::Result<T>, mut error: io::Error) -
     Err(error)
 }
 
-/// Descriptors of the files of one cache, and their limit.
+/// The descriptors of the files of one table cache, and their limit.
 #[derive(Debug)]
 pub struct DescriptorPool {
     vfs: Arc<dyn Vfs>,
     max: AtomicUsize,
     open: AtomicUsize,
-    /// The files whose descriptors are open, in the order in which they are looked at for eviction.
-    /// Some may be gone.
+    /// The files whose descriptors are open, in CLOCK order. Some of them may have been dropped.
     clock: Mutex<VecDeque<Weak<PooledFile>>>,
-    /// The operating system counts its descriptors.
+    /// Whether the descriptors count against the operating system's limit.
     counted: bool,
 }
 
 impl DescriptorPool {
-    /// A pool of at most `wanted` descriptors of files in `vfs`, or what the process's limit
-    /// leaves.
+    /// Returns a pool of at most `wanted` descriptors of files in `vfs`, or fewer if the process's
+    /// limit demands it.
     pub fn new(vfs: Arc<dyn Vfs>, wanted: usize) -> Arc<DescriptorPool> {
         let limit = vfs.open_files_limit();
         let max = descriptors_max(wanted, vfs.as_ref());
@@ -145,23 +151,23 @@ impl DescriptorPool {
         pool
     }
 
-    /// How many descriptors are open.
+    /// Returns the number of open descriptors.
     pub fn in_use(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many descriptors may be open.
+    /// Returns the largest number of descriptors that may be open.
     pub fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, as [`DescriptorPool::new`] sets it; closes what is beyond it.
+    /// Changes the limit as [`DescriptorPool::new`] sets it, and closes descriptors beyond it.
     pub fn set_max(&self, wanted: usize) {
         self.max.store(descriptors_max(wanted, self.vfs.as_ref()), Ordering::Relaxed);
         self.evict(self.max(), None);
     }
 
-    /// Opens a file that is read through this pool.
+    /// Opens a file whose reads go through this pool.
     pub fn file(
         self: &Arc<Self>,
         path: &Arc<Path>,
@@ -181,8 +187,8 @@ impl DescriptorPool {
         Ok(file)
     }
 
-    /// Makes `opened` the descriptor of `file`, unless another thread was faster. Returns the one
-    /// that counts.
+    /// Makes `opened` the descriptor of `file` unless another thread was faster. Returns the
+    /// descriptor that is now in use.
     fn enter(&self, file: &PooledFile, opened: Arc<Descriptor>) -> Arc<Descriptor> {
         {
             let mut clock = lock(&self.clock);
@@ -202,13 +208,14 @@ impl DescriptorPool {
         opened
     }
 
-    /// Closes descriptors, but not that of `keep`, until `left` are open. Returns how many it
+    /// Closes descriptors, except that of `keep`, until `left` are open. Returns the number it
     /// closed.
     fn evict(&self, left: usize, keep: Option<&PooledFile>) -> usize {
-        // Dropped when the lock is not held any more: the last reference to a file may be here.
+        // Dropped after the lock is released, because the last reference to a file may be among
+        // them.
         let (mut looked_at, mut closed) = (Vec::new(), Vec::new());
         let mut clock = lock(&self.clock);
-        // Each is passed over at most once for having been used.
+        // Each entry is spared at most once for having been used, so two rounds suffice.
         let mut looks = clock.len() * 2;
         while looks > 0 && self.in_use() > left {
             looks -= 1;
@@ -231,7 +238,7 @@ impl DescriptorPool {
         closed.len()
     }
 
-    /// Closes a part of the descriptors, at least one. Returns how many.
+    /// Closes a quarter of the descriptors, at least one. Returns the number it closed.
     fn give_back(&self) -> usize {
         let open = self.in_use();
         self.evict(open - open.div_ceil(PART_GIVEN_BACK).min(open), None)
@@ -260,7 +267,7 @@ impl Drop for DescriptorPool {
 #[derive(Debug)]
 struct Descriptor(Arc<dyn VfsFile>);
 
-/// A file that is read; its descriptor is opened again when the pool has closed it.
+/// A file that is read. Its descriptor is opened again when the pool has closed it.
 #[derive(Debug)]
 pub struct PooledFile {
     pool: Arc<DescriptorPool>,
@@ -268,14 +275,15 @@ pub struct PooledFile {
     path: Arc<Path>,
     options: OpenOptions,
     alignment: usize,
-    /// Changes under the lock of the pool's clock, which has an entry for it while it is there.
+    /// Changes under the lock of the pool's CLOCK queue, which has an entry for every open
+    /// descriptor.
     descriptor: ArcSwapOption<Descriptor>,
-    /// Set by reads, cleared by the search for something to evict.
+    /// Set by reads, cleared by [`DescriptorPool::evict`].
     used: AtomicBool,
 }
 
 impl PooledFile {
-    /// Whether its descriptor is open.
+    /// Returns true if the descriptor is open.
     pub fn is_open(&self) -> bool {
         self.descriptor.load().is_some()
     }
@@ -283,16 +291,18 @@ impl PooledFile {
     #[inline]
     fn with<T>(&self, call: impl FnOnce(&dyn VfsFile) -> io::Result<T>) -> io::Result<T> {
         let borrowed = self.descriptor.load();
-        // Used is what is used again: a scan that opens each file once evicts its own.
+        // A first read does not count as use: a scan that opens each file once evicts its own
+        // files.
         let Some(descriptor) = &*borrowed else { return call(&*self.reopen()?.0) };
-        // Looked at before it is set: a line that all readers write would travel between them.
+        // Loaded before it is stored: a cache line that every reader wrote would move between
+        // cores.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
         call(&*descriptor.0)
     }
 
-    /// What was read so far was read to open it.
+    /// Clears the use mark: the reads so far belonged to opening the table.
     pub fn opened(&self) {
         self.used.store(false, Ordering::Relaxed);
     }

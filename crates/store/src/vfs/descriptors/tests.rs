@@ -1,5 +1,5 @@
-//! What must hold of the pool: whatever is read is right, no more is open than allowed once nobody
-//! reads, and what is used stays open.
+//! Tests of the pool: every read is right, the limit holds once no read runs, and files in use stay
+//! open.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::vfs::{Fault, FaultRule, FaultVfs, MemVfs, MeteredVfs, VfsOperation};
 
 const CLASS: IoClass = IoClass::Client;
 
-/// Counts the files of `inner` that are open.
+/// Counts the open files of `inner`.
 #[derive(Clone, Debug)]
 struct Counting {
     inner: MemVfs,
@@ -89,7 +89,7 @@ fn any_number_of_files_is_read_with_few_descriptors() {
         let pool = held[0].pool.clone();
         drop(held);
         assert_eq!((pool.in_use(), vfs.open.load(Ordering::Relaxed)), (0, 0));
-        // Those that are gone are forgotten sooner or later.
+        // Entries of dropped files are removed in time.
         for _ in 0..10 {
             paths.iter().for_each(|path| drop(pool.file(path, OpenOptions::READ).unwrap()));
         }
@@ -117,7 +117,7 @@ fn a_lower_limit_closes_and_a_higher_one_keeps() {
     assert_eq!(pool.in_use(), 20);
     pool.set_max(3);
     assert_eq!((pool.in_use(), vfs.open.load(Ordering::Relaxed)), (3, 3));
-    // A quarter, but at least one; whatever was used.
+    // A quarter, but at least one, even if all were used.
     held.iter().enumerate().for_each(|(number, file)| assert_reads(file, number));
     assert_eq!((pool.give_back(), pool.in_use()), (1, 2));
     assert_eq!((pool.give_back(), pool.give_back(), pool.give_back()), (1, 1, 0));

@@ -1,15 +1,21 @@
-//! A file system that fails on request: rules say which operations, on which files, how often and
-//! how. It also lists every place that was passed, so that a test can fail each one in turn and say
-//! which it never reached.
+//! A file system that fails on request. Rules say which operations fail, on which files, how often
+//! and how. It also lists every call site that was passed, so that a test can fail each in turn and
+//! report those it never reached.
 //!
-//! A place (a [`Site`]) is an operation, a path class ("wal" for `000012.wal`, "MANIFEST" for
-//! `MANIFEST-000003`) and an I/O class. The line of the caller is known only when
-//! [`FaultVfs::capture_callers`] was switched on: `#[track_caller]` does not see through `dyn`, so
-//! it is found by walking the stack, which costs about a millisecond a call.
+//! 1. Every call builds its [`Site`]: operation, path class ("wal" for `000012.wal`, "MANIFEST" for
+//!    `MANIFEST-000003`) and I/O class.
+//! 2. `Faults::choose` counts the call and asks the rules in the order in which they were added.
+//!    The first rule that applies decides the fault.
+//! 3. `Faults::strike` carries out faults that fail, delay or panic.
+//! 4. `FaultFile` carries out faults that alter bytes, around the call of the inner file system.
 //!
-//! What must stay true: a fault is never softer than the real one. A sync that is failed here
-//! poisons the handle beneath, so that what was pending may be lost for good; a second sync or a
-//! change through that handle panics here, whatever the file system beneath does.
+//! A site contains the calling line only if [`FaultVfs::capture_callers`] is on. `#[track_caller]`
+//! does not see through `dyn`, so the line is found by walking the stack (`caller`), which costs
+//! about a millisecond a call.
+//!
+//! What must stay true: a fault is never softer than the real one. A sync that fails here poisons
+//! the inner handle, so that pending writes may be lost for good. A later sync or change through
+//! that handle panics, whatever the inner file system does.
 
 mod rule;
 #[cfg(test)]
@@ -31,19 +37,19 @@ use crate::base::sync::leaf::lock;
 
 pub use rule::{Fault, FaultRule, Site, VfsOperation, path_class};
 
-/// What a misdirected read is off by.
+/// How far a misdirected read is off.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Names a rule that was added.
+/// Identifies a rule that was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultId(u64);
 
-/// How often a place was passed.
+/// How often a site was passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteCounts {
     /// Calls.
     pub calls: u64,
-    /// Calls to which a fault happened.
+    /// Calls that had a fault.
     pub faults: u64,
 }
 
@@ -59,7 +65,7 @@ struct Faults {
     capture_callers: AtomicBool,
     capture_callers_of_faults: AtomicBool,
     state: Mutex<FaultState>,
-    /// Told when rules are taken away, for calls that hang.
+    /// Notified when rules are removed, for calls that hang.
     changed: Condvar,
 }
 
@@ -68,7 +74,7 @@ struct FaultState {
     rules: BTreeMap<FaultId, ActiveRule>,
     next_id: u64,
     sites: BTreeMap<Site, SiteCounts>,
-    /// Every call while callers are captured.
+    /// The sites of all calls while callers are captured.
     calls: Vec<Site>,
     breaches: Vec<String>,
 }
@@ -78,18 +84,18 @@ struct FaultState {
 struct Chosen {
     fault: Fault,
     id: FaultId,
-    /// A number of this occurrence, for what is to be random in it.
+    /// A random number for this occurrence.
     random: u64,
 }
 
 impl FaultVfs {
-    /// Passes everything on to `inner` until rules are added.
+    /// Returns a file system that passes every call to `inner` until rules are added.
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> FaultVfs {
         FaultVfs { inner, faults: Arc::default() }
     }
 
-    /// Adds a rule. Where several apply, the one added first happens.
+    /// Adds a rule. If several apply to a call, the one added first decides.
     pub fn add(&self, rule: FaultRule) -> FaultId {
         let mut state = lock(&self.faults.state);
         let id = FaultId(state.next_id);
@@ -98,51 +104,51 @@ impl FaultVfs {
         id
     }
 
-    /// Takes a rule away and says how often it happened.
+    /// Removes a rule. Returns how often its fault happened.
     pub fn remove_rule(&self, id: FaultId) -> u64 {
         let removed = lock(&self.faults.state).rules.remove(&id);
         self.faults.changed.notify_all();
         removed.map_or(0, |rule| rule.happened)
     }
 
-    /// Takes all rules away: the disk is well again.
+    /// Removes all rules: the disk works again.
     pub fn clear(&self) {
         lock(&self.faults.state).rules.clear();
         self.faults.changed.notify_all();
     }
 
-    /// How often a rule has happened; 0 if it is not there.
+    /// Returns how often a rule's fault has happened; 0 if there is no such rule.
     #[must_use]
     pub fn happened(&self, id: FaultId) -> u64 {
         lock(&self.faults.state).rules.get(&id).map_or(0, |rule| rule.happened)
     }
 
-    /// Whether places are told apart by the calling line. Slow: for runs that list places, or fail
-    /// them one by one.
+    /// Sets whether sites are told apart by the calling line. This is slow; it is for runs that
+    /// list sites or fail them one by one.
     pub fn capture_callers(&self, capture: bool) {
         self.faults.capture_callers.store(capture, Ordering::Relaxed);
     }
 
-    /// The same for calls alone to which a fault happens: a run that takes callers for granted,
-    /// and fails one of them, makes sure in this way of which it was.
+    /// Sets whether the calling line is captured for calls that have a fault, and only for those. A
+    /// run that fails one caller checks in this way that it hit the intended one.
     pub fn capture_callers_of_faults(&self, capture: bool) {
         self.faults.capture_callers_of_faults.store(capture, Ordering::Relaxed);
     }
 
-    /// The place of each call that was made while [`FaultVfs::capture_callers`] was on, in order.
+    /// Returns the site of each call made while [`FaultVfs::capture_callers`] was on, in order.
     #[must_use]
     pub fn captured_calls(&self) -> Vec<Site> {
         lock(&self.faults.state).calls.clone()
     }
 
-    /// Every place that was passed, with counts.
+    /// Returns every site that was passed, with its counts.
     #[must_use]
     pub fn sites(&self) -> Vec<(Site, SiteCounts)> {
         let state = lock(&self.faults.state);
         state.sites.iter().map(|(site, counts)| (site.clone(), *counts)).collect()
     }
 
-    /// How often `operation` was called, anywhere.
+    /// Returns how often `operation` was called at any site.
     #[must_use]
     pub fn calls(&self, operation: VfsOperation) -> u64 {
         let state = lock(&self.faults.state);
@@ -150,12 +156,12 @@ impl FaultVfs {
         sites.map(|(_, counts)| counts.calls).sum()
     }
 
-    /// Forgets the places and their counts.
+    /// Clears the sites and their counts.
     pub fn reset_sites(&self) {
         lock(&self.faults.state).sites.clear();
     }
 
-    /// The breaches of contract that were answered with a panic.
+    /// Returns the breaches of contract that caused a panic.
     #[must_use]
     pub fn breaches(&self) -> Vec<String> {
         lock(&self.faults.state).breaches.clone()
@@ -199,8 +205,8 @@ impl Faults {
         chosen
     }
 
-    /// Lets a call of so many bytes fail or wait, if that is all there is to its fault; gives other
-    /// faults back.
+    /// Carries out a fault that only fails, delays or panics, for a call of `bytes` bytes. Returns
+    /// any other fault.
     fn strike(&self, chosen: Option<Chosen>, bytes: usize) -> io::Result<Option<Chosen>> {
         let Some(chosen) = chosen else { return Ok(None) };
         match chosen.fault {
@@ -221,13 +227,13 @@ impl Faults {
                     self.changed.wait_while(state, stands).unwrap_or_else(PoisonError::into_inner),
                 );
             }
-            Fault::Panic => panic!("a rule says so"),
+            Fault::Panic => panic!("a fault rule demands this panic"),
             fault => return fault.error().map_or(Ok(Some(chosen)), Err),
         }
         Ok(None)
     }
 
-    /// For calls to which nothing subtler can happen than to fail or wait.
+    /// Passes a call whose faults can only fail or delay it.
     fn pass(&self, operation: VfsOperation, paths: &[&Path]) -> io::Result<()> {
         self.strike(self.choose(operation, paths, None), 0).map(drop)
     }
@@ -238,9 +244,9 @@ impl Faults {
     }
 }
 
-/// The innermost line on the stack that is of this workspace and neither of a file system nor of
-/// what several calls are made by in many places: its frames are the lines "at path:line:column" of
-/// a backtrace.
+/// Returns the innermost line on the stack that belongs to this workspace, and neither to a file
+/// system nor to `files/replace.rs`, which many callers share. The lines are the frames "at
+/// path:line:column" of a backtrace.
 #[inline(never)]
 fn caller() -> String {
     let backtrace = Backtrace::force_capture().to_string();
@@ -251,13 +257,13 @@ fn caller() -> String {
             && (!line.contains("/vfs/") || line.contains("/vfs/fault/tests.rs"))
     };
     let line = lines.into_iter().find(ours).unwrap_or("unknown");
-    // Without the column, and from the crate on.
+    // Removes the column, and the path before the crate.
     let line = line.rsplit_once(':').map_or(line, |(line, _)| line);
     let line = line.rsplit_once("crates/").map_or(line, |(_, line)| line);
     line.trim_start_matches("./").to_owned()
 }
 
-/// An open file under rules.
+/// An open file to which the rules apply.
 struct FaultFile {
     inner: Arc<dyn VfsFile>,
     faults: Arc<Faults>,
@@ -305,7 +311,7 @@ impl VfsFile for FaultFile {
             Fault::FlippedBit => flip_bit(&mut buffer[..read], chosen.random),
             Fault::Zeros => buffer[..read].fill(0),
             Fault::StaleBlock => {
-                // As many bytes as the right place has: the fault is their value alone.
+                // The read keeps the length of the right place. Only the bytes are wrong.
                 let there = self.inner.len()?.saturating_sub(offset).min(buffer.len() as u64);
                 let there = there as usize;
                 buffer[read.min(there)..there].fill(0);
@@ -424,7 +430,7 @@ impl Vfs for FaultVfs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // The new name first: it says what kind of file it becomes.
+        // The new name comes first: it says what kind of file this becomes.
         self.faults.pass(VfsOperation::Rename, &[to, from])?;
         self.inner.rename(from, to)
     }

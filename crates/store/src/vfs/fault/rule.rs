@@ -1,4 +1,10 @@
-//! Which operations fail, and how: rules as values, and the counting that goes with each.
+//! Fault rules: which operations fail, and how.
+//!
+//! 1. A test builds a [`FaultRule`] from [`FaultRule::new`] and the filters behind it.
+//! 2. `ActiveRule::decide` matches a call against the filters (`FaultRule::matches`), counts it,
+//!    and says whether the fault happens.
+//!
+//! What must stay true: a rule with the same seed makes the same decisions for the same calls.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -39,45 +45,45 @@ pub enum VfsOperation {
     FreeSpace,
 }
 
-/// How an operation goes wrong.
+/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with EIO and does nothing.
+    /// Fails with EIO and does nothing.
     Io,
-    /// It fails with this error of the operating system and does nothing.
+    /// Fails with this error of the operating system and does nothing.
     Errno(i32),
-    /// It fails with ENOSPC and does nothing.
+    /// Fails with ENOSPC and does nothing.
     NoSpace,
-    /// It fails with EDQUOT and does nothing.
+    /// Fails with EDQUOT and does nothing.
     Quota,
-    /// It fails with EINTR and does nothing.
+    /// Fails with EINTR and does nothing.
     Interrupted,
-    /// It fails with EOPNOTSUPP and does nothing.
+    /// Fails with EOPNOTSUPP and does nothing.
     Unsupported,
-    /// It fails with EMFILE and does nothing.
+    /// Fails with EMFILE and does nothing.
     TooManyOpenFiles,
-    /// A read returns half of what there is; a write does its first half and fails with ENOSPC.
+    /// A read returns half of the bytes. A write does its first half and fails with ENOSPC.
     Short,
-    /// One bit of what is read or written is wrong.
+    /// Flips one bit of what is read or written.
     FlippedBit,
-    /// A read returns the bytes of the block before (of the next one, at the start of the file); a
-    /// write, punch or truncation is acknowledged and not done, so that the old bytes stay.
+    /// A read returns the bytes of the block before, or of the next one at the start of the file. A
+    /// write, punch or truncation returns success but is not done, so the old bytes stay.
     StaleBlock,
-    /// What is read or written is all zeros.
+    /// Everything read or written is zeros.
     Zeros,
-    /// It takes longer by this, and then succeeds.
+    /// Takes longer by this time, and then succeeds.
     Delay(Duration),
-    /// A read or write takes what a device of so many bytes a second needs for it, which serves
-    /// the calls of a rule one after the other, and then succeeds.
+    /// A read or write takes the time that a device with this number of bytes a second needs. The
+    /// device serves the calls of a rule one after the other. Then the call succeeds.
     Bandwidth(u64),
-    /// It does not return while the rule stands, and then succeeds.
+    /// Does not return while the rule exists, and then succeeds.
     Hang,
-    /// It panics, as a bug above the file system would.
+    /// Panics, as a bug above the file system would.
     Panic,
 }
 
 impl Fault {
-    /// Whether the fault can happen to `operation`; where it cannot, rules pass it by.
+    /// Returns true if the fault can happen to `operation`. A rule ignores all other operations.
     #[must_use]
     pub fn applies_to(self, operation: VfsOperation) -> bool {
         use VfsOperation as Op;
@@ -130,7 +136,7 @@ impl Fault {
     }
 }
 
-/// Which paths a rule is for.
+/// The paths to which a rule applies.
 #[derive(Clone, Debug)]
 enum PathFilter {
     Any,
@@ -139,7 +145,7 @@ enum PathFilter {
     Class(String),
 }
 
-/// Which of the operations that match a rule fail.
+/// Which of the matching operations fail.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Always,
@@ -148,8 +154,8 @@ enum When {
     Probability { probability: f64, seed: u64 },
 }
 
-/// Which operations fail, and how. Made of [`FaultRule::new`] and what follows it; without more it
-/// is for every operation, always.
+/// A rule: which operations fail, and how. [`FaultRule::new`] makes one for every operation, and
+/// the other methods narrow it.
 #[derive(Clone, Debug)]
 pub struct FaultRule {
     pub(super) fault: Fault,
@@ -162,7 +168,7 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// Every operation that `fault` applies to.
+    /// Applies to every operation that `fault` can happen to.
     #[must_use]
     pub fn new(fault: Fault) -> FaultRule {
         FaultRule {
@@ -176,44 +182,44 @@ impl FaultRule {
         }
     }
 
-    /// Only this operation.
+    /// Narrows the rule to `operation`.
     #[must_use]
     pub fn on(self, operation: VfsOperation) -> FaultRule {
         FaultRule { operation: Some(operation), ..self }
     }
 
-    /// Only this path (of a rename, link or clone: either path).
+    /// Narrows the rule to this path. For a rename, link or clone, either path counts.
     #[must_use]
     pub fn path(self, path: impl Into<PathBuf>) -> FaultRule {
         FaultRule { path: PathFilter::Exactly(path.into()), ..self }
     }
 
-    /// Only paths in which this occurs.
+    /// Narrows the rule to paths that contain `part`.
     #[must_use]
     pub fn path_contains(self, part: impl Into<String>) -> FaultRule {
         FaultRule { path: PathFilter::Contains(part.into()), ..self }
     }
 
-    /// Only paths of this class: see [`path_class`].
+    /// Narrows the rule to paths of this class ([`path_class`]).
     #[must_use]
     pub fn path_class(self, class: impl Into<String>) -> FaultRule {
         FaultRule { path: PathFilter::Class(class.into()), ..self }
     }
 
-    /// Only calls for this purpose. Calls without an I/O class do not match.
+    /// Narrows the rule to calls with this I/O class. Calls without one do not match.
     #[must_use]
     pub fn class(self, class: IoClass) -> FaultRule {
         FaultRule { class: Some(class), ..self }
     }
 
-    /// Only calls from a place whose text contains this; needs
+    /// Narrows the rule to sites whose calling line contains `part`. Needs
     /// [`FaultVfs::capture_callers`](super::FaultVfs::capture_callers).
     #[must_use]
     pub fn caller_contains(self, part: impl Into<String>) -> FaultRule {
         FaultRule { caller: Some(part.into()), ..self }
     }
 
-    /// Only the operations of one listed place.
+    /// Narrows the rule to one listed site.
     #[must_use]
     pub fn at(self, site: &Site) -> FaultRule {
         FaultRule {
@@ -225,25 +231,26 @@ impl FaultRule {
         }
     }
 
-    /// Only the `n`-th matching operation, counted from 1 and from when the rule was added.
+    /// Narrows the rule to the `n`-th matching operation, counted from 1 since the rule was added.
     #[must_use]
     pub fn nth(self, n: u64) -> FaultRule {
         FaultRule { when: When::Nth(n), ..self }
     }
 
-    /// The `n`-th matching operation (from 1) and all that follow: a fault that stays.
+    /// Narrows the rule to the `n`-th matching operation (from 1) and all later ones: a permanent
+    /// fault.
     #[must_use]
     pub fn from_nth(self, n: u64) -> FaultRule {
         FaultRule { when: When::From(n), ..self }
     }
 
-    /// Each matching operation with this probability (0 to 1), drawn from `seed`.
+    /// Gives each matching operation this probability (0 to 1) of failing, drawn from `seed`.
     #[must_use]
     pub fn probability(self, probability: f64, seed: u64) -> FaultRule {
         FaultRule { when: When::Probability { probability, seed }, ..self }
     }
 
-    /// Only the first time that it would happen.
+    /// Narrows the rule to the first time that the fault would happen.
     #[must_use]
     pub fn once(self) -> FaultRule {
         FaultRule { once: true, ..self }
@@ -266,16 +273,16 @@ impl FaultRule {
     }
 }
 
-/// A place from which the file system is called.
+/// A call site of the file system.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     /// The call.
     pub operation: VfsOperation,
-    /// The class of its (first) path: see [`path_class`].
+    /// The class of the (first) path ([`path_class`]).
     pub path_class: String,
-    /// Its purpose, of data calls.
+    /// The I/O class, for calls that move data.
     pub class: Option<IoClass>,
-    /// The line it was called from, as `file:line`, if
+    /// The calling line as `file:line`, if
     /// [`FaultVfs::capture_callers`](super::FaultVfs::capture_callers) is on.
     pub caller: Option<String>,
 }
@@ -293,8 +300,8 @@ impl fmt::Display for Site {
     }
 }
 
-/// The kind of file that a name stands for: its extension, or else its letters up to the first
-/// that is none ("MANIFEST-000012" is a "MANIFEST"), or else "other".
+/// Returns the kind of file that a name stands for: its extension, or else its leading letters
+/// ("MANIFEST" for "MANIFEST-000012"), or else "other".
 #[must_use]
 pub fn path_class(path: &Path) -> String {
     if let Some(extension) = path.extension() {
@@ -305,13 +312,13 @@ pub fn path_class(path: &Path) -> String {
     if letters.is_empty() { "other".to_owned() } else { letters }
 }
 
-/// A rule with what it has seen.
+/// A rule with its counters.
 pub(super) struct ActiveRule {
     pub(super) rule: FaultRule,
     matched: u64,
     pub(super) happened: u64,
     random: u64,
-    /// When a device of limited bandwidth is done with what it was asked for.
+    /// When the device of [`Fault::Bandwidth`] has served all earlier calls.
     free_at: Option<Instant>,
 }
 
@@ -324,7 +331,7 @@ impl ActiveRule {
         ActiveRule { rule, matched: 0, happened: 0, random, free_at: None }
     }
 
-    /// A random number if it happens to this call.
+    /// Returns a random number if the fault happens to this call.
     pub(super) fn decide(&mut self, site: &Site, paths: &[&Path]) -> Option<u64> {
         if !self.rule.matches(site, paths) || (self.rule.once && self.happened > 0) {
             return None;
@@ -343,7 +350,7 @@ impl ActiveRule {
         happens.then(|| self.next_random())
     }
 
-    /// When the transfer of so many bytes is done, which begins when those before it are.
+    /// Returns the end of a transfer of `bytes`, which begins when the transfers before it end.
     pub(super) fn transfer(&mut self, bytes: u64, bytes_per_second: u64) -> Instant {
         let now = clock::now();
         let begin = self.free_at.map_or(now, |free_at| free_at.max(now));
@@ -352,7 +359,7 @@ impl ActiveRule {
         end
     }
 
-    /// splitmix64.
+    /// Returns the next number of splitmix64.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.random;

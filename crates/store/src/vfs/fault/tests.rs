@@ -1,4 +1,4 @@
-//! Rules hit what they name and nothing else, and each fault is what it says.
+//! Rules hit the operations that they name and no others, and each fault does what it says.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -192,7 +192,7 @@ fn a_failed_sync_loses_what_was_pending_and_forbids_the_handle() {
     assert!(panics(&|| drop(file.write_at(b"x", 0, CLASS))));
     assert!(panics(&|| drop(file.truncate(0))));
     assert_eq!(vfs.breaches().len(), 3);
-    // Another handle does not save it either.
+    // A sync through another handle does not save it either.
     vfs.open(path("f"), OpenOptions::READ).unwrap().sync_data(CLASS).unwrap();
     let left = mem.crash_image(CrashChoice::SyncedOnly).contents(path("f")).unwrap();
     assert_eq!(left, b"");

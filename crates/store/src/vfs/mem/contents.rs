@@ -1,9 +1,11 @@
-//! The bytes of one file in shared chunks, so that a copy of a file costs its table of segments and
-//! a write costs the chunks it touches. What must stay true: bytes beyond the length are zero.
+//! The bytes of one file in shared chunks. A copy of a file costs its table of segments, and a
+//! write costs the chunks that it touches.
+//!
+//! What must stay true: bytes beyond the length are zero.
 
 use std::sync::Arc;
 
-/// What is shared or copied at a time, and what a hole is made of.
+/// Unit of sharing, copying and holes.
 pub(super) const CHUNK_BYTES: usize = 4096;
 const CHUNKS_PER_SEGMENT: usize = 64;
 
@@ -12,7 +14,7 @@ type Chunk = Arc<[u8]>;
 #[derive(Clone, Debug)]
 struct Segment([Option<Chunk>; CHUNKS_PER_SEGMENT]);
 
-/// The bytes of a file; a chunk that is absent reads as zeros.
+/// The bytes of a file. An absent chunk reads as zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     len: u64,
@@ -25,12 +27,12 @@ impl Contents {
         self.len
     }
 
-    /// What it would take on a disk.
+    /// Returns the bytes that the file would take on a disk.
     pub(super) fn allocated_bytes(&self) -> u64 {
         self.chunks * CHUNK_BYTES as u64
     }
 
-    /// How much more it would take on a disk after a write of this range.
+    /// Returns how many more bytes the file would take on a disk after a write of this range.
     pub(super) fn growth_bytes(&self, offset: u64, length: u64) -> u64 {
         if length == 0 {
             return 0;
@@ -39,7 +41,7 @@ impl Contents {
         chunks.filter(|&chunk| self.chunk(chunk).is_none()).count() as u64 * CHUNK_BYTES as u64
     }
 
-    /// Copies from `offset` and returns how much there was.
+    /// Copies bytes from `offset` to `buffer`, and returns their number.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
         let available = self.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
         for (chunk, within, piece) in pieces(offset, available) {
@@ -77,7 +79,7 @@ impl Contents {
         }
     }
 
-    /// Makes the range zero and gives its whole chunks back. The length stays.
+    /// Makes the range zero and frees its whole chunks. The length stays.
     pub(super) fn punch(&mut self, offset: u64, length: u64) {
         let end = self.segments.len() as u64 * (CHUNKS_PER_SEGMENT * CHUNK_BYTES) as u64;
         let length = length.min(end.saturating_sub(offset)) as usize;
@@ -97,7 +99,7 @@ impl Contents {
 
     pub(super) fn truncate(&mut self, length: u64) {
         if length < self.len {
-            // To the end of the last chunk, so that all behind the new one go.
+            // Up to the end of the last chunk, so that all chunks behind the new end are freed.
             let rest = (self.len - length).next_multiple_of(CHUNK_BYTES as u64);
             self.punch(length, rest + CHUNK_BYTES as u64);
             let per_segment = (CHUNKS_PER_SEGMENT * CHUNK_BYTES) as u64;
@@ -106,7 +108,7 @@ impl Contents {
         self.len = length;
     }
 
-    /// The chunks that are present, with their place.
+    /// Iterates over the chunks that are present, with their index.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.segments.iter().enumerate().flat_map(|(segment, chunks)| {
             let chunks = chunks.iter().flat_map(|segment| segment.0.iter().enumerate());
@@ -122,7 +124,7 @@ impl Contents {
         segment.0[chunk % CHUNKS_PER_SEGMENT].as_ref()
     }
 
-    /// The place of a chunk, not shared with anyone, and the count of chunks to be kept with it.
+    /// Returns the place of a chunk, unshared, and the chunk counter to be updated with it.
     fn slot(&mut self, chunk: usize) -> (&mut Option<Chunk>, &mut u64) {
         let segment = chunk / CHUNKS_PER_SEGMENT;
         if segment >= self.segments.len() {
@@ -138,7 +140,7 @@ fn chunk_of(offset: u64) -> usize {
     (offset / CHUNK_BYTES as u64) as usize
 }
 
-/// Cuts a range at chunk boundaries: (chunk, place in the chunk, place in the range).
+/// Cuts a range at chunk boundaries. Yields (chunk, offset in the chunk, part of the range).
 fn pieces(
     offset: u64,
     length: usize,

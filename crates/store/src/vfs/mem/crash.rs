@@ -1,79 +1,89 @@
-//! What a power loss can leave, and the recording from which it is made for every moment of a run.
+//! The crash model: what a power loss may leave, and the [`Recording`] that replays any moment of a
+//! run.
 //!
-//! The changes that were pending when the power failed survive or not, each for itself:
-//! - a write of data survives whole, not at all, up to a sector (torn), in any set of its sectors,
-//!   or as a longer file that reads zero there; sectors are 512 bytes of the file's own offsets, so
-//!   a write into the middle of a sector tears at the sector's end and not 512 bytes further on;
-//! - a punched hole survives whole, not at all, or in one of its halves;
-//! - a truncation, a clone and a change of names survive whole or not at all; a rename is one
-//!   change;
-//! - names and data are independent: a name without its data is an empty or shorter file, data
+//! 1. [`Recording::push`] notes every operation of the run.
+//! 2. `Recording::with_state_at` replays the first operations to get the state at a moment.
+//! 3. `pending` lists the changes that were not durable then, and [`choices`] lists the
+//!    [`CrashChoice`]s worth testing.
+//! 4. `fates` turns a choice into the [`Fate`] of each pending change.
+//! 5. [`image`] applies the surviving changes to the durable state: names first, then the files
+//!    that are reachable (`surviving`, `write_partly`).
+//!
+//! Each pending change survives or not, independently of the others:
+//!
+//! - A write survives whole, not at all, up to a sector (torn), in any set of its sectors, or as a
+//!   longer file that reads zero there. Sectors are 512 bytes of the file's own offsets. A write
+//!   into the middle of a sector therefore tears at that sector's end.
+//! - A punched hole survives whole, not at all, or in one of its halves.
+//! - A truncation, a clone and a change of names survive whole or not at all. A rename is one
+//!   change.
+//! - Names and data are independent. A name without its data is an empty or shorter file, and data
 //!   without a name is gone.
 //!
-//! That is more than real disks do (file systems with a journal keep changes of names in order). An
-//! engine that survives it relies on nothing but what it synced.
+//! What must stay true: real disks do no more than this (file systems with a journal keep changes
+//! of names in order). An engine that survives the model relies only on what it synced.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
-use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, State, set};
+use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, MemState, set};
 use crate::base::sync::leaf::lock;
 
 const SECTOR_BYTES: u64 = 512;
 
-/// Which of the pending operations a power loss leaves. Indexes count the pending operations in the
-/// order in which they were made, from 0; one that is out of range selects nothing.
+/// Which of the pending operations survive a power loss. Indexes count the pending operations from
+/// 0, oldest first. An index out of range selects nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashChoice {
     /// None.
     SyncedOnly,
     /// All.
     Everything,
-    /// All but this one.
+    /// All except this one.
     DropOne(usize),
-    /// This one alone.
+    /// Only this one.
     KeepOne(usize),
-    /// The first so many, as a file system with one ordered journal would.
+    /// The first ones, up to this number, as on a file system with one ordered journal.
     Prefix(usize),
-    /// Those whose bit is set; the ones from the 64th on are lost.
+    /// Those whose bit is set. Operations from the 64th on are lost.
     Mask(u64),
     /// Each with probability one half, by this seed.
     Subset(u64),
-    /// All changes of names, none of data: files are there, but empty or old.
+    /// All changes of names and none of data: files exist, but are empty or old.
     NamesOnly,
-    /// All changes of data, none of names.
+    /// All changes of data and none of names.
     DataOnly,
-    /// All, but of the last write only the sectors before `bytes` (a multiple of 512).
+    /// All, but only the sectors of the last write before `bytes` (a multiple of 512).
     TornLast {
         /// Counted from the start of the sector in which the write begins.
         bytes: u64,
     },
-    /// All, but of the last write only the sectors from `bytes` (a multiple of 512) on: a disk may
+    /// All, but only the sectors of the last write from `bytes` on (a multiple of 512). A disk may
     /// write the end first.
     TornLastTail {
         /// Counted from the start of the sector in which the write begins.
         bytes: u64,
     },
-    /// All names; of every write each sector with probability one half, by this seed.
+    /// All names. Of every write, each sector with probability one half, by this seed.
     Sectors(u64),
-    /// All, but this one, a write, left only its length: the bytes it was to add are zero.
+    /// All, but this write left only its length: the bytes that it would add are zero.
     SizeExtendedZero(usize),
-    /// All, but of this one, a punch, only the first half was done.
+    /// All, but only the first half of this punch.
     HalfPunch(usize),
-    /// The same with the second half.
+    /// All, but only the second half of this punch.
     HalfPunchTail(usize),
 }
 
-/// One operation that a power loss could undo.
+/// An operation that a power loss could undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingOperation {
-    /// Its number, as [`super::MemVfs::operations`] counts.
+    /// The operation's number, as [`super::MemVfs::operations`] counts.
     pub sequence: u64,
     /// What it changes.
     pub kind: PendingKind,
-    /// For reading in a failure's report.
+    /// A description for the report of a failure.
     pub description: String,
 }
 
@@ -84,30 +94,30 @@ pub enum PendingKind {
     Name,
     /// Bytes of a file.
     Write {
-        /// Where.
+        /// Start offset.
         offset: u64,
-        /// How many.
+        /// Length in bytes.
         length: u64,
     },
     /// A hole in a file.
     Punch {
-        /// Where.
+        /// Start offset.
         offset: u64,
-        /// How long.
+        /// Length in bytes.
         length: u64,
     },
     /// The length, or all of the contents, of a file.
     Whole,
 }
 
-/// What becomes of one pending change.
+/// What happens to one pending change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Keep,
     Drop,
-    /// A write keeps what lies before this file offset.
+    /// A write keeps the bytes before this file offset.
     Before(u64),
-    /// A write keeps what lies from this file offset on.
+    /// A write keeps the bytes from this file offset on.
     From(u64),
     /// A write keeps each sector with probability one half.
     Sectors(u64),
@@ -121,8 +131,8 @@ enum Change<'a> {
     Data(Inode, &'a DataChange),
 }
 
-/// The changes that are pending in `state`, in the order in which they were made.
-fn pending(state: &State) -> Vec<(u64, Change<'_>)> {
+/// Returns the changes that are pending in `state`, oldest first.
+fn pending(state: &MemState) -> Vec<(u64, Change<'_>)> {
     let names = state.pending_names().iter();
     let mut all: Vec<_> = names.map(|p| (p.sequence, Change::Name(&p.change))).collect();
     for inode in state.dirty().filter(|&inode| state.is_reachable(inode)) {
@@ -134,7 +144,7 @@ fn pending(state: &State) -> Vec<(u64, Change<'_>)> {
     all
 }
 
-pub(super) fn describe_pending(state: &State) -> Vec<PendingOperation> {
+pub(super) fn describe_pending(state: &MemState) -> Vec<PendingOperation> {
     let describe = |(sequence, change): (u64, Change<'_>)| {
         let (kind, description) = match change {
             Change::Name(change) => (PendingKind::Name, change.to_string()),
@@ -157,10 +167,14 @@ fn kind_of(change: &DataChange) -> PendingKind {
     }
 }
 
-/// The choices worth making in `state`: none, all, every subset of up to ten pending operations or
-/// else each one alone, each one missing, every prefix and `seeds` seeded subsets; the last write
-/// torn at every sector; every write as mere length; every punch half done; sectors by `seeds`.
-pub(super) fn choices(state: &State, seeds: u64) -> Vec<CrashChoice> {
+/// Returns the choices worth testing in `state`:
+///
+/// - no pending operation survives, and all survive;
+/// - every subset of up to ten pending operations. If there are more: each alone, each missing,
+///   every prefix, and `seeds` seeded subsets;
+/// - the last write torn at every sector, every write as its length only, every punch half done;
+/// - `seeds` seeded sets of sectors.
+pub(super) fn choices(state: &MemState, seeds: u64) -> Vec<CrashChoice> {
     let pending = pending(state);
     let count = pending.len();
     let mut choices = vec![CrashChoice::SyncedOnly];
@@ -203,8 +217,8 @@ pub(super) fn choices(state: &State, seeds: u64) -> Vec<CrashChoice> {
     choices
 }
 
-/// The file system that a power loss leaves of `state`: everything in it is durable.
-pub(super) fn image(state: &State, choice: CrashChoice) -> State {
+/// Returns the file system that a power loss leaves of `state`. Everything in it is durable.
+pub(super) fn image(state: &MemState, choice: CrashChoice) -> MemState {
     let pending = pending(state);
     let fates = fates(&pending, choice);
     let mut data: HashMap<Inode, Vec<(&DataChange, Fate)>> = HashMap::new();
@@ -241,10 +255,10 @@ pub(super) fn image(state: &State, choice: CrashChoice) -> State {
         };
         nodes.insert(inode, Node { links: 1, durable_links: 1, kind });
     }
-    State::durable(nodes, state.next_inode())
+    MemState::durable(nodes, state.next_inode())
 }
 
-fn durable_names(state: &State, directory: Inode) -> Option<Arc<Names>> {
+fn durable_names(state: &MemState, directory: Inode) -> Option<Arc<Names>> {
     match &state.node(directory)?.kind {
         Kind::Directory { durable, .. } => Some(durable.clone()),
         Kind::File { .. } => None,
@@ -286,7 +300,7 @@ fn fates(pending: &[(u64, Change<'_>)], choice: CrashChoice) -> Vec<Fate> {
     pending.iter().enumerate().map(fate).collect()
 }
 
-/// The file offset that lies `bytes` behind the start of the sector in which a write begins.
+/// Returns the file offset `bytes` behind the start of the sector in which a write begins.
 fn cut(change: &Change<'_>, bytes: u64) -> u64 {
     debug_assert_eq!(bytes % SECTOR_BYTES, 0, "a disk tears between sectors");
     match change {
@@ -343,7 +357,7 @@ fn write_partly(contents: &mut Contents, bytes: &[u8], offset: u64, fate: Fate) 
     }
 }
 
-/// A number that depends on both in no visible way (the finaliser of splitmix64).
+/// Returns a pseudo-random number for both arguments (the finaliser of splitmix64).
 fn random(seed: u64, index: u64) -> u64 {
     let mut x = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index << 17);
     x = (x ^ index ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -351,19 +365,19 @@ fn random(seed: u64, index: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Every operation made since it began, from which the file system of any moment between is made
-/// again. Cheap to keep and to ask in order: moments are replayed from the last one asked for.
+/// Every operation since the recording began. It can rebuild the file system of any moment. Moments
+/// are cheap to ask for in ascending order: each is replayed from the one before.
 #[derive(Clone)]
 pub struct Recording {
-    initial: Arc<State>,
+    initial: Arc<MemState>,
     log: Arc<Mutex<Vec<Operation>>>,
-    /// The state after so many operations.
-    cursor: Arc<Mutex<(usize, State)>>,
+    /// The number of operations replayed so far, and the state after them.
+    cursor: Arc<Mutex<(usize, MemState)>>,
     pub(super) capacity: Option<u64>,
 }
 
 impl Recording {
-    pub(super) fn new(initial: State, capacity: Option<u64>) -> Recording {
+    pub(super) fn new(initial: MemState, capacity: Option<u64>) -> Recording {
         let cursor = Arc::new(Mutex::new((0, initial.clone())));
         Recording { initial: Arc::new(initial), log: Arc::default(), cursor, capacity }
     }
@@ -372,26 +386,26 @@ impl Recording {
         lock(&self.log).push(operation.clone());
     }
 
-    /// How many operations were recorded.
+    /// Returns the number of recorded operations.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.log).len()
     }
 
-    /// True if none was.
+    /// Returns true if no operation was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The `n`-th operation (from 0) as text, for the report of a failure.
+    /// Returns the `n`-th operation (from 0) as text, for the report of a failure.
     #[must_use]
     pub fn describe(&self, n: usize) -> Option<String> {
         lock(&self.log).get(n).map(Operation::to_string)
     }
 
-    /// Calls `look` with the state after the first `n` operations (all, if there are fewer).
-    pub(super) fn with_state_at<T>(&self, n: usize, look: impl FnOnce(&State) -> T) -> T {
+    /// Calls `look` with the state after the first `n` operations, or after all if there are fewer.
+    pub(super) fn with_state_at<T>(&self, n: usize, look: impl FnOnce(&MemState) -> T) -> T {
         let mut cursor = lock(&self.cursor);
         if cursor.0 > n {
             *cursor = (0, self.initial.as_ref().clone());
@@ -405,13 +419,14 @@ impl Recording {
         look(&cursor.1)
     }
 
-    /// What was pending after the first `n` operations.
+    /// Returns what was pending after the first `n` operations.
     #[must_use]
     pub fn pending_at(&self, n: usize) -> Vec<PendingOperation> {
         self.with_state_at(n, describe_pending)
     }
 
-    /// The choices worth making after the first `n` operations; see [`super::MemVfs::choices`].
+    /// Returns the choices worth testing after the first `n` operations, as
+    /// [`super::MemVfs::choices`] does.
     #[must_use]
     pub fn choices_at(&self, n: usize, seeds: u64) -> Vec<CrashChoice> {
         self.with_state_at(n, |state| choices(state, seeds))

@@ -1,5 +1,8 @@
-//! The running file system behind the handles: state, what a power loss takes with it, and the
+//! The running file system behind the handles: its state, its open handles and locks, and the
 //! checks of what callers do.
+//!
+//! What must stay true: every change goes through [`Live::apply`], which records it. A file is
+//! forgotten once it has neither a name nor a handle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -13,16 +16,16 @@ use twox_hash::XxHash3_64;
 
 use super::contents::CHUNK_BYTES;
 use super::crash::Recording;
-use super::state::{Inode, Name, NameChange, Names, Operation, ROOT, State};
+use super::state::{Inode, Name, NameChange, Names, Operation, ROOT, MemState};
 use super::{Guard, Taken};
 
-/// A running file system: its state, and what a power loss takes with it.
+/// A running file system: its state, and what is lost at a power loss, such as handles and locks.
 #[derive(Default)]
 pub(super) struct Live {
-    pub(super) state: State,
+    pub(super) state: MemState,
     pub(super) handles: HashMap<Inode, u32>,
     pub(super) locked: BTreeSet<Inode>,
-    /// The bytes of lock files that readers have marked, and how often each.
+    /// The bytes of lock files that readers have marked, each with the number of marks.
     pub(super) marks: BTreeMap<(Inode, u64), usize>,
     pub(super) protected: HashMap<Inode, Vec<Range<u64>>>,
     pub(super) guard: Option<Guard>,
@@ -35,7 +38,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Applies and records an operation, and forgets what nobody can reach after it.
+    /// Applies and records an operation. Then it forgets the files that became unreachable.
     pub(super) fn apply(&mut self, operation: &Operation) {
         if let Some(recording) = &self.recording {
             recording.push(operation);
@@ -46,7 +49,7 @@ impl Live {
         }
     }
 
-    /// Called when `inode` lost a name or a handle.
+    /// Called when `inode` has lost a name or a handle.
     pub(super) fn release(&mut self, inode: Inode) {
         let nameless = self.state.node(inode).is_some_and(|node| node.links == 0);
         if nameless && !self.handles.contains_key(&inode) {
@@ -55,13 +58,14 @@ impl Live {
         }
     }
 
-    /// Fails with the breach of contract, loudly.
+    /// Records a breach of the contract and panics.
     pub(super) fn breach(&mut self, what: String) -> ! {
         self.breaches.push(what.clone());
         panic!("breach of the contract of the file system: {what}");
     }
 
-    /// Summed up when asked for: only tests with a limit ask.
+    /// Returns the bytes in use. It sums them up on every call, because only tests with a limit
+    /// ask.
     pub(super) fn used_bytes(&self) -> u64 {
         let in_use = |inode: Inode, links: u32| links > 0 || self.handles.contains_key(&inode);
         let files = self.state.files().filter(|(inode, links, _)| in_use(*inode, *links));
@@ -72,7 +76,7 @@ impl Live {
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used_bytes()))
     }
 
-    /// What `path` names.
+    /// Returns the file or directory at `path`.
     pub(super) fn find(&self, path: &Path) -> io::Result<Inode> {
         let mut inode = ROOT;
         for name in components(path) {
@@ -82,13 +86,13 @@ impl Live {
         Ok(inode)
     }
 
-    /// The file that `path` names.
+    /// Returns the file at `path`.
     pub(super) fn file(&self, path: &Path) -> io::Result<Inode> {
         let inode = self.find(path)?;
         if self.is_directory(inode) { Err(Errno::ISDIR.into()) } else { Ok(inode) }
     }
 
-    /// The directory that `path` names.
+    /// Returns the directory at `path`.
     pub(super) fn directory(&self, path: &Path) -> io::Result<Inode> {
         let inode = self.find(path)?;
         if self.is_directory(inode) { Ok(inode) } else { Err(Errno::NOTDIR.into()) }
@@ -98,7 +102,7 @@ impl Live {
         self.state.names(inode).is_some()
     }
 
-    /// The directory and the name that `path` stands for, and what is there now.
+    /// Returns the directory and name that `path` stands for, and what has this name now.
     pub(super) fn place(&self, path: &Path) -> io::Result<((Inode, Name), Option<Inode>)> {
         let mut parts = components(path);
         let name = parts.pop().ok_or(Errno::BUSY)?;
@@ -117,7 +121,7 @@ impl Live {
         inode
     }
 
-    /// Refuses to take away the last name of bytes that somebody can reach.
+    /// Panics if this removes the last name of protected bytes.
     pub(super) fn check_unlink(&mut self, inode: Inode, path: &Path) {
         let last = self.state.node(inode).is_some_and(|node| node.links == 1);
         if last && self.protected.get(&inode).is_some_and(|ranges| !ranges.is_empty()) {
@@ -125,7 +129,7 @@ impl Live {
         }
     }
 
-    /// Refuses to change bytes that somebody can reach.
+    /// Panics if the change touches protected bytes.
     pub(super) fn check_range(&mut self, inode: Inode, what: &str, range: Range<u64>) {
         let Some(protected) = self.protected.get(&inode) else { return };
         let hit = |other: &&Range<u64>| {
@@ -137,13 +141,13 @@ impl Live {
         }
     }
 
-    /// True if `directory` is `inode` or below it.
+    /// Returns true if `directory` is `inode` or below it.
     pub(super) fn is_within(&self, directory: Inode, inode: Inode) -> bool {
         let below = |names: &Names| names.values().any(|&n| self.is_within(directory, n));
         directory == inode || self.state.names(inode).is_some_and(below)
     }
 
-    /// Refuses what the kernel refuses, in its order; places are (directory, what is there).
+    /// Refuses what the kernel refuses, in the kernel's order. The places are (directory, entry).
     pub(super) fn check_rename(
         &self,
         (parent, from): (Inode, Inode),
@@ -174,7 +178,7 @@ impl Live {
             hash.write(&[0]);
         } else if let Some(contents) = self.state.contents(inode) {
             hash.write(&contents.len().to_le_bytes());
-            // A chunk of zeros and a hole are the same contents.
+            // A chunk of zeros and a hole are equal contents.
             let chunks = contents.chunks().filter(|(_, bytes)| *bytes != [0; CHUNK_BYTES]);
             for (place, bytes) in chunks {
                 hash.write(&place.to_le_bytes());
@@ -184,7 +188,7 @@ impl Live {
     }
 }
 
-/// The names of a path, without `/` and `.`; `..` takes the name before it away.
+/// Returns the names of a path without `/` and `.`. `..` removes the name before it.
 pub(super) fn components(path: &Path) -> Vec<&OsStr> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -199,7 +203,7 @@ pub(super) fn components(path: &Path) -> Vec<&OsStr> {
     names
 }
 
-/// How much of a write there is space for.
+/// Returns the length of the first part of a write for which there is space.
 pub(super) fn fitting(live: &Live, inode: Inode, offset: u64, length: usize) -> usize {
     if live.capacity.is_none() || length == 0 {
         return length;
@@ -211,7 +215,7 @@ pub(super) fn fitting(live: &Live, inode: Inode, offset: u64, length: usize) -> 
     }
     let mut fitting = 0;
     while fitting < length {
-        // To the end of the chunk.
+        // Up to the end of the chunk.
         let position = offset + fitting as u64;
         let rest = CHUNK_BYTES - (position % CHUNK_BYTES as u64) as usize;
         let next = (fitting + rest).min(length);

@@ -1,4 +1,6 @@
-//! Locks and readers' marks of the file system in memory. Dropping one releases it.
+//! Locks and readers' marks of the file system in memory.
+//!
+//! What must stay true: dropping a lock or mark releases it.
 
 use std::sync::{Arc, Mutex};
 use std::{fmt, io};
@@ -9,7 +11,7 @@ use super::state::Inode;
 use crate::base::sync::leaf::lock;
 use crate::vfs::VfsLock;
 
-/// The lock of a database that is open.
+/// The lock of an open database.
 pub(super) struct MemLock {
     pub(super) live: Arc<Mutex<Live>>,
     pub(super) inode: Inode,
@@ -23,7 +25,7 @@ impl VfsLock for MemLock {
     }
 }
 
-/// A byte that a reader has marked.
+/// A reader's mark on a byte of the lock file.
 #[derive(Debug)]
 pub(super) struct MemMark {
     pub(super) vfs: MemVfs,

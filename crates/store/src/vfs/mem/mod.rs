@@ -1,13 +1,24 @@
-//! A strict file system in memory: it knows what was synced, so that it can say what a power loss
-//! would leave, and it panics when its user breaks the contract of the [`Vfs`].
+//! A strict file system in memory. It knows what was synced, so it can build the image that a power
+//! loss would leave. It panics when a caller breaks the contract of the [`Vfs`].
 //!
-//! It panics on: a change or a sync through a handle whose sync failed; a hole, an
-//! overwrite, a truncation or the removal of the last name that touches a range registered with
-//! [`MemVfs::protect`] or named by a [`Guard`]. Breaches are also listed by [`MemVfs::breaches`],
-//! for the case that the thread which committed one is nobody's to join. What a read does not fill
-//! of its buffer is overwritten with garbage, so that a short read taken for data shows.
+//! 1. Calls of [`Vfs`] and [`VfsFile`] lock the `Live` file system, check the contract, and build
+//!    an `Operation`.
+//! 2. `Live::apply` records the operation and applies it to the state (`state.rs`), which knows
+//!    durable and pending changes.
+//! 3. [`MemVfs::crash_image`], or [`Recording::image_at`] for an earlier moment, builds the file
+//!    system after a power loss (`crash.rs`).
 //!
-//! What must stay true: every change goes through [`State::apply`], live or replayed.
+//! These calls panic:
+//!
+//! - a change or sync through a handle whose sync failed;
+//! - a hole, overwrite or truncation of a range registered with [`MemVfs::protect`] or named by a
+//!   [`Guard`], and the removal of such a file's last name.
+//!
+//! [`MemVfs::breaches`] lists the breaches, too, because the thread that panicked may never be
+//! joined. The part of a buffer that a short read leaves is overwritten with garbage, so that using
+//! it shows.
+//!
+//! What must stay true: every change goes through `MemState::apply`, live or replayed.
 
 mod contents;
 mod crash;
@@ -28,7 +39,7 @@ use std::{fmt, io};
 use live::{Live, components, fitting};
 use locks::{MemLock, MemMark};
 use rustix::io::Errno;
-use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, State};
+use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, MemState};
 use twox_hash::XxHash3_64;
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
@@ -36,13 +47,13 @@ use crate::base::sync::leaf::lock;
 
 pub use crash::{CrashChoice, PendingKind, PendingOperation, Recording};
 
-/// Files end here: an offset beyond it is a mistake of the caller, and would cost memory.
+/// Largest file. An offset beyond it is a mistake of the caller, and would cost memory.
 const FILE_BYTES_MAX: u64 = 1 << 42;
 
-/// What fills the part of a buffer that a short read left.
+/// Fills the part of a buffer that a short read left.
 const GARBAGE: u8 = 0xA5;
 
-/// Says which bytes of which files must not change now; see [`MemVfs::set_guard`].
+/// A function that names the bytes that must not change now ([`MemVfs::set_guard`]).
 #[derive(Clone)]
 pub struct Guard(Arc<GuardFn>);
 
@@ -52,7 +63,7 @@ pub type Ranges = BTreeMap<PathBuf, Vec<Range<u64>>>;
 type GuardFn = dyn Fn(&MemVfs, Option<&Path>) -> Vec<Arc<Ranges>> + Send + Sync;
 
 impl Guard {
-    /// One that is asked with the file system, and the name that is to go.
+    /// Wraps a function that receives the file system and, if a name is about to go, that name.
     pub fn new(
         ask: impl Fn(&MemVfs, Option<&Path>) -> Vec<Arc<Ranges>> + Send + Sync + 'static,
     ) -> Guard {
@@ -60,59 +71,63 @@ impl Guard {
     }
 }
 
-/// How often something was taken away.
+/// How often space or names were taken away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Holes punched.
     pub punches: u64,
-    /// Files cut.
+    /// Files truncated.
     pub cuts: u64,
     /// Names removed.
     pub names: u64,
 }
 
-/// A file system in memory. Clones are the same file system.
+/// A file system in memory. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemVfs {
     live: Arc<Mutex<Live>>,
 }
 
 impl MemVfs {
-    /// An empty file system without a limit.
+    /// Returns an empty file system without a limit.
     #[must_use]
     pub fn new() -> MemVfs {
         MemVfs::default()
     }
 
-    fn with_state(state: State, capacity: Option<u64>) -> MemVfs {
+    fn with_state(state: MemState, capacity: Option<u64>) -> MemVfs {
         let live = Live { state, capacity, ..Live::default() };
         MemVfs { live: Arc::new(Mutex::new(live)) }
     }
 
-    /// How many operations changed it or made changes durable since it was made.
+    /// Returns the number of operations since it was made, syncs included.
     #[must_use]
     pub fn operations(&self) -> u64 {
         lock(&self.live).state.sequence
     }
 
-    /// What a power loss now would leave, by `choice`. The image has its own life: nothing of it is
-    /// pending, no handle or lock of this one is open in it.
+    /// Returns what a power loss now would leave, by `choice`. The image is independent: it has no
+    /// pending operations, open handles or locks.
     #[must_use]
     pub fn crash_image(&self, choice: CrashChoice) -> MemVfs {
         let live = lock(&self.live);
         MemVfs::with_state(crash::image(&live.state, choice), live.capacity)
     }
 
-    /// What a power loss now could undo, oldest first.
+    /// Returns the operations that a power loss now could undo, oldest first.
     #[must_use]
     pub fn pending(&self) -> Vec<PendingOperation> {
         crash::describe_pending(&lock(&self.live).state)
     }
 
-    /// The choices worth making now: none and all; every subset of up to ten pending operations,
-    /// or else each one alone, each one missing, every prefix and `seeds` seeded subsets; the last
-    /// write torn at every sector; every write as mere length; every punch half done; and `seeds`
-    /// seeded sets of sectors.
+    /// Returns the choices worth testing now:
+    ///
+    /// - no pending operation survives, and all survive;
+    /// - every subset of up to ten pending operations. If there are more: each alone, each missing,
+    ///   every prefix, and `seeds` seeded subsets;
+    /// - the last write torn at every sector, every write as its length only, every punch half
+    ///   done;
+    /// - `seeds` seeded sets of sectors.
     #[must_use]
     pub fn choices(&self, seeds: u64) -> Vec<CrashChoice> {
         crash::choices(&lock(&self.live).state, seeds)
@@ -127,8 +142,8 @@ impl MemVfs {
         recording
     }
 
-    /// Registers bytes of a file that must not change: somebody can still reach them. Follows the
-    /// file through renames and hard links.
+    /// Registers bytes of a file that must not change because they are still reachable. Renames and
+    /// hard links keep the registration.
     pub fn protect(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
         let mut live = lock(&self.live);
         let file = live.file(path)?;
@@ -136,7 +151,7 @@ impl MemVfs {
         Ok(())
     }
 
-    /// Registers these ranges of a file in place of those registered before.
+    /// Replaces the registered ranges of a file by these.
     pub fn set_protected(&self, path: &Path, ranges: Vec<Range<u64>>) -> io::Result<()> {
         let mut live = lock(&self.live);
         let file = live.file(path)?;
@@ -144,16 +159,16 @@ impl MemVfs {
         Ok(())
     }
 
-    /// From now on `guard` is asked, whenever a hole is punched, a file cut, or a name taken away
-    /// or over, which bytes must not change at that moment; they take the place of all that were
-    /// registered. Of a name it is told which. `None`: nobody is asked any more.
+    /// Sets the guard. Before a punch, a truncation, a removal or a rename over a name, the guard
+    /// is asked which bytes must not change. Its answer replaces all registered ranges. For a
+    /// removal or rename it receives the name that goes. `None` removes the guard.
     pub fn set_guard(&self, guard: Option<Guard>) {
         let mut live = lock(&self.live);
         live.guard = guard;
         live.protected.clear();
     }
 
-    /// Asks the guard, outside the lock: it looks at the file system itself.
+    /// Asks the guard without holding the lock, because the guard looks at the file system itself.
     fn ask_guard(&self, name: Option<&Path>) {
         let Some(guard) = lock(&self.live).guard.clone() else { return };
         let all = (guard.0)(self, name);
@@ -166,24 +181,25 @@ impl MemVfs {
         }
     }
 
-    /// How often something was taken away since it was made.
+    /// Returns how often space or names were taken away since it was made.
     #[must_use]
     pub fn taken(&self) -> Taken {
         lock(&self.live).taken
     }
 
-    /// Forgets all registered ranges.
+    /// Removes all registered ranges.
     pub fn clear_protected(&self) {
         lock(&self.live).protected.clear();
     }
 
-    /// The breaches of contract that were answered with a panic.
+    /// Returns the breaches of contract that caused a panic.
     #[must_use]
     pub fn breaches(&self) -> Vec<String> {
         lock(&self.live).breaches.clone()
     }
 
-    /// Handles that are open, and locks and marks that are held: none once everybody has closed.
+    /// Returns the number of open handles, and of held locks and marks. Both are 0 once everything
+    /// is closed.
     #[must_use]
     pub fn open_handles(&self) -> (usize, usize) {
         let live = lock(&self.live);
@@ -193,7 +209,7 @@ impl MemVfs {
         )
     }
 
-    /// Lets the next sync of this file fail, with all that it implies: see [`VfsFile::poison`].
+    /// Makes the next sync of this file fail, with all consequences of [`VfsFile::poison`].
     pub fn fail_next_sync(&self, path: &Path) -> io::Result<()> {
         let mut live = lock(&self.live);
         let file = live.file(path)?;
@@ -207,18 +223,19 @@ impl MemVfs {
         lock(&self.live).capacity = bytes;
     }
 
-    /// The bytes that files take, in blocks of 4096; an unlinked file counts while it is open.
+    /// Returns the bytes that files take, in blocks of 4096. An unlinked file counts while it is
+    /// open.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         lock(&self.live).used_bytes()
     }
 
-    /// Whether `clone_file` works or is `Unsupported`, as it is at first.
+    /// Sets whether `clone_file` works. By default it fails with `Unsupported`.
     pub fn set_clones_supported(&self, supported: bool) {
         lock(&self.live).clones_supported = supported;
     }
 
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     pub fn contents(&self, path: &Path) -> io::Result<Vec<u8>> {
         let live = lock(&self.live);
         let file = live.file(path)?;
@@ -228,8 +245,8 @@ impl MemVfs {
         Ok(bytes)
     }
 
-    /// A hash of all names and all contents as they are now: equal file systems have equal ones,
-    /// so that an image seen before need not be tried again.
+    /// Returns a hash of all current names and contents. Equal file systems have equal hashes, so a
+    /// test can skip an image that it has seen.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let live = lock(&self.live);
@@ -240,7 +257,7 @@ impl MemVfs {
 }
 
 impl Recording {
-    /// What a power loss after the first `n` operations would have left, by `choice`.
+    /// Returns what a power loss after the first `n` operations would have left, by `choice`.
     #[must_use]
     pub fn image_at(&self, n: usize, choice: CrashChoice) -> MemVfs {
         let image = self.with_state_at(n, |state| crash::image(state, choice));
@@ -328,7 +345,7 @@ impl VfsFile for MemFile {
     fn write_at(&self, bytes: &[u8], offset: u64, _: IoClass) -> io::Result<()> {
         let mut live = lock(&self.live);
         if bytes.is_empty() {
-            // The operating system would not even be asked.
+            // The operating system would not even be called.
             self.check_poison(&mut live, "write");
             return Ok(());
         }
@@ -370,7 +387,7 @@ impl VfsFile for MemFile {
         Ok(())
     }
 
-    /// Takes no space, so that nothing needs to give it back; but fails where a disk would.
+    /// Takes no space, so nothing has to return it, but fails where a disk would.
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut live = lock(&self.live);
         self.check_change(&mut live, "preallocation", offset, length)?;
@@ -431,7 +448,7 @@ impl Vfs for MemVfs {
         let (to_place, over) = live.place(to)?;
         let inode = inode.ok_or(Errno::NOENT)?;
         if over == Some(inode) {
-            // Two names of one file: both stay.
+            // Both are names of the same file, and both stay.
             return Ok(());
         }
         live.check_rename((from.0, inode), (to_place.0, over))?;

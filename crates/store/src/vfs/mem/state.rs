@@ -1,12 +1,21 @@
-//! What a file system holds and what of it would survive a power loss, as a pure value that
-//! operations are applied to: the same code runs a live file system and replays a recorded one.
+//! The state of a file system in memory, as a pure value: what it holds, and what would survive a
+//! power loss. The same code runs a live file system and replays a recorded one.
 //!
-//! The model. A file has current contents, durable contents, and the ordered list of changes
-//! between them; `Sync` of the file makes them durable, and says nothing about its name. A
-//! directory has current names and durable names; changes of names are in one ordered list of the
-//! whole file system, and `SyncDirectory` makes those that touch the directory durable, together
-//! with the earlier ones they build on in another directory (a rename between two is one change).
-//! Files are identified by inode, so hard links share contents and what is pending on them.
+//! The model:
+//!
+//! 1. A file has current contents, durable contents, and the ordered list of pending changes
+//!    between them. `Sync` of the file makes them durable (`MemState::sync`). It does not make the
+//!    file's name durable.
+//! 2. A directory has current names and durable names. Changes of names stand in one ordered list
+//!    for the whole file system.
+//! 3. `SyncDirectory` makes the changes that touch the directory durable
+//!    (`MemState::sync_directory`). It includes the earlier changes in another directory that these
+//!    depend on, because a rename between two directories is one change.
+//! 4. `FailedSync` marks the pending changes of a file: no later sync makes them durable.
+//! 5. Files are identified by inode, so hard links share contents and pending changes.
+//!
+//! What must stay true: `MemState::apply` depends only on the state and the operation, so that a
+//! replay gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -15,7 +24,7 @@ use std::sync::Arc;
 
 use super::contents::Contents;
 
-/// The number of a file or directory; never reused.
+/// The number of a file or directory. It is never reused.
 pub(super) type Inode = u64;
 
 /// The root directory.
@@ -24,14 +33,14 @@ pub(super) const ROOT: Inode = 0;
 pub(super) type Name = Arc<OsStr>;
 pub(super) type Names = BTreeMap<Name, Inode>;
 
-/// Something done to the file system that a power loss may undo, or that forbids it to.
+/// An operation that a power loss may undo, or a sync that makes operations durable.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Name(NameChange),
     Data(Inode, DataChange),
     Sync(Inode),
-    /// A sync that reported failure: what was pending may or may not survive, and no later sync
-    /// will make it durable.
+    /// A sync that reported failure. The pending changes may or may not survive, and no later sync
+    /// makes them durable.
     FailedSync(Inode),
     SyncDirectory(Inode),
 }
@@ -67,7 +76,7 @@ impl DataChange {
 }
 
 impl NameChange {
-    /// The directories whose names it changes.
+    /// Returns the directories whose names change.
     fn directories(&self) -> [Inode; 2] {
         match self {
             NameChange::CreateFile { at, .. }
@@ -78,7 +87,7 @@ impl NameChange {
         }
     }
 
-    /// What it names.
+    /// Returns the file or directory that the change names.
     pub(super) fn inode(&self) -> Inode {
         match self {
             NameChange::CreateFile { inode, .. }
@@ -89,7 +98,8 @@ impl NameChange {
         }
     }
 
-    /// Applies it through `set`, which is given a directory, a name and what it now names.
+    /// Applies the change through `set`, which receives a directory, a name and the name's new
+    /// target.
     pub(super) fn apply(&self, mut set: impl FnMut(Inode, &Name, Option<Inode>)) {
         match self {
             NameChange::CreateFile { at, inode }
@@ -151,15 +161,15 @@ pub(super) struct Pending<C> {
     /// The number of the operation.
     pub(super) sequence: u64,
     pub(super) change: C,
-    /// A failed sync covered it: no later sync makes it durable.
+    /// Whether a failed sync covered the change. If so, no later sync makes it durable.
     lost: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// How many current names it has.
+    /// Number of current names.
     pub(super) links: u32,
-    /// How many durable names it has.
+    /// Number of durable names.
     pub(super) durable_links: u32,
     pub(super) kind: Kind,
 }
@@ -170,24 +180,24 @@ pub(super) enum Kind {
     Directory { current: Arc<Names>, durable: Arc<Names> },
 }
 
-/// A file system: see the head of this file.
+/// The state of a file system.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct MemState {
     nodes: HashMap<Inode, Node>,
     names: Vec<Pending<NameChange>>,
     /// The files with pending changes.
     dirty: BTreeSet<Inode>,
     next_inode: Inode,
-    /// How many operations were applied.
+    /// Number of operations applied.
     pub(super) sequence: u64,
-    /// What lost a name, current or durable, in the last operation.
+    /// The inodes that lost a current or durable name in the last operation.
     pub(super) released: Vec<Inode>,
 }
 
-impl Default for State {
-    fn default() -> State {
+impl Default for MemState {
+    fn default() -> MemState {
         let root = Node { links: 1, durable_links: 1, kind: Kind::directory(Names::new()) };
-        State {
+        MemState {
             nodes: HashMap::from([(ROOT, root)]),
             names: Vec::new(),
             dirty: BTreeSet::new(),
@@ -209,17 +219,17 @@ impl Kind {
     }
 }
 
-impl State {
-    /// A file system in which everything is durable.
-    pub(super) fn durable(nodes: HashMap<Inode, Node>, next_inode: Inode) -> State {
-        State { nodes, next_inode, ..State::default() }
+impl MemState {
+    /// Returns a file system in which everything is durable.
+    pub(super) fn durable(nodes: HashMap<Inode, Node>, next_inode: Inode) -> MemState {
+        MemState { nodes, next_inode, ..MemState::default() }
     }
 
     pub(super) fn node(&self, inode: Inode) -> Option<&Node> {
         self.nodes.get(&inode)
     }
 
-    /// The current names of a directory; `None` if it is a file or gone.
+    /// Returns the current names of a directory; `None` if it is a file or does not exist.
     pub(super) fn names(&self, directory: Inode) -> Option<&Names> {
         match &self.nodes.get(&directory)?.kind {
             Kind::Directory { current, .. } => Some(current),
@@ -227,7 +237,7 @@ impl State {
         }
     }
 
-    /// The current contents of a file; `None` if it is a directory or gone.
+    /// Returns the current contents of a file; `None` if it is a directory or does not exist.
     pub(super) fn contents(&self, file: Inode) -> Option<&Contents> {
         match &self.nodes.get(&file)?.kind {
             Kind::File { current, .. } => Some(current),
@@ -235,7 +245,7 @@ impl State {
         }
     }
 
-    /// All files: number, how many current names, current contents.
+    /// Iterates over all files: inode, number of current names, current contents.
     pub(super) fn files(&self) -> impl Iterator<Item = (Inode, u32, &Contents)> {
         self.nodes.iter().filter_map(|(&inode, node)| match &node.kind {
             Kind::File { current, .. } => Some((inode, node.links, current)),
@@ -255,8 +265,8 @@ impl State {
         &self.names
     }
 
-    /// Applies one operation. On inodes that are gone it does nothing, so that a log whose files
-    /// were unlinked while open replays.
+    /// Applies one operation. It ignores inodes that are gone, so that a recording replays even if
+    /// files were unlinked while open.
     pub(super) fn apply(&mut self, operation: &Operation) {
         let sequence = self.sequence;
         self.sequence += 1;
@@ -333,8 +343,8 @@ impl State {
     }
 
     fn sync_directory(&mut self, directory: Inode) {
-        // From the newest back: a change between two directories takes with it what came before
-        // it in the other one.
+        // From the newest change back: a change between two directories also needs the earlier
+        // changes of the other one.
         let mut directories = BTreeSet::from([directory]);
         let mut chosen = vec![false; self.names.len()];
         for (pending, chosen) in self.names.iter().zip(&mut chosen).rev() {
@@ -352,14 +362,14 @@ impl State {
         for Pending { change, .. } in &durable {
             change.apply(|directory, name, inode| self.set_durable(directory, name, inode));
         }
-        // What a rename replaced is in none of the changes: it is among what lost a name.
+        // No change names the file that a rename replaced. It is among those that lost a name.
         let named = durable.iter().map(|pending| pending.change.inode());
         for inode in named.chain(self.released.clone()) {
             self.forget_directory(inode);
         }
     }
 
-    /// Forgets a directory that no power loss can bring back, and what was pending in it.
+    /// Forgets a directory that no power loss can bring back, and the pending changes in it.
     fn forget_directory(&mut self, directory: Inode) {
         let Some(Kind::Directory { durable, .. }) = self.nodes.get(&directory).map(|n| &n.kind)
         else {
@@ -386,7 +396,7 @@ impl State {
         }
     }
 
-    /// True if the node has a name, or could have one after a power loss.
+    /// Returns true if the node has a name, or could have one after a power loss.
     pub(super) fn is_reachable(&self, inode: Inode) -> bool {
         self.nodes.get(&inode).is_some_and(|node| {
             node.links > 0
@@ -395,7 +405,7 @@ impl State {
         })
     }
 
-    /// Forgets a file that nobody can reach any more.
+    /// Forgets a file that can no longer be reached.
     pub(super) fn forget_file(&mut self, file: Inode) {
         if self.contents(file).is_some() && !self.is_reachable(file) {
             self.nodes.remove(&file);
@@ -408,7 +418,7 @@ impl State {
     }
 }
 
-/// Sets or removes a name and returns what it named before.
+/// Sets or removes a name, and returns its earlier target.
 pub(super) fn set(names: &mut Arc<Names>, name: &Name, inode: Option<Inode>) -> Option<Inode> {
     let names = Arc::make_mut(names);
     match inode {

@@ -1,8 +1,9 @@
-//! Counts the calls that pass to another file system: operations, bytes and time by [`IoClass`]. A
-//! call that needs a descriptor waits for a while if the process has none left.
+//! Counts the calls to another file system: operations, bytes and time by [`IoClass`]. A call that
+//! needs a descriptor waits for a while if the process has none left.
 //!
-//! Invariant: a data call costs two clock readings and a few uncontended additions, no lock and no
-//! allocation. A slow call also costs a look at how long its thread waited for a processor.
+//! What must stay true: a data call costs two clock readings and a few uncontended additions,
+//! without a lock or allocation. A slow call also reads for how long its thread waited for a
+//! processor.
 
 #[cfg(test)]
 mod tests;
@@ -30,26 +31,28 @@ pub struct MeteredVfs {
 }
 
 impl MeteredVfs {
-    /// Counts the calls made to `inner` through this and its clones.
+    /// Counts the calls to `inner` through this value and its clones.
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> MeteredVfs {
         MeteredVfs { inner, meter: Arc::default() }
     }
 
-    /// Counters and latency histograms since it was made. Copies about 100 KiB: once a second.
+    /// Returns counters and latency histograms since it was made. It copies about 100 KiB, so call
+    /// it about once a second.
     #[must_use]
     pub fn snapshot(&self) -> IoSnapshot {
         IoSnapshot { classes: self.meter.classes.each_ref().map(ClassMeter::snapshot) }
     }
 
-    /// The counters alone, by [`IoClass::index`]: cheap enough for every control tick.
+    /// Returns the counters alone, by [`IoClass::index`]. It is cheap enough for every control
+    /// tick.
     #[must_use]
     pub fn totals(&self) -> [ClassTotals; IO_CLASSES] {
         self.meter.classes.each_ref().map(ClassMeter::totals)
     }
 }
 
-/// The plain counters of one class.
+/// The counters of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassTotals {
     /// Bytes read.
@@ -58,11 +61,11 @@ pub struct ClassTotals {
     pub reads: u64,
     /// Time spent in reads, nanoseconds.
     pub read_ns: u64,
-    /// Bytes of those reads that took so long that the page cache cannot have answered them.
+    /// Bytes of the reads that took too long for the page cache.
     pub device_read_bytes: u64,
-    /// Those reads.
+    /// Reads that took too long for the page cache.
     pub device_reads: u64,
-    /// Time spent in them, nanoseconds, without what their threads waited for a processor.
+    /// Time of the reads in `device_reads`, nanoseconds, without waits for a processor.
     pub device_read_ns: u64,
     /// Bytes written.
     pub write_bytes: u64,
@@ -70,24 +73,24 @@ pub struct ClassTotals {
     pub writes: u64,
     /// Time spent in writes, nanoseconds.
     pub write_ns: u64,
-    /// Of it, what their threads waited for a processor.
+    /// Part of `write_ns` for which threads waited for a processor.
     pub write_waited_ns: u64,
     /// Syncs done.
     pub syncs: u64,
     /// Time spent in syncs, nanoseconds.
     pub sync_ns: u64,
-    /// Of it, what their threads waited for a processor.
+    /// Part of `sync_ns` for which threads waited for a processor.
     pub sync_waited_ns: u64,
-    /// Bytes given back by punching holes.
+    /// Bytes freed by punching holes.
     pub punch_bytes: u64,
     /// Holes punched.
     pub punches: u64,
-    /// Calls that failed, of any of these kinds.
+    /// Failed calls of any of these kinds.
     pub errors: u64,
 }
 
 impl ClassTotals {
-    /// What came after `earlier`.
+    /// Returns the difference to `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &ClassTotals) -> ClassTotals {
         ClassTotals {
@@ -111,7 +114,7 @@ impl ClassTotals {
     }
 }
 
-/// One class's counters with its latencies in nanoseconds.
+/// One class's counters and latencies, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ClassSnapshot {
     /// The counters.
@@ -124,7 +127,7 @@ pub struct ClassSnapshot {
     pub sync_ns: HistogramSnapshot,
 }
 
-/// Everything counted at one moment, or between two.
+/// Everything counted up to one moment, or between two.
 #[derive(Clone, Debug)]
 pub struct IoSnapshot {
     /// By [`IoClass::index`].
@@ -132,13 +135,13 @@ pub struct IoSnapshot {
 }
 
 impl IoSnapshot {
-    /// The counts of one class.
+    /// Returns the counts of one class.
     #[must_use]
     pub fn class(&self, class: IoClass) -> &ClassSnapshot {
         &self.classes[class.index()]
     }
 
-    /// What came after `earlier`.
+    /// Returns the difference to `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &IoSnapshot) -> IoSnapshot {
         IoSnapshot {
@@ -155,7 +158,7 @@ impl IoSnapshot {
     }
 }
 
-/// The page cache copies at least so many bytes in a nanosecond.
+/// The page cache copies at least this number of bytes in a nanosecond.
 const CACHED_BYTES_PER_NS: u64 = 4;
 
 #[derive(Debug, Default)]
@@ -163,7 +166,7 @@ struct Meter {
     classes: [ClassMeter; IO_CLASSES],
 }
 
-/// Aligned so that two classes never share a cache line (or the pair that is fetched together).
+/// Aligned so that two classes never share a cache line, or the pair of lines that is prefetched.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ClassMeter {
@@ -181,12 +184,12 @@ struct OpMeter {
     operations: AtomicU64,
     bytes: AtomicU64,
     latency_ns: Histogram,
-    /// Of the latencies together, what threads waited for a processor.
+    /// Part of the latencies for which threads waited for a processor.
     waited_ns: AtomicU64,
 }
 
 impl OpMeter {
-    /// Returns the nanoseconds since `started`.
+    /// Counts an operation. Returns the nanoseconds since `started`.
     #[inline]
     fn record(&self, bytes: u64, started: Instant) -> u64 {
         let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
@@ -196,7 +199,7 @@ impl OpMeter {
         ns
     }
 
-    /// As [`OpMeter::record`], of what only a device answers.
+    /// Like [`OpMeter::record`], for operations that always go to the device.
     fn record_device(&self, bytes: u64, started: Instant) -> u64 {
         let ns = self.record(bytes, started);
         self.waited_ns.fetch_add(processor::waited_ns(started, ns), Ordering::Relaxed);
@@ -212,7 +215,7 @@ impl OpMeter {
     }
 }
 
-/// Of some operations their number, bytes and time.
+/// Number, bytes and time of slow operations.
 #[derive(Debug, Default)]
 struct SlowMeter {
     operations: AtomicU64,
@@ -259,7 +262,7 @@ impl ClassMeter {
         }
     }
 
-    /// Counts a failure of `result`; failed calls are in no other counter.
+    /// Counts `result` if it is an error. Failed calls appear in no other counter.
     #[inline]
     fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if result.is_err() {
@@ -337,7 +340,7 @@ impl Vfs for MeteredVfs {
         Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
     }
 
-    /// A barrier like any other: counted with the manifest's syncs, whose order it serves.
+    /// A directory sync is a barrier for the manifest, and counts with the manifest's syncs.
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = clock::now();

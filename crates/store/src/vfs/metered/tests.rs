@@ -1,4 +1,4 @@
-//! What is counted is what was done, under the class that it was done for.
+//! The counters match the calls, each under its own I/O class.
 
 use super::*;
 use crate::vfs::MemVfs;

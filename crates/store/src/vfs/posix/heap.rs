@@ -1,9 +1,11 @@
-//! Memory that was freed, and that the allocator keeps.
+//! Returns memory that the allocator has freed but keeps.
+//!
+//! What must stay true: it is only a hint. With other allocators than glibc's it does nothing.
 #![expect(unsafe_code, reason = "malloc_trim has no safe binding")]
 
-/// Gives what is free back to the operating system. The C library of most systems keeps what a
-/// thread has freed for that thread's next wants, however much it is: memory that the cache gave
-/// up for memtables would be taken twice. With other allocators nothing happens.
+/// Returns free heap memory to the operating system. glibc keeps what a thread freed for later
+/// allocations of the same thread, without a limit. Memory that the block cache gave up for
+/// memtables would then be taken twice.
 pub fn give_back_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {

@@ -1,9 +1,13 @@
 //! Locks of single bytes of a lock file. A reader marks one byte while it reads. The process that
 //! has the database open locks the first byte, so that others can find its process id.
 //!
-//! Invariant: a mark ends with its handle or its process, so it is never stale; a mark never keeps
-//! a process from opening the database; a process id is reported only while that process holds the
-//! lock.
+//! 1. `Mark::make` locks one byte for reading, with a lock of the open file description.
+//! 2. `marks` asks the kernel for conflicting locks, and halves the range around each answer.
+//! 3. `name_holder` locks byte 0 for the process, and `holder` asks who holds it.
+//!
+//! What must stay true: a mark ends with its handle or its process, so it is never stale. A mark
+//! never keeps a process from opening the database. A process id is reported only while that
+//! process holds the lock.
 #![expect(unsafe_code, reason = "locks of open file descriptions have no safe binding")]
 
 use std::fs;
@@ -16,15 +20,15 @@ use rustix::fs::{Mode, OFlags};
 use super::{retry, unsupported};
 use crate::vfs::VfsLock;
 
-/// The byte that the process locks that has the database open.
+/// Byte that the process locks while it has the database open.
 const HOLDER_AT: u64 = 0;
-/// Readers mark bytes from here on.
+/// First byte that readers may mark.
 const FIRST_MARK: u64 = 1;
-/// And below this.
+/// End of the bytes that readers may mark.
 const MARKS_END: u64 = i64::MAX as u64;
-/// How many marks are told at most: of more than that, those that are left out have no effect.
+/// Most marks that are reported. Readers whose marks are left out are not protected.
 const MARKS_MAX: usize = 4096;
-/// `statfs` types of file systems of a network. They make `flock` of locks of bytes, so that a mark
+/// `statfs` types of network file systems. They implement `flock` by byte locks, so that a mark
 /// would keep writers out.
 const NETWORK_MAGICS: [u64; 4] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42];
 
@@ -38,7 +42,7 @@ pub(super) struct Mark {
 impl VfsLock for Mark {}
 
 impl Mark {
-    /// Marks a byte of an existing file, which the caller need only be able to read.
+    /// Marks a byte of an existing file, which the caller must be able to read.
     pub(super) fn make(path: &Path, at: u64) -> io::Result<Mark> {
         let fd = open(path)?;
         let stat = rustix::fs::fstatfs(&fd)?;
@@ -59,7 +63,7 @@ impl Drop for Mark {
     }
 }
 
-/// The bytes that readers have marked in the lock file behind `fd`.
+/// Returns the bytes that readers have marked in the lock file `fd`.
 pub(super) fn marks(fd: &OwnedFd) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     let mut to_ask = vec![(FIRST_MARK, MARKS_END)];
@@ -76,13 +80,14 @@ pub(super) fn marks(fd: &OwnedFd) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Says that this process holds the lock file behind `fd`, until it closes any handle of that file.
+/// Registers this process as the holder of the lock file `fd`, until it closes any handle of that
+/// file.
 pub(super) fn name_holder(fd: &OwnedFd) {
-    // Only a message has less to say without it.
+    // Without it, only an error message has less to say.
     let _unnamed = call(fd, libc::F_SETLK, libc::F_WRLCK, (HOLDER_AT, 1));
 }
 
-/// The process that holds a lock file, if that is certain.
+/// Returns the process that holds a lock file, if it is known for certain.
 pub(super) fn holder(path: &Path) -> Option<String> {
     let fd = open(path).ok()?;
     let process = || {
@@ -91,7 +96,7 @@ pub(super) fn holder(path: &Path) -> Option<String> {
     };
     let before = process()?;
     let command = fs::read_to_string(format!("/proc/{before}/comm")).ok();
-    // Otherwise it ended meanwhile, and another process may have its number.
+    // If the answers differ, the process has ended, and another may have got its id.
     if process() != Some(before) {
         return None;
     }
@@ -106,7 +111,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(retry(|| rustix::fs::open(path, flags, Mode::empty()))?)
 }
 
-/// Where another lock is that conflicts, how long it is, and whose.
+/// Returns offset, length and process of a conflicting lock.
 fn conflict(answer: &libc::flock) -> Option<(u64, u64, i32)> {
     if i32::from(answer.l_type) == libc::F_UNLCK {
         return None;
@@ -115,7 +120,7 @@ fn conflict(answer: &libc::flock) -> Option<(u64, u64, i32)> {
     Some((at.ok()?, length.ok()?, answer.l_pid))
 }
 
-/// One call about the bytes from `range.0` on, `range.1` of them; what it answers.
+/// Calls `fcntl` for `range.1` bytes from `range.0` on, and returns the kernel's answer.
 fn call(fd: &OwnedFd, command: i32, kind: i32, range: (u64, u64)) -> io::Result<libc::flock> {
     let out_of_range = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let mut lock = libc::flock {
@@ -131,7 +136,7 @@ fn call(fd: &OwnedFd, command: i32, kind: i32, range: (u64, u64)) -> io::Result<
         let error = io::Error::last_os_error();
         return match error.raw_os_error() {
             Some(libc::EINVAL | libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP) => {
-                Err(unsupported("there are no locks of bytes here"))
+                Err(unsupported("the file system has no byte-range locks"))
             }
             _ => Err(error),
         };

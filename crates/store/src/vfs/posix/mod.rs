@@ -1,10 +1,10 @@
 //! The operating system's files: positioned reads and writes, buffered or direct, and the Linux
-//! calls that the engine's files need (punch, preallocate, reflink, paced write-back). No other
+//! calls that the engine needs (hole punching, preallocation, reflinks, paced writeback). No other
 //! module performs file I/O.
 //!
 //! What must stay true: a buffered read, or a direct read into an aligned buffer, is one system
-//! call and no allocation; a handle whose sync failed refuses further writes and syncs, because the
-//! kernel may have dropped the dirty pages and would report success the second time.
+//! call and no allocation. A handle whose sync failed refuses further writes and syncs: the kernel
+//! may have dropped the dirty pages, and would report success the second time.
 #![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
 
 pub(super) mod fork;
@@ -32,10 +32,10 @@ use crate::base::plant::planted;
 use crate::base::sync::leaf::lock;
 use crate::base::system;
 
-/// How much an unaligned direct read moves at a time; one such buffer a thread that does them.
+/// Size of the bounce buffer for unaligned direct reads. Each thread that does them has one.
 const BOUNCE_BYTES: usize = 64 << 10;
 
-/// `statfs` type of tmpfs, which has no device below it to be direct about.
+/// `statfs` type of tmpfs, which has no device below it for direct I/O.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// The file system of the operating system.
@@ -58,8 +58,8 @@ impl Vfs for PosixVfs {
             flags |= OFlags::CREATE | OFlags::EXCL;
         }
         let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
-        // Switched on afterwards and not at open: a file system that cannot do it refuses an open
-        // with O_DIRECT only after it has created the file.
+        // Direct I/O is switched on after the open: a file system without it refuses an open with
+        // O_DIRECT only after it has created the file.
         let unit = if options.direct { direct_read_unit(&fd) } else { None };
         let direct = unit.is_some() && switch_to_direct(&fd)?;
         let read_unit = unit.filter(|_| direct).unwrap_or(1);
@@ -84,10 +84,11 @@ impl Vfs for PosixVfs {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let target = retry(|| rustix::fs::open(to, flags, mode))?;
         rustix::fs::ioctl_ficlone(&target, &source).map_err(|errno| {
-            // Best effort: the caller learns why there is no clone, not that an empty file is left.
+            // Best effort: the caller learns why there is no clone, not that an empty file was
+            // left.
             let _ = rustix::fs::unlink(to);
             match errno {
-                // What the system says when the file system has no reflinks, or two are involved.
+                // The errors of a file system without reflinks, and of two different file systems.
                 Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL => {
                     unsupported("the file system has no reflinks here")
                 }
@@ -117,8 +118,7 @@ impl Vfs for PosixVfs {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = retry(|| rustix::fs::open(directory, flags, Mode::empty()))?;
         match retry(|| rustix::fs::fsync(&fd)) {
-            // A file system that has no such call makes names durable in its own way, or not at
-            // all.
+            // A file system without this call makes names durable in its own way, or never.
             Err(errno) if lacks_call(errno) || errno == Errno::BADF => Ok(()),
             synced => Ok(synced?),
         }
@@ -151,7 +151,7 @@ impl Vfs for PosixVfs {
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         match retry(|| rustix::fs::statvfs(path)) {
             Ok(stat) => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
-            // Not known: whoever asks has to try.
+            // The space is not known, so the caller has to try.
             Err(errno) if lacks_call(errno) => Ok(u64::MAX),
             Err(errno) => Err(errno.into()),
         }
@@ -174,10 +174,10 @@ impl Vfs for PosixVfs {
 struct PosixFile {
     fd: OwnedFd,
     direct: bool,
-    /// Direct reads start at and are as long as a multiple of this: a power of two.
+    /// Unit of offset and length of direct reads. A power of two.
     read_unit: usize,
     /// Set by a failed sync, never cleared. Relaxed: it guards no other memory, and a racing write
-    /// is as good as one that came before the sync failed.
+    /// equals one before the failure.
     poisoned: AtomicBool,
 }
 
@@ -241,8 +241,8 @@ impl VfsFile for PosixFile {
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
-            // Bytes that cannot be stored. All else says that a hint was not taken: the sync does
-            // all of it.
+            // These bytes cannot be stored. Any other error means that the hint was not taken, and
+            // the sync does all the work.
             Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
             _ => Ok(()),
         }
@@ -284,7 +284,7 @@ impl VfsFile for PosixFile {
     }
 
     fn allocated(&self) -> io::Result<u64> {
-        /// What `st_blocks` counts, whatever the file system's own unit is (stat(2)).
+        /// Unit of `st_blocks`, whatever the file system's own unit is (stat(2)).
         const BLOCK_BYTES: u64 = 512;
         let stat = rustix::fs::fstat(&self.fd)?;
         let blocks = u64::try_from(stat.st_blocks).map_err(io::Error::other)?;
@@ -322,8 +322,8 @@ impl PosixFile {
         Ok(done)
     }
 
-    /// A direct read with everything aligned. A count that is not a multiple of the alignment can
-    /// only be the end of the file, and going on from there would be refused as unaligned.
+    /// Reads directly with everything aligned. A count that is not a multiple of the unit can only
+    /// be the end of the file; a further read from there would be refused as unaligned.
     fn read_aligned(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -342,8 +342,8 @@ impl PosixFile {
         Ok(done)
     }
 
-    /// A direct read of any range into any buffer: the aligned range around it is read into this
-    /// thread's bounce buffer, in as many steps as that is small, and copied.
+    /// Reads any range directly into any buffer. It reads the aligned range around it into this
+    /// thread's bounce buffer, one buffer at a time, and copies.
     #[inline(never)]
     fn read_bounced(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         thread_local! {
@@ -371,19 +371,19 @@ impl PosixFile {
 
     fn refuse_if_poisoned(&self) -> io::Result<()> {
         if self.poisoned.load(Ordering::Relaxed) {
-            return Err(io::Error::other("an earlier sync of this handle failed"));
+            return Err(io::Error::other("an earlier sync of this handle failed, so its content on disk is unknown"));
         }
         Ok(())
     }
 }
 
-/// The lock file, locked for other processes by `flock` and for this one by its claim: where
-/// `flock` is made of per-process locks (network file systems) it would not see a second open here.
+/// The lock file. `flock` locks it for other processes, and the claim for this one: on network file
+/// systems `flock` uses per-process locks, which do not see a second open in this process.
 #[derive(Debug)]
 struct PosixLock {
     fd: OwnedFd,
     forks: u64,
-    // Dropped last: nobody here may try while the system still holds the lock.
+    // Dropped last, so that no thread of this process tries while the system still holds the lock.
     _claim: Claim,
 }
 
@@ -402,10 +402,10 @@ impl PosixLock {
         }
     }
 
-    /// `None` if the file was removed before it was locked, as by whoever destroys the database: a
-    /// lock on a file without a name keeps nobody out.
+    /// Returns `None` if the file was removed before it was locked, for example by `destroy`. A
+    /// lock on a file without a name keeps no process out.
     fn try_take(path: &Path) -> io::Result<Option<PosixLock>> {
-        // Another handle that is closed would take the name from the lock.
+        // To open and close another handle would release the byte lock that names the holder.
         if let Ok(stat) = retry(|| rustix::fs::stat(path))
             && Claim::is_taken((stat.st_dev, stat.st_ino))
         {
@@ -428,7 +428,7 @@ impl PosixLock {
                 }
             }
             Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
-            // To go on without it would let two processes write the same files.
+            // Without a lock, two processes could write the same files.
             Err(errno) if lacks_call(errno) || errno == Errno::NOLCK => {
                 let text = "the file system has no file locks, which a database needs";
                 Err(io::Error::new(io::ErrorKind::Unsupported, format!("{text}: {errno}")))
@@ -440,12 +440,12 @@ impl PosixLock {
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // That child has the lock with its parent, and must not take it from it.
+        // A forked child shares the lock with its parent, and must not release it.
         if self.forks != fork::forks() {
             return;
         }
-        // Closing alone would leave the lock to a child that was forked meanwhile and has not got
-        // to its exec yet. If this fails the close that follows is as good as it gets.
+        // Closing alone would leave the lock to a child that was forked and has not reached its
+        // exec. If the unlock fails, the close is the best that can be done.
         let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
     }
 }
@@ -454,7 +454,7 @@ type FileIdentity = (u64, u64);
 
 static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
 
-/// This process's right to a lock file; given back on drop.
+/// This process's claim to a lock file. Dropping it releases the claim.
 #[derive(Debug)]
 struct Claim(FileIdentity);
 
@@ -478,9 +478,9 @@ impl Drop for Claim {
     }
 }
 
-/// Turns direct I/O on; false if the file system has none.
+/// Turns direct I/O on. Returns false if the file system has none.
 fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
-    // A file system that does not tell its kind is not tmpfs.
+    // A file system that does not tell its type is not tmpfs.
     let kind = rustix::fs::fstatfs(fd).ok().and_then(|stat| u64::try_from(stat.f_type).ok());
     if kind == Some(TMPFS_MAGIC) {
         return Ok(false);
@@ -498,13 +498,13 @@ fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
     (buffer.as_ptr().addr() | buffer.len()) & mask == 0 && offset & mask as u64 == 0
 }
 
-/// What direct reads of a file must be multiples of. A device with sectors of 512 bytes moves far
-/// less for a block of 4 KiB that is not on a page boundary than one that is read by pages. `None`
-/// if the file has no direct I/O, or only in larger units than writes are made of.
+/// Returns the unit of direct reads of a file. Smaller units help: reading a 4 KiB block that is
+/// not page-aligned moves far fewer bytes with 512-byte sectors. Returns `None` if the file has no
+/// direct I/O, or only in units larger than those of writes.
 fn direct_read_unit(fd: &OwnedFd) -> Option<usize> {
     let asked = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     let units = asked.ok().filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    // Older kernels do not say: what every device takes.
+    // Older kernels do not tell. Every device accepts this unit.
     let Some(stat) = units else { return Some(DIRECT_IO_ALIGNMENT) };
     if stat.stx_dio_offset_align == 0 || stat.stx_dio_mem_align == 0 {
         return None;
@@ -516,7 +516,7 @@ fn direct_read_unit(fd: &OwnedFd) -> Option<usize> {
     }
 }
 
-/// Calls again as long as a signal interrupted the call.
+/// Repeats a call while signals interrupt it.
 fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
@@ -526,14 +526,14 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// The width of a field of `stat` differs by architecture: `st_nlink` has 64 bits on x86-64 and 32
-/// on aarch64.
+/// Widens a field of `stat` whose width depends on the architecture: `st_nlink` has 64 bits on
+/// x86-64 and 32 on aarch64.
 fn widen(value: impl Into<u64>) -> u64 {
     value.into()
 }
 
-/// Whether an error says that the file system, or a filter of system calls, does not have the call:
-/// a caller that can do without it does.
+/// Returns true if the file system, or a filter of system calls, does not support the call. The
+/// caller then does without it.
 fn lacks_call(errno: Errno) -> bool {
     let lacking =
         [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NOTTY, Errno::INVAL, Errno::PERM, Errno::NODEV];

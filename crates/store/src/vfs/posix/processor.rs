@@ -1,6 +1,9 @@
-//! How long threads wait for a processor. A request that the device has answered is not over before
-//! its thread runs again: on a busy machine that is most of what it seems to take, and says nothing
-//! of the device.
+//! Measures how long a thread waited for a processor during a request. A request ends only when its
+//! thread runs again. On a busy machine that wait is most of the latency, and says nothing about
+//! the device.
+//!
+//! What must stay true: short requests cost no system call, except once in [`KNOWN_FOR`] per
+//! thread.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -10,19 +13,19 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::base::clock;
 
-/// Shorter requests have not waited for long.
+/// Requests shorter than this have not waited for long.
 const LONG_NS: u64 = 250_000;
-/// So old is what is known of a thread at most when one of its requests is looked at, as long as it
-/// makes some.
+/// Longest age of a thread's last reading when one of its requests is examined, while it makes
+/// requests.
 const KNOWN_FOR: Duration = Duration::from_millis(10);
-/// Three numbers.
+/// Enough for the three numbers of the kernel's line.
 const TEXT_BYTES: usize = 64;
 
-/// What the scheduler of the kernel says of one thread.
+/// The kernel's scheduler statistics of one thread.
 struct Thread {
-    /// `None`: the kernel does not say.
+    /// `None` if the kernel does not provide them.
     stat: Option<OwnedFd>,
-    /// Nanoseconds for which it was ready to run and did not, by then.
+    /// Nanoseconds that the thread has spent on a run queue, as of the last reading.
     waited_ns: u64,
     at: Instant,
 }
@@ -31,7 +34,7 @@ thread_local! {
     static THREAD: RefCell<Option<Thread>> = const { RefCell::new(None) };
 }
 
-/// About how much of the `took_ns` of a request that began at `started` its thread, this one, has
+/// Returns about how much of the `took_ns` of a request that began at `started` this thread has
 /// waited for a processor. At most all of it.
 pub(crate) fn waited_ns(started: Instant, took_ns: u64) -> u64 {
     if clock::is_virtual() {
@@ -45,7 +48,7 @@ pub(crate) fn waited_ns(started: Instant, took_ns: u64) -> u64 {
         };
         thread.waited_for(started, took_ns)
     };
-    // A thread that ends makes no more requests worth looking at.
+    // A thread that is ending makes no more requests worth examining.
     THREAD.try_with(look).unwrap_or(0)
 }
 
@@ -69,7 +72,7 @@ impl Thread {
         if long { since.min(took_ns) } else { 0 }
     }
 
-    /// The second number of the kernel's line: nanoseconds on a run queue.
+    /// Reads the second number of the kernel's line: nanoseconds on a run queue.
     fn read(&self) -> Option<u64> {
         let mut text = [0; TEXT_BYTES];
         let length = rustix::io::pread(self.stat.as_ref()?, &mut text, 0).ok()?;
@@ -87,7 +90,7 @@ mod tests {
         let now = Instant::now();
         let mut thread = Thread::new(now);
         assert!(thread.read().is_some(), "the kernel tells");
-        // As if it had waited for ever.
+        // Pretends that the thread has waited for ever.
         let forget = |thread: &mut Thread| thread.waited_ns = 0;
         forget(&mut thread);
         assert_eq!(thread.waited_for(now, LONG_NS - 1), 0);

@@ -1,4 +1,5 @@
-//! The real file system, in a temporary directory beside the build (so that direct I/O is real).
+//! Tests of the real file system, in a temporary directory beside the build, so that direct I/O is
+//! real.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 const CLASS: IoClass = IoClass::Client;
 
-/// A directory on the disk and not in memory: beside this program, as /tmp may be a tmpfs.
+/// A directory on disk, beside this program, because /tmp may be a tmpfs.
 fn directory() -> TempDir {
     TempDir::new_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
 }
@@ -37,7 +38,7 @@ fn reads_stop_at_the_end_of_the_file_and_nowhere_else() {
     for direct in [false, true] {
         let file = PosixVfs.open(&path, OpenOptions::READ.direct(direct)).unwrap();
         assert_eq!(file.len().unwrap(), 10_000);
-        // Aligned, and an aligned request that the end cuts short.
+        // Aligned, and an aligned request that the end of the file cuts short.
         let mut buffer = AlignedBuffer::with_capacity(16_384);
         assert_eq!(buffer.fill_from(&*file, 4096, 4096, CLASS).unwrap(), 4096);
         assert_eq!(buffer.as_slice(), &data[4096..8192]);
@@ -203,7 +204,7 @@ fn the_lock_is_exclusive_within_the_process_and_comes_back_on_drop() {
     let path = dir.path().join("LOCK");
     let held = PosixVfs.lock(&path).unwrap();
     assert_eq!(PosixVfs.lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    // The same file by another name is the same lock.
+    // Another name of the same file is the same lock.
     fs::hard_link(&path, dir.path().join("other")).unwrap();
     let other = PosixVfs.lock(&dir.path().join("other"));
     assert_eq!(other.unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -212,7 +213,7 @@ fn the_lock_is_exclusive_within_the_process_and_comes_back_on_drop() {
     PosixVfs.lock(&path).unwrap();
 }
 
-/// Where `flock` does not see a second open of this process, the claim does.
+/// If `flock` does not see a second open of this process, the claim does.
 #[test]
 fn a_claim_is_exclusive_until_dropped() {
     let identity = (u64::MAX, 7);
@@ -254,7 +255,7 @@ fn a_poisoned_handle_refuses_writes_and_syncs_but_reads() {
     assert_eq!(&buffer, b"before");
 }
 
-/// Not a measurement but a promise of the interface: counted by the kernel, not by a clock.
+/// A promise of the interface, not a measurement: the kernel counts, not a clock.
 #[test]
 fn a_whole_read_is_one_system_call() {
     let dir = directory();
@@ -298,7 +299,7 @@ fn a_lock_is_given_back_even_if_a_child_was_forked_meanwhile() {
     drop(inherited);
 }
 
-/// Directories of /proc have no fsync (EINVAL), and /dev/null has neither holes nor write-back.
+/// Directories of /proc have no fsync (EINVAL), and /dev/null has neither holes nor writeback.
 #[test]
 fn what_a_file_system_lacks_is_done_without_or_named() {
     PosixVfs.sync_dir(Path::new("/proc/self")).unwrap();

@@ -1,5 +1,5 @@
-//! Whatever is done, the file system in memory answers as the real one does, and every image of the
-//! run can be used.
+//! The file system in memory answers random operations as the real one does, and every crash image
+//! of the run can be used.
 
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does a step and says all that can be seen of it.
+/// Does a step and describes everything that it shows.
 fn perform(
     vfs: &dyn Vfs,
     root: &Path,
@@ -74,7 +74,7 @@ fn perform(
     let done = |result: io::Result<()>| result.map(|()| "done".to_owned());
     match *step {
         Step::Open(name, write, create_new) => {
-            // A real directory can be opened for reading, to no use.
+            // A real directory can be opened for reading, which is of no use.
             if vfs.list(&at(name)).is_ok() && !create_new {
                 return "a directory".to_owned();
             }
@@ -94,7 +94,7 @@ fn perform(
         Step::Punch(handle, offset, length) => {
             with(handle, &|file| done(file.punch_hole(offset, length, CLASS)))
         }
-        // The kernel has different words for it when the handle is read-only.
+        // For a read-only handle the kernel has different error codes.
         Step::Truncate(handle, length) => {
             with(handle, &|file| Ok(format!("{}", file.truncate(length).is_ok())))
         }
@@ -148,12 +148,12 @@ proptest! {
         tree(&PosixVfs, root.path(), &mut expected);
         tree(&mem, root.path(), &mut found);
         prop_assert_eq!(&found, &expected);
-        // What was recorded replays to the same, and so does a crash that loses nothing.
+        // The recording replays to the same state, and so does a crash that loses nothing.
         let replayed = recording.image_at(recording.len(), CrashChoice::Everything);
         prop_assert_eq!(replayed.fingerprint(), mem.fingerprint());
         let image = mem.crash_image(CrashChoice::Everything);
         prop_assert_eq!(image.fingerprint(), mem.fingerprint());
-        // Once all is synced, no choice changes anything.
+        // Once everything is synced, no choice changes anything.
         for (path, bytes) in &found {
             match bytes {
                 Some(_) => mem.open(path, OpenOptions::READ).unwrap().sync_data(CLASS).unwrap(),
@@ -184,7 +184,7 @@ proptest! {
         }
         for n in 0..=recording.len() {
             let choices = recording.choices_at(n, 2);
-            // Some of them, or it takes minutes.
+            // A sample of the choices; all of them would take minutes.
             let stride = choices.len().div_ceil(12);
             for &choice in choices.iter().skip(seed as usize % stride).step_by(stride) {
                 let image = recording.image_at(n, choice);

@@ -1,5 +1,5 @@
-//! The file system in memory behaves as the real one, its images are what the model says, and it
-//! panics on every breach that it says it does.
+//! The file system in memory behaves like the real one, its crash images follow the model, and it
+//! panics on every breach that its documentation lists.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ fn path(name: &str) -> &Path {
     Path::new(name)
 }
 
-/// A file of which `bytes` and the name are durable.
+/// Makes a file whose `bytes` and name are durable.
 fn durable(vfs: &MemVfs, name: &str, bytes: &[u8]) -> Arc<dyn VfsFile> {
     let file = vfs.open(path(name), OpenOptions::CREATE).unwrap();
     file.write_at(bytes, 0, CLASS).unwrap();
@@ -28,7 +28,7 @@ fn create(vfs: &MemVfs, name: &str) -> Arc<dyn VfsFile> {
     vfs.open(path(name), OpenOptions::CREATE).unwrap()
 }
 
-/// The contents of `name` after a crash with `choice`; `None` if it is not there.
+/// Returns the contents of `name` after a crash with `choice`; `None` if it does not exist.
 fn after(vfs: &MemVfs, choice: CrashChoice, name: &str) -> Option<Vec<u8>> {
     vfs.crash_image(choice).contents(path(name)).ok()
 }
@@ -85,7 +85,7 @@ fn each_write_survives_for_itself() {
     let subsets: BTreeSet<_> =
         (0..64).map(|seed| after(&vfs, CrashChoice::Subset(seed), "f")).collect();
     assert_eq!(subsets.len(), 8, "64 seeds find all subsets of three writes");
-    // A later write that is lost uncovers the earlier one.
+    // The loss of a later write uncovers the earlier one.
     file.write_at(b"A", 0, CLASS).unwrap();
     check(CrashChoice::DropOne(3), b"a.b.c.");
     check(CrashChoice::DropOne(0), b"A.b.c.");
@@ -151,7 +151,7 @@ fn a_file_may_grow_without_its_data() {
     file.write_at(b"56", 4, CLASS).unwrap();
     assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(1), "f").unwrap(), b"1234\0\0");
     assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(0), "f").unwrap(), b"12\x00\x0056");
-    // Where the file was long enough, nothing of the write is left.
+    // Where the file was long enough already, nothing of the write is left.
     file.write_at(b"xx", 0, CLASS).unwrap();
     assert_eq!(after(&vfs, CrashChoice::SizeExtendedZero(2), "f").unwrap(), b"123456");
 }
@@ -260,7 +260,7 @@ fn a_rename_between_directories_is_never_half_done() {
     vfs.sync_dir(path("")).unwrap();
     drop(create(&vfs, "x/f"));
     vfs.rename(path("x/f"), path("y/f")).unwrap();
-    // One sync is enough for both sides, and for the creation before it.
+    // One sync suffices for both sides, and for the creation before.
     vfs.sync_dir(path("y")).unwrap();
     let image = vfs.crash_image(CrashChoice::SyncedOnly);
     assert_eq!((names(&image, "x").len(), names(&image, "y").len()), (0, 1));
@@ -339,7 +339,7 @@ fn what_a_failed_sync_lost_no_later_sync_brings_back() {
     assert!(breaches(&vfs, || drop(file.sync_data(CLASS))), "a second sync");
     assert!(breaches(&vfs, || drop(file.write_at(b"b", 1, CLASS))), "a write");
     assert!(breaches(&vfs, || drop(file.truncate(0))), "a truncation");
-    // Another handle syncs what comes after, and only that.
+    // A sync through another handle saves only later changes.
     let write = OpenOptions { create_new: false, ..OpenOptions::CREATE };
     let other = vfs.open(path("f"), write).unwrap();
     other.write_at(b"b", 1, CLASS).unwrap();
@@ -355,7 +355,7 @@ fn what_a_failed_sync_lost_no_later_sync_brings_back() {
 fn a_guard_is_asked_whenever_something_is_taken_away() {
     let vfs = MemVfs::new();
     let (f, g) = (durable(&vfs, "f", &[b'x'; 16_384]), durable(&vfs, "g", b"x"));
-    // What it says may change, and it may look.
+    // A guard's ranges are protected, and the guard may look at the file system.
     vfs.set_guard(Some(Guard::new(|vfs, _| {
         let late = vfs.taken().punches > 0;
         let range = if late { 0..4096 } else { 4096..8192 };
@@ -405,7 +405,7 @@ fn protected_bytes_can_not_be_taken_away() {
 
     assert!(!breaches(&vfs, || file.punch_hole(0, 4096, CLASS).unwrap()));
     assert!(!breaches(&vfs, || file.punch_hole(8192, 8192, CLASS).unwrap()));
-    // Under another name it is as protected; the first name may go.
+    // A second name is protected in the same way; the first name may go.
     vfs.hard_link(path("f"), path("g")).unwrap();
     assert!(!breaches(&vfs, || vfs.remove(path("f")).unwrap()));
     assert!(breaches(&vfs, || drop(vfs.remove(path("g")))));
@@ -462,7 +462,7 @@ fn a_full_disk_takes_what_fits_and_refuses_the_rest() {
     full(file.write_at(&[2; 8192], 4100, CLASS));
     assert_eq!(file.len().unwrap(), 3 * 4096, "what fitted was written");
     full(create(&vfs, "g").write_at(&[3], 0, CLASS));
-    // Overwriting needs nothing, and a hole gives back.
+    // An overwrite needs no space, and a hole frees some.
     file.write_at(&[4; 4096], 4096, CLASS).unwrap();
     file.punch_hole(0, 4096, CLASS).unwrap();
     file.write_at(&[5], 3 * 4096, CLASS).unwrap();
