@@ -166,7 +166,10 @@ pub fn sleep(most: Duration) {
     });
     // In virtual time no other thread can end this wait.
     let idle = idle.unwrap_or_default();
-    assert!(idle < FORGOTTEN_AFTER, "a thread waits in virtual time for an event that cannot come, for {idle:?}");
+    assert!(
+        idle < FORGOTTEN_AFTER,
+        "a thread waits in virtual time for an event that cannot come, for {idle:?}"
+    );
 }
 
 /// Waits until `changed` is notified, at most for `most`. On a thread with virtual time, background

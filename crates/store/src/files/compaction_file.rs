@@ -159,7 +159,9 @@ impl CompactionFileWriter {
     /// Starts a table on the next page boundary. Returns its offset.
     pub fn begin_table(&mut self, table: TableId) -> Result<u64> {
         if self.table.is_some() {
-            return Err(Error::InvalidArgument(format!("table {table} begun before the table before it was finished")));
+            return Err(Error::InvalidArgument(format!(
+                "table {table} begun before the table before it was finished"
+            )));
         }
         self.pad_to_page(0)?;
         let offset = self.position();
@@ -228,7 +230,10 @@ impl CompactionFileWriter {
     /// Returns both.
     pub fn finish_table(&mut self, entry: &DirectoryEntry) -> Result<(u64, u64)> {
         let Some((table, offset)) = self.table.take() else {
-            return Err(Error::InvalidArgument(format!("table {} is finished but was not begun", entry.table)));
+            return Err(Error::InvalidArgument(format!(
+                "table {} is finished but was not begun",
+                entry.table
+            )));
         };
         let length = self.position() - offset;
         push_entry(&mut self.directory, &DirectoryEntry { table, offset, length, ..entry.clone() });

@@ -1,14 +1,14 @@
 //! The key range that an iterator may show.
 //!
 //! What must stay true: `lower` is inclusive, `upper` exclusive, and both are user keys. Reversed
-//! or empty bounds are no error here: nothing lies between them.
+//! or empty bounds are no error here: no key lies between them.
 
 use sateen_control::UserKey;
 
 use crate::base::key::ordered_prefix;
 use crate::base::prefix::prefix_successor;
 
-/// A bound with its prefix at hand.
+/// A bound with its [`ordered_prefix`].
 #[derive(Clone, Debug)]
 struct Bound {
     prefix: u64,
@@ -20,7 +20,7 @@ impl Bound {
         Bound { prefix: ordered_prefix(key.comparator(), key.bytes()), key }
     }
 
-    /// True if `user_key` lies before the bound.
+    /// Returns true if `user_key` lies before the bound.
     #[inline]
     fn is_after(&self, user_key: &[u8]) -> bool {
         let prefix = ordered_prefix(self.key.comparator(), user_key);
@@ -28,7 +28,7 @@ impl Bound {
     }
 }
 
-/// The user keys that an iterator may show: from `lower` on, up to but without `upper`.
+/// The user keys that an iterator may show: from `lower` (inclusive) to `upper` (exclusive).
 #[derive(Clone, Debug, Default)]
 pub struct IterBounds {
     lower: Option<Bound>,
@@ -36,17 +36,18 @@ pub struct IterBounds {
 }
 
 impl IterBounds {
-    /// Everything.
+    /// Returns bounds that contain every key.
     pub fn all() -> IterBounds {
         IterBounds::default()
     }
 
-    /// From `lower` (inclusive) to `upper` (exclusive), where given.
+    /// Returns bounds from `lower` (inclusive) to `upper` (exclusive). `None` is unbounded.
     pub fn new(lower: Option<UserKey>, upper: Option<UserKey>) -> IterBounds {
         IterBounds { lower: lower.map(Bound::new), upper: upper.map(Bound::new) }
     }
 
-    /// The part of these bounds in which all keys begin with `prefix`; keys are compared as bytes.
+    /// Returns the part of these bounds in which all keys begin with `prefix`. Keys must be in byte
+    /// order.
     pub fn with_prefix(self, prefix: &[u8]) -> IterBounds {
         let lower = match self.lower {
             Some(lower) if lower.key >= *prefix => lower,
@@ -60,25 +61,25 @@ impl IterBounds {
         IterBounds { lower: Some(lower), upper }
     }
 
-    /// The inclusive lower bound.
+    /// Returns the inclusive lower bound.
     #[inline]
     pub fn lower(&self) -> Option<&[u8]> {
         self.lower.as_ref().map(|bound| bound.key.bytes())
     }
 
-    /// The exclusive upper bound.
+    /// Returns the exclusive upper bound.
     #[inline]
     pub fn upper(&self) -> Option<&[u8]> {
         self.upper.as_ref().map(|bound| bound.key.bytes())
     }
 
-    /// True if `user_key` lies before the lower bound.
+    /// Returns true if `user_key` lies before the lower bound.
     #[inline]
     pub fn is_below(&self, user_key: &[u8]) -> bool {
         self.lower.as_ref().is_some_and(|lower| lower.is_after(user_key))
     }
 
-    /// True if `user_key` lies at or behind the upper bound.
+    /// Returns true if `user_key` lies at or behind the upper bound.
     #[inline]
     pub fn is_above(&self, user_key: &[u8]) -> bool {
         self.upper.as_ref().is_some_and(|upper| !upper.is_after(user_key))

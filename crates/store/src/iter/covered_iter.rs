@@ -1,5 +1,15 @@
-//! Leaves out the entries that are deleted with a range. Only there where ranges are deleted: all
-//! others go without.
+//! Applies range tombstones to an iterator: it hides the entries that they delete. Iterators
+//! without range tombstones do not use it.
+//!
+//! 1. After each move, `skip_forward` or `skip_back` passes over hidden entries.
+//! 2. `hiding` finds the fragment of the range tombstones that contains the entry, and compares
+//!    sequence numbers. It first tries the fragment of the entry before, then searches
+//!    (`first_behind`).
+//! 3. After 16 entries in one go, the inner iterator may leap to the end of the fragment
+//!    ([`InternalIterator::leap`]). It passes whole tables that are older than the tombstone.
+//!
+//! What must stay true: an entry is hidden only if a tombstone that the reader sees is newer than
+//! the entry.
 
 use std::sync::Arc;
 
@@ -10,22 +20,22 @@ use crate::base::error::Result;
 use crate::base::iterator::InternalIterator;
 use crate::base::key;
 
-/// So many entries are passed over one by one before the rest of a range is gone past.
+/// Number of hidden entries that are passed one by one before a leap is tried.
 const SEQUENTIAL_SKIP_MAX: u32 = 16;
 
-/// The deletions of ranges that a reader sees.
+/// The range tombstones that a reader sees.
 #[derive(Clone)]
 pub struct SeenRanges {
     pub ranges: Arc<RangeTombstones>,
     pub as_of: SeqNo,
 }
 
-/// The entries of `iter` that are not deleted with a range for a reader at one moment. Those that
-/// the reader is too old to see all stay.
+/// The entries of `iter` that no range tombstone deletes for a reader at `as_of`. Entries newer
+/// than the reader all stay; the reader ignores them itself.
 pub struct CoveredIter<I> {
     iter: I,
     seen: SeenRanges,
-    /// The first fragment that ends behind the entry looked at last.
+    /// Index of the first fragment that ends behind the last entry.
     at: usize,
     target: Vec<u8>,
 }
@@ -35,7 +45,8 @@ impl<I: InternalIterator> CoveredIter<I> {
         CoveredIter { iter, seen, at: 0, target: Vec::new() }
     }
 
-    /// The fragment that deletes the entry under the cursor, and since when.
+    /// Returns the fragment that hides the current entry, and the sequence number of its newest
+    /// visible tombstone.
     #[inline]
     fn hiding(&mut self) -> Option<(&Fragment, SeqNo)> {
         let internal = self.iter.key();
@@ -86,7 +97,7 @@ impl<I: InternalIterator> CoveredIter<I> {
     }
 }
 
-/// Before all entries of `user_key`.
+/// Sets `target` to a place before all entries of `user_key`.
 fn set_target(target: &mut Vec<u8>, user_key: &[u8]) {
     target.clear();
     key::append(target, user_key, SeqNo::MAX, sateen_control::ValueKind::MAX);

@@ -1,4 +1,7 @@
-//! Iterators that are made of others: a sorted level of tables, a merge, range tombstones applied.
+//! Iterators made of other iterators: a sorted run of tables, a merge, and range tombstones
+//! applied.
+//!
+//! What must stay true: none of them takes a child's error for its end.
 
 pub mod bounds;
 pub mod covered_iter;

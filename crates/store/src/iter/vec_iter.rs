@@ -1,4 +1,4 @@
-//! For tests: an iterator over entries in memory that fails when told to.
+//! For tests: an iterator over entries in memory that fails on request.
 
 use std::cell::Cell;
 use std::io;
@@ -15,23 +15,23 @@ use crate::base::key;
 /// Sorted internal entries.
 pub type Entries = Arc<Vec<(Vec<u8>, Vec<u8>)>>;
 
-/// How many more moves succeed before one fails; `None` is for ever. Shared by the iterators of a
-/// test, so that "the n-th move" can be any child's.
+/// The number of moves that succeed before one fails; `None` never fails. The iterators of a test
+/// share it, so that the n-th move can be any child's.
 #[derive(Clone, Debug, Default)]
 pub struct Fault(Rc<Cell<Option<u32>>>);
 
 impl Fault {
-    /// Lets the next `moves` moves succeed and one fail.
+    /// Lets the next `moves` moves succeed, and the one after them fail.
     pub fn after(&self, moves: u32) {
         self.0.set(Some(moves));
     }
 
-    /// True if a failure is still to come.
+    /// Returns true if a failure is still to come.
     pub fn is_armed(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Counts one move; the error if it is the one to fail.
+    /// Counts one move, and returns the error if this move must fail.
     pub fn check(&self) -> Result<()> {
         match self.0.get() {
             None => Ok(()),
@@ -47,7 +47,7 @@ impl Fault {
     }
 }
 
-/// The internal key of (`user_key`, `seqno`, `kind`).
+/// Returns the internal key of (`user_key`, `seqno`, `kind`).
 pub fn internal(user_key: &[u8], seqno: u64, kind: ValueKind) -> Vec<u8> {
     let mut out = Vec::new();
     key::append(&mut out, user_key, SeqNo(seqno), kind);

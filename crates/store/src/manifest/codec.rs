@@ -1,10 +1,17 @@
-//! Version edits as bytes. An edit is its length and a list of fields, each a tag, a length and
-//! that many bytes. The lowest bit of a tag says whether a reader that does not know it may skip it
-//! (optional, 1) or must refuse the file (required, 0): that is how the format grows.
+//! Encodes and decodes version edits. An edit is its length and a list of fields, each a tag, a
+//! length and that number of bytes.
 //!
-//! What must stay true: every field of [`VersionEdit`] and [`TableMeta`] is written (the encoder
-//! takes them apart without `..`, so a new one does not compile unnoticed) and comes back equal;
-//! decoding hostile bytes never panics and allocates no more than a small multiple of them.
+//! 1. [`encode_edit`] appends one edit. `Fields` writes each field that is set.
+//! 2. [`decode_edits`] splits a record's payload into edits, and `decode_edit` reads their fields
+//!    by tag.
+//! 3. A table has a fixed part, then fields of its own ([`encode_added`], [`decode_added`]).
+//!
+//! The lowest bit of a tag tells a reader that does not know it what to do. It skips an optional
+//! field (1), and refuses the file at a required one (0). This is how the format grows.
+//!
+//! What must stay true: every field of [`VersionEdit`] and [`TableMeta`] is written and read back
+//! equal. The encoder destructures them without `..`, so a new field does not compile unnoticed.
+//! Decoding hostile bytes never panics, and allocates at most a small multiple of them.
 
 use std::sync::Arc;
 
@@ -47,7 +54,7 @@ const RETIRED_RANGE: u64 = required(18);
 const COMPARATOR: u64 = required(19);
 const DURABLE_LOG: u64 = optional(20);
 
-/// Fields behind the fixed part of an added table: what a reader can do without is optional.
+/// Fields behind the fixed part of an added table. Those that a reader can do without are optional.
 const TAIL_BYTES: u64 = optional(1);
 const SKETCH: u64 = optional(2);
 const MERGES: u64 = required(3);
@@ -58,16 +65,16 @@ const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
 const LOG: u8 = 3;
 
-/// Why bytes are not version edits.
+/// Why bytes cannot be decoded as version edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditError {
-    /// They say nothing, or something impossible.
+    /// The bytes are invalid.
     Malformed(&'static str),
-    /// They hold a required field that this version does not know: a newer one wrote them.
+    /// A required field is unknown to this version: a newer one wrote it.
     NewerField(u64),
 }
 
-/// Appends `edit` to `out`, a record's payload.
+/// Appends `edit` to `out`, the payload of a record.
 pub fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     let VersionEdit {
         column_family,
@@ -103,7 +110,7 @@ pub fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     if *drop {
         fields.field(DROP, |_| {});
     }
-    // Without one keys are compared as bytes.
+    // Without a name, keys are in byte order.
     let custom = comparator.as_ref().filter(|comparator| !comparator.is_bytewise());
     fields.text(COMPARATOR, custom.map(Comparator::name));
     fields.text(STYLE, style.as_deref());
@@ -144,7 +151,7 @@ pub fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     put_slice(out, &fields.bytes);
 }
 
-/// The edits of a record's payload.
+/// Decodes the edits of a record's payload.
 pub fn decode_edits(mut payload: &[u8]) -> Result<Vec<VersionEdit>, EditError> {
     let mut edits = Vec::new();
     while !payload.is_empty() {
@@ -270,7 +277,7 @@ fn take_field<'a>(input: &mut &'a [u8]) -> Result<(u64, &'a [u8]), EditError> {
     take().ok_or(EditError::Malformed("a field ends early"))
 }
 
-/// What to do about a tag that is not known here: skip it or refuse the file.
+/// Skips an unknown tag if it is optional, and refuses the file otherwise.
 fn skip_or_refuse(tag: u64) -> Result<(), EditError> {
     if tag & 1 == 1 { Ok(()) } else { Err(EditError::NewerField(tag >> 1)) }
 }
@@ -285,10 +292,10 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
             CREATE => set(&mut edit.create, text(value))?,
             REGION => set(&mut edit.region, decode_region(value))?,
             DROP if edit.drop || !value.is_empty() => {
-                return Err(EditError::Malformed("a drop of another size"));
+                return Err(EditError::Malformed("a drop field that is repeated or not empty"));
             }
             DROP => edit.drop = true,
-            // Whoever knows what has this name makes it so.
+            // The caller replaces this placeholder by the comparator with this name.
             COMPARATOR => set(&mut edit.comparator, text(value).map(unknown_comparator))?,
             STYLE => set(&mut edit.style, text(value))?,
             REMOVED => edit.removed.push(whole("a removed table", value, decode_removed)?),
@@ -323,13 +330,13 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
         }
     }
     edit.column_family =
-        column_family.ok_or(EditError::Malformed("an edit of no column family"))?;
+        column_family.ok_or(EditError::Malformed("an edit without a column family"))?;
     Ok(edit)
 }
 
-/// Fills a field that occurs at most once.
+/// Sets a field that occurs at most once.
 fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), EditError> {
-    let value = value.ok_or(EditError::Malformed("a field of an impossible value"))?;
+    let value = value.ok_or(EditError::Malformed("a field with an invalid value"))?;
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(EditError::Malformed("a field that occurs twice")),
@@ -364,7 +371,7 @@ fn text(value: &[u8]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
-/// A comparator of which the name alone is known.
+/// Returns a placeholder for a comparator of which only the name is known.
 fn unknown_comparator(name: String) -> Comparator {
     Comparator::custom(name, |a, b| a.cmp(b))
 }
@@ -404,7 +411,7 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
     let (mut tail_bytes, mut sketch, mut merges) = (None, None, None);
     let (mut applied, mut global) = (None, None);
-    // Behind the fixed part may come fields that a newer version added.
+    // A newer version may have added fields behind the fixed part.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
@@ -420,12 +427,12 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     table.ranges_applied = applied.unwrap_or_default();
     table.global_seqno = global.unwrap_or_default();
     table.sketch = sketch;
-    // The order of keys is looked at where it is known.
+    // The order of the keys is checked where the comparator is known.
     if table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose sequence numbers are reversed"));
     }
     if table.seqno_max > SeqNo::MAX {
-        return Err(EditError::Malformed("a table of an impossible sequence number"));
+        return Err(EditError::Malformed("a table with an impossible sequence number"));
     }
     Ok(AddedTable { level, epoch, table: Arc::new(table) })
 }

@@ -1,8 +1,11 @@
-//! The file CURRENT: which manifest counts. Text, so that a person can read it, with a checksum, so
-//! that a program need not guess.
+//! The file CURRENT, which names the current manifest. It is text with a checksum.
 //!
-//! What must stay true: CURRENT is replaced by an atomic rename of a synced file, so that there is
-//! always an old one or a new one, whole.
+//! 1. [`write_current`] replaces the file ([`replace_file`]).
+//! 2. [`read_current`] reads it. If it is not valid, it finds out why: another program's database
+//!    ([`recognise_foreign`]), a newer format, or damage.
+//!
+//! What must stay true: CURRENT is replaced by renaming a synced file over it, so either the old or
+//! the new file exists, whole.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +16,19 @@ use crate::files::replace::replace_file;
 use crate::files::{FileName, checked_text};
 use crate::vfs::Vfs;
 
-/// Its name before it counts.
+/// Name of the file while it is written.
 pub const TEMPORARY_CURRENT: &str = "CURRENT.tmp";
 const FIRST_LINE: &str = "sateen 1";
 
-/// What CURRENT says.
+/// The content of CURRENT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
-    /// The number of the manifest that counts.
+    /// Number of the current manifest.
     pub manifest: u64,
-    /// Which database it is.
+    /// Identity of the database.
     pub identity: Identity,
-    /// The manifest was durable up to here when this was written: the `synced_floor` of its reader.
+    /// Length up to which the manifest was durable when CURRENT was written: the `synced_floor` of
+    /// its reader.
     pub synced: u64,
 }
 
@@ -54,14 +58,15 @@ impl Current {
     }
 }
 
-/// Makes `current` what counts, durably. The manifest that it names must be durable with its name.
+/// Makes `current` the content of CURRENT, durably. The manifest that it names must be durable, and
+/// its name too.
 pub fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
     let text = current.to_text();
     replace_file(vfs, directory, FileName::Current, TEMPORARY_CURRENT, text.as_bytes())
 }
 
-/// What CURRENT in `directory` says; `None` if there is no such file. An error if it was damaged,
-/// was written by a newer version, or is another program's.
+/// Returns the content of CURRENT in `directory`; `None` if the file does not exist. Fails if it is
+/// damaged, was written by a newer version, or belongs to another program.
 pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let path = FileName::Current.path(directory);
     let bytes = match checked_text::read(vfs, &path) {
@@ -81,7 +86,7 @@ pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> 
     if let Some(reason) = newer {
         return Err(Error::IncompatibleDirectory { path, reason });
     }
-    // Who knows how a newer version makes its checksum.
+    // A newer version may compute its checksum differently.
     let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if let Ok(text) = std::str::from_utf8(first_line)
         && checked_text::newer(text, FIRST_LINE).is_some()
@@ -92,14 +97,14 @@ pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> 
     Err(Error::corruption(&path, 0, CorruptionKind::Checksum))
 }
 
-/// Which other program's database a directory is whose CURRENT can be read.
+/// Returns which other program made the database in a directory whose CURRENT can be read.
 pub fn foreign(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Option<&'static str> {
     let bytes = checked_text::read(vfs, &FileName::Current.path(directory)).ok()?;
     recognise_foreign(listing, Some(&bytes))
 }
 
-/// Why `directory` cannot be opened, which [`recognise_foreign`] says is `what`, and what can be
-/// done about it.
+/// Returns why `directory`, recognised as `what` by [`recognise_foreign`], cannot be opened, and
+/// what to do.
 pub fn foreign_reason(what: &str, directory: &Path) -> String {
     let peer = match (what.contains("RocksDB"), what.contains("LevelDB")) {
         (true, false) => "rocksdb",
@@ -109,11 +114,12 @@ pub fn foreign_reason(what: &str, directory: &Path) -> String {
     };
     let from = shown_path(directory);
     format!(
-        "it is {what}; `sateen db import {peer} {from} NEW --library FILE` makes one of ours of it"
+        "it is {what}; `sateen db import {peer} {from} NEW --library FILE` imports it into a new \
+         database NEW"
     )
 }
 
-/// Which other program's database a directory is, by its file names and what its CURRENT says.
+/// Recognises another program's database by its file names and the content of its CURRENT.
 pub fn recognise_foreign(listing: &[PathBuf], current: Option<&[u8]>) -> Option<&'static str> {
     let any = |matches: &dyn Fn(&str) -> bool| {
         listing.iter().filter_map(|path| path.file_name()?.to_str()).any(matches)
@@ -130,7 +136,8 @@ pub fn recognise_foreign(listing: &[PathBuf], current: Option<&[u8]>) -> Option<
     if any(&|name| name.starts_with("marker.manifest.") || name.starts_with("marker.format-")) {
         return Some("a Pebble database");
     }
-    // A CURRENT that names no manifest in the others' way is a damaged one of ours.
+    // A CURRENT that does not name a manifest in the other programs' way is a damaged one of
+    // Sateen.
     let theirs = names_manifest || (has_manifest && current.is_none());
     if !theirs {
         return None;

@@ -1,37 +1,40 @@
-//! The identity of a database: it differs from that of all other databases and, if wanted, from
+//! The identity of a database. It differs from that of all other databases and, if wanted, from
 //! that of its copies.
+//!
+//! What must stay true: files keep the uid with which they were written, because their checksums
+//! depend on it.
 
 use crate::base::clock;
 use crate::base::xxh3::xxh3_64_with_seed;
 
-/// Two numbers that no other database has, probably.
+/// Two numbers that no other database has, with high probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Mixed into every checksum of WALs and manifests and into the keys of blocks. Copies share
-    /// it, because they share files.
+    /// Mixed into every checksum of WALs, manifests and blocks. Copies share it, because they share
+    /// files.
     pub uid: u64,
-    /// Drawn when a copy was made that has an identity of its own; 0 if there was none.
+    /// Drawn when a copy with an identity of its own was made; 0 for the original.
     pub copy: u64,
 }
 
 impl Identity {
-    /// That of a new database.
+    /// Returns the identity of a new database.
     pub fn random() -> Identity {
         Identity { uid: random_uid(), copy: 0 }
     }
 
-    /// That of a database of which only the files are left.
+    /// Returns the identity of a database of which only the files are left.
     pub fn of_uid(uid: u64) -> Identity {
         Identity { uid, copy: 0 }
     }
 
-    /// That of a copy of this database.
+    /// Returns the identity of a copy of this database.
     #[must_use]
     pub fn copy(self) -> Identity {
         Identity { uid: self.uid, copy: random_uid() }
     }
 
-    /// It as a UUID of version 8 of RFC 9562, whose bits are the application's own.
+    /// Returns the identity as a UUID of version 8 (RFC 9562), whose bits the application chooses.
     pub fn uuid(self) -> String {
         let mut bytes = self.uid.to_le_bytes().to_vec();
         if self.copy != 0 {
@@ -45,7 +48,7 @@ impl Identity {
     }
 }
 
-/// A number that no other database has, probably.
+/// Returns a number that no other database has, with high probability.
 pub fn random_uid() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     if let Some(number) = clock::next_random() {

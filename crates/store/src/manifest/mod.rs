@@ -1,11 +1,16 @@
-//! The catalogue on disk: which tables make up each column family. A manifest is a log file of its
-//! own kind ([`record`]) whose records are lists of version edits ([`codec`]); the file CURRENT
-//! names the one that counts ([`current`]). `docs/format/manifest.md` describes bytes and rules.
+//! The manifest: the durable list of version edits, which say which tables make up each column
+//! family. `docs/format/manifest.md` describes bytes and rules.
+//!
+//! 1. `codec` encodes an edit.
+//! 2. `record` writes the edits of one atomic change as one record, and reads them back.
+//! 3. `current` names the current manifest in the file CURRENT.
+//! 4. `identity` tells databases and their copies apart.
 //!
 //! What must stay true:
-//! - One record is one atomic change, over as many column families as it likes.
-//! - A manifest starts with a snapshot, complete or worth nothing; deltas follow.
-//! - Only a torn tail that nothing proves to have been durable is ignored; everything else that
+//!
+//! - One record is one atomic change of any number of column families.
+//! - A manifest starts with a snapshot, which must be complete. Deltas follow.
+//! - Only a torn tail that nothing proves to have been durable is ignored. Everything else that
 //!   does not verify is an error that names file and offset.
 
 mod codec;
@@ -27,7 +32,8 @@ pub use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 
-/// Fuzz entry: reads `data` as a manifest. Must neither panic nor allocate much more than it has.
+/// Fuzz entry: reads `data` as a manifest. It must neither panic nor allocate much more than
+/// `data`.
 pub fn fuzz(data: &[u8]) {
     let vfs = MemVfs::new();
     let path = Path::new("fuzz.manifest");

@@ -1,12 +1,20 @@
 //! Manifest files: the records of [`crate::wal::frame`] under a magic of their own.
 //!
+//! 1. [`ManifestWriter::create`] writes the header and the record that begins the snapshot.
+//! 2. [`ManifestWriter::append`] writes the edits of one atomic change as one record.
+//! 3. [`ManifestWriter::end_snapshot`] completes the snapshot. Later records are deltas.
+//! 4. [`ManifestWriter::sync`] makes everything durable, then writes a mark.
+//! 5. [`ManifestReader::next`] returns the edits of one record after the other, and checks the
+//!    order of the records.
+//!
 //! What must stay true:
-//! - A manifest is a snapshot (begin, edits, end), then deltas. Without the end it is worth
-//!   nothing: a roll is written in slices and may be cut anywhere.
-//! - After a failed write or sync the file is dead (format rule F4): the next edit goes to a new
-//!   one.
-//! - After a sync a mark follows that says so, not synced itself. It tells damage of the last edit
-//!   from an edit that never became durable.
+//!
+//! - A manifest without a complete snapshot is invalid, because a new manifest is written in slices
+//!   and may end anywhere.
+//! - After a failed write or sync the file is dead (format rule F4), and the next edit goes to a
+//!   new manifest.
+//! - The mark after a sync is not synced itself. It tells damage of the last edit from an edit that
+//!   never became durable.
 
 use std::path::{Path, PathBuf};
 
@@ -22,14 +30,14 @@ use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RecordKind};
 use crate::wal::reader::{CHUNK_BYTES, Record, RecordReader, Tail};
 use crate::wal::writer::RecordWriter;
 
-/// Where a manifest is in its life.
+/// The part of a manifest that is being written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing yet.
     New,
     /// The snapshot has begun.
     Snapshot,
-    /// The snapshot is complete; deltas follow.
+    /// The snapshot is complete. Deltas follow.
     Deltas,
 }
 
@@ -39,12 +47,12 @@ pub struct ManifestWriter {
     records: RecordWriter,
     phase: Phase,
     payload: Vec<u8>,
-    /// Something was appended, and no sync followed.
+    /// Whether something was appended since the last sync.
     has_unsynced: bool,
 }
 
 impl ManifestWriter {
-    /// Creates manifest `number` and begins its snapshot. It does not count before
+    /// Creates manifest `number` and begins its snapshot. It becomes current only after
     /// [`ManifestWriter::end_snapshot`], a sync, a sync of the directory and
     /// [`super::write_current`].
     pub fn create(vfs: &dyn Vfs, path: &Path, number: u64, db_uid: u64) -> Result<ManifestWriter> {
@@ -58,8 +66,8 @@ impl ManifestWriter {
         Ok(writer)
     }
 
-    /// Writes `edits` as one record: all of them or none. Not durable before a sync. Returns the
-    /// file's length.
+    /// Writes `edits` as one record, all of them or none. They are not durable before a sync.
+    /// Returns the file's length.
     pub fn append(&mut self, edits: &[VersionEdit]) -> Result<u64> {
         assert!(self.phase != Phase::New, "a manifest starts with a snapshot");
         self.payload.clear();
@@ -68,7 +76,7 @@ impl ManifestWriter {
         self.write(RecordKind::Data)
     }
 
-    /// Completes the snapshot: what is appended from here on are deltas.
+    /// Completes the snapshot. Records that are appended later are deltas.
     pub fn end_snapshot(&mut self) -> Result<u64> {
         assert!(self.phase == Phase::Snapshot, "a manifest has one snapshot");
         self.payload.clear();
@@ -77,30 +85,31 @@ impl ManifestWriter {
         Ok(end)
     }
 
-    /// Makes everything that was appended durable, and returns the length that is.
+    /// Makes everything that was appended durable. Returns the durable length.
     pub fn sync(&mut self) -> Result<u64> {
         let before = self.records.sync_handle().synced_offset();
         let synced = self.records.sync_handle().sync()?;
         self.has_unsynced = false;
         if synced > before {
-            // What was asked for is done; a failure here ends the file's life and shows next time.
+            // The sync has succeeded. If the mark fails, the file is dead, and the next call
+            // reports it.
             self.payload.clear();
             let _shown_by_the_next_call = self.write(RecordKind::Mark);
         }
         Ok(synced)
     }
 
-    /// True if something was appended since the last sync.
+    /// Returns true if something was appended since the last sync.
     pub fn has_unsynced(&self) -> bool {
         self.has_unsynced
     }
 
-    /// False once a write or sync has failed.
+    /// Returns false once a write or sync has failed.
     pub fn is_alive(&self) -> bool {
         self.records.sync_handle().check_alive().is_ok()
     }
 
-    /// Bytes written.
+    /// Returns the bytes written.
     pub fn size_bytes(&self) -> u64 {
         self.records.end()
     }
@@ -120,8 +129,8 @@ pub struct ManifestReader {
 }
 
 impl ManifestReader {
-    /// Opens manifest `number` of the database `db_uid` (`None`: whichever the file says). The
-    /// caller knows that it was durable up to `synced_floor`.
+    /// Opens manifest `number` of the database `db_uid` (`None`: any database). `synced_floor` is a
+    /// length up to which the caller knows that it was durable.
     pub fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -144,7 +153,7 @@ impl ManifestReader {
         Ok(ManifestReader { records, phase: Phase::New })
     }
 
-    /// Opens the manifest of `directory` that `current` names; where it is, too.
+    /// Opens the manifest of `directory` that `current` names. Also returns its path.
     pub fn of_current(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -156,8 +165,8 @@ impl ManifestReader {
         Ok((path, reader))
     }
 
-    /// The edits of the next record; `None` at the end. The snapshot's come first, then the deltas;
-    /// they are applied alike. An error if the file ends before its snapshot does.
+    /// Returns the edits of the next record; `None` at the end. The snapshot's edits come first,
+    /// then the deltas; both are applied alike. Fails if the file ends before its snapshot does.
     pub fn next(&mut self) -> Result<Option<Vec<VersionEdit>>> {
         while let Some(record) = self.records.next()? {
             match (record.header.kind, self.phase) {
@@ -180,32 +189,32 @@ impl ManifestReader {
         Ok(None)
     }
 
-    /// Goes on behind what was read, to the end of the manifest as it is now.
+    /// Continues behind what was read, up to the current end of the manifest.
     pub fn grow(&mut self) -> Result<()> {
         self.records.grow()
     }
 
-    /// True if the record that was read last is part of the snapshot.
+    /// Returns true if the last record that was read is part of the snapshot.
     pub fn in_snapshot(&self) -> bool {
         self.phase == Phase::Snapshot
     }
 
-    /// True once the snapshot was read to its end.
+    /// Returns true once the snapshot was read completely.
     pub fn has_snapshot(&self) -> bool {
         self.phase == Phase::Deltas
     }
 
-    /// How the file ended, once [`ManifestReader::next`] returned `None`.
+    /// Returns how the file ended, once [`ManifestReader::next`] has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
         self.records.tail()
     }
 
-    /// The uid of the database that the file is of; `None` if it has no header.
+    /// Returns the uid of the file's database; `None` if the file has no header.
     pub fn db_uid(&self) -> Option<u64> {
         self.records.header().map(|header| header.db_uid)
     }
 
-    /// The offset behind the last record that was read.
+    /// Returns the offset behind the last record that was read.
     pub fn position(&self) -> u64 {
         self.records.position()
     }

@@ -1,5 +1,5 @@
-//! What the catalogue on disk must hold: edits come back equal, a manifest gives a prefix of what
-//! was appended or an error that names it, CURRENT is whole or refused.
+//! Tests of the manifest. Edits come back equal. A manifest gives a prefix of what was appended, or
+//! an error that names it. CURRENT is whole or refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ prop_compose! {
     }
 }
 
-/// An edit that says `n`.
+/// Returns an edit with the number `n`.
 fn numbered(n: u64) -> VersionEdit {
     VersionEdit { next_file: Some(FileId(n)), ..VersionEdit::default() }
 }
@@ -151,8 +151,8 @@ fn create(vfs: &TestVfs) -> ManifestWriter {
     ManifestWriter::create(vfs, &path(1), 1, UID).unwrap()
 }
 
-/// A manifest with a snapshot of two records, synced, and three deltas of which the first is
-/// synced. Returns all records' edits, and how long the file was at each sync.
+/// Writes a manifest with a snapshot of two records, synced, and three deltas of which the first is
+/// synced. Returns the edits of all records, and the file's length at each sync.
 fn small(vfs: &TestVfs) -> (Vec<Vec<VersionEdit>>, [u64; 2]) {
     let mut writer = create(vfs);
     let mut all = Vec::new();
@@ -182,7 +182,7 @@ fn read(vfs: &TestVfs, floor: u64) -> Result<Vec<Vec<VersionEdit>>> {
     Ok(all)
 }
 
-/// Reading gives a prefix of `all` with the whole snapshot, or an error that names the file.
+/// Reading must give a prefix of `all` with the whole snapshot, or an error that names the file.
 fn prefix_or_error(vfs: &TestVfs, all: &[Vec<VersionEdit>], floor: u64) -> Option<usize> {
     match read(vfs, floor) {
         Ok(read) => {
@@ -242,7 +242,7 @@ fn the_mark_behind_a_sync_protects_the_last_edit() {
     let mut writer = create(&vfs);
     writer.append(&[numbered(1)]).unwrap();
     writer.end_snapshot().unwrap();
-    // A delta: without the mark its loss would leave a manifest that is whole but older.
+    // A delta. Without the mark its loss would leave a manifest that is whole but older.
     writer.append(&[numbered(2)]).unwrap();
     let synced = writer.sync().unwrap();
     let bytes = vfs.bytes(&path(1));
@@ -293,7 +293,7 @@ fn after_a_failed_sync_or_write_the_manifest_is_dead() {
     assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 0);
 }
 
-/// A record's payload of one edit with the fields (tag, bytes).
+/// Returns the payload of a record with one edit of the fields (tag, bytes).
 fn payload(fields: &[(u64, &[u8])]) -> Vec<u8> {
     let mut edit = Vec::new();
     for (tag, value) in fields {

@@ -1,14 +1,26 @@
-//! The memory of a memtable: chunks that are filled from both ends by one atomic addition, values
-//! from the bottom and nodes from the top, and given back all at once.
+//! The memory of a memtable. It consists of chunks that one atomic addition fills from both ends,
+//! values from the bottom and nodes from the top. All of it is freed at once.
 //!
-//! Nodes lie together so that a search touches few pages; values, which only the finder of a key
-//! reads, lie apart from them. What must stay true: two calls never return overlapping memory, the
-//! memory stays where it is until the arena is dropped, and `reserved_bytes` counts every byte that
-//! the arena holds, used or not.
+//! 1. [`Arena::allocate`] takes memory for a node and a value. Large ones get a block of their own
+//!    (`allocate_large`, `own_block`).
+//! 2. `allocate_small` calls [`fill`] on the current chunk, whose single `fetch_add` makes the
+//!    ranges disjoint.
+//! 3. If the chunk is full, `grow` puts a new one in its place with one compare-and-swap. A chunk
+//!    is as large as all before it together, up to the maximum.
+//! 4. Chunks of full size are mapped ([`MappedChunk`]) or come from the [`ArenaPool`], which all
+//!    memtables of a database share. A page fault for every 4 KiB costs more than the insert that
+//!    causes it, so a memtable reuses the pages of a flushed one.
+//! 5. [`Arena::seal`] reports the final size to the [`MemoryLedger`], if there is one.
+//! 6. Dropping the arena frees both lists of chunks (`free_list`) or returns them to the pool.
 //!
-//! Chunks of full size come from an [`ArenaPool`] that all memtables of a database share: a page
-//! fault for every 4 KiB costs more than the insert that causes it, so the pages of a flushed
-//! memtable are used again by the next one.
+//! Nodes lie together so that a search touches few pages. Values, which are read only once a key is
+//! found, lie apart from them.
+//!
+//! What must stay true:
+//!
+//! - Two calls never return overlapping memory.
+//! - Memory stays in its place until the arena is dropped.
+//! - `reserved_bytes` counts every byte that the arena holds, used or not.
 
 #![expect(unsafe_code, reason = "memory is handed out by address; see the file's first lines")]
 
@@ -21,64 +33,64 @@ use crate::base::locks::leaf::lock_timed;
 use crate::base::sync::leaf::lock;
 use crate::base::sync::loom_atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The size of a chunk of a large memtable, and of everything in an [`ArenaPool`]: that of a huge
-/// page, of which searches need few address translations and a fresh chunk one page fault.
+/// Size of a full chunk, and of everything in an [`ArenaPool`]: that of a huge page. Searches then
+/// need few address translations, and a fresh chunk costs one page fault.
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
-/// The size of the first chunk: a column family that is hardly used costs little.
+/// Size of the first chunk, so that a column family that is hardly used costs little.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
-/// A memtable has at least about this many chunks, so that the unused part of the last one is a
-/// small part of the whole.
+/// A memtable has about this number of chunks at least, so that the unused part of the last one is
+/// a small part of the whole.
 const CHUNKS_MIN: usize = 32;
-/// What exceeds this part of a chunk gets memory of its own.
+/// A node or value above 1/`OWN_BLOCK_DIVISOR` of a chunk gets a block of its own.
 const OWN_BLOCK_DIVISOR: usize = 16;
 
-/// Alignment of everything that is handed out as a node, and of all blocks.
+/// Alignment of all nodes and blocks.
 const ALIGN: usize = mem::align_of::<Chunk>();
 
-/// All addresses that are handed out are below 2 to the power of this.
+/// All addresses that are returned are below 2 to this power.
 pub(super) const ADDRESS_BITS: u32 = 48;
 
-/// Where memtables write down what memory they take.
+/// Counts the memory of memtables.
 pub trait MemoryLedger: Send + Sync {
-    /// A memtable that takes writes has taken `bytes` more.
+    /// A mutable memtable has grown by `bytes`.
     fn grew(&self, bytes: usize);
-    /// A memtable of `bytes` takes no more writes.
+    /// A memtable of `bytes` was sealed.
     fn sealed(&self, bytes: usize);
-    /// A memtable of `bytes` is gone.
+    /// A memtable of `bytes` was freed.
     fn freed(&self, bytes: usize, was_sealed: bool);
 }
 
-/// Free chunks of [`CHUNK_BYTES`], kept for the next memtable.
+/// FreeChunks chunks of [`CHUNK_BYTES`], kept for the next memtable.
 pub struct ArenaPool {
-    free: Mutex<Free>,
-    /// Where it is written down what memtables take, if others want to know.
+    free: Mutex<FreeChunks>,
+    /// Counts the memory of memtables, if it is shared with something else.
     ledger: Option<Arc<dyn MemoryLedger>>,
 }
 
-struct Free {
+struct FreeChunks {
     chunks: Vec<MappedChunk>,
     bytes_max: usize,
 }
 
 impl ArenaPool {
-    /// A pool that keeps at most `bytes_max` bytes of free chunks. They count as memory of the
-    /// database: see [`ArenaPool::bytes`].
+    /// Returns a pool that keeps at most `bytes_max` bytes of free chunks. They count as the
+    /// database's memory ([`ArenaPool::bytes`]).
     pub fn new(bytes_max: usize) -> ArenaPool {
-        ArenaPool { free: Mutex::new(Free { chunks: Vec::new(), bytes_max }), ledger: None }
+        ArenaPool { free: Mutex::new(FreeChunks { chunks: Vec::new(), bytes_max }), ledger: None }
     }
 
-    /// A pool that keeps nothing: what memtables take is written down in `ledger`, and what they
-    /// give back is free for others.
+    /// Returns a pool that keeps nothing. `ledger` counts the memory of memtables, and what they
+    /// free is available to others.
     pub fn counted(ledger: Arc<dyn MemoryLedger>) -> ArenaPool {
         ArenaPool { ledger: Some(ledger), ..ArenaPool::new(0) }
     }
 
-    /// The bytes that lie unused in the pool.
+    /// Returns the bytes of free chunks.
     pub fn bytes(&self) -> usize {
         lock(&self.free).chunks.len() * CHUNK_BYTES
     }
 
-    /// Changes the limit; what exceeds it is given back to the system.
+    /// Changes the limit, and returns chunks above it to the system.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         let mut free = lock(&self.free);
         let bytes_max = if self.ledger.is_some() { 0 } else { bytes_max };
@@ -93,7 +105,7 @@ impl ArenaPool {
         lock_timed(&self.free).chunks.pop()
     }
 
-    /// Keeps `chunk`, or returns it to the caller to drop outside of the lock.
+    /// Keeps `chunk`, or returns it to the caller, who drops it outside the lock.
     fn give(&self, chunk: MappedChunk) -> Option<MappedChunk> {
         let mut free = lock(&self.free);
         if (free.chunks.len() + 1) * CHUNK_BYTES <= free.bytes_max {
@@ -104,10 +116,10 @@ impl ArenaPool {
     }
 }
 
-/// The right to [`CHUNK_BYTES`] of memory from the system, page-aligned.
+/// Owns [`CHUNK_BYTES`] of page-aligned memory from the system.
 struct MappedChunk(NonNull<u8>);
 
-// SAFETY: it owns the memory that it points to, and shares it with nobody.
+// SAFETY: it owns the memory that it points to, and shares it with no other value.
 unsafe impl Send for MappedChunk {}
 
 impl MappedChunk {
@@ -118,8 +130,8 @@ impl MappedChunk {
         #[cfg(target_os = "linux")]
         {
             use rustix::mm::{Advice, madvise};
-            // SAFETY: the bytes are mapped, and the advice does not change what they contain. It
-            // may be refused: then the pages are small.
+            // SAFETY: the bytes are mapped, and the advice does not change their content. If the
+            // advice is refused, the pages are small.
             let _ = unsafe { madvise(address.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxHugepage) };
         }
         MappedChunk(address)
@@ -130,15 +142,17 @@ impl MappedChunk {
         MappedChunk(allocate(chunk_layout()))
     }
 
-    /// Gives up the ownership; [`MappedChunk::from_raw`] takes it back.
+    /// Gives up ownership; [`MappedChunk::from_raw`] takes it back.
     fn into_raw(self) -> NonNull<u8> {
         let address = self.0;
         mem::forget(self);
         address
     }
 
+    /// Takes ownership of a chunk.
+    ///
     /// # Safety
-    /// `address` is from [`MappedChunk::into_raw`] and nothing refers to its memory any more.
+    /// `address` is from [`MappedChunk::into_raw`], and nothing refers to its memory.
     unsafe fn from_raw(address: NonNull<u8>) -> MappedChunk {
         MappedChunk(address)
     }
@@ -146,7 +160,7 @@ impl MappedChunk {
 
 impl Drop for MappedChunk {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped exactly these bytes and nobody else has the address.
+        // SAFETY: `new` mapped exactly these bytes, and no other value has the address.
         #[cfg(not(miri))]
         unsafe {
             unmap(self.0, CHUNK_BYTES);
@@ -166,12 +180,12 @@ fn map_aligned() -> Option<NonNull<u8>> {
     if address.addr().get().is_multiple_of(CHUNK_BYTES) {
         return Some(address);
     }
-    // SAFETY: just mapped, and of no use.
+    // SAFETY: it was just mapped, and nothing refers to it.
     unsafe { unmap(address, CHUNK_BYTES) };
-    // Twice as much has an aligned chunk in it; what is before and behind goes back.
+    // Twice the size contains an aligned chunk. The memory before and behind it is unmapped.
     let double = map(2 * CHUNK_BYTES)?;
     let before = double.addr().get().next_multiple_of(CHUNK_BYTES) - double.addr().get();
-    // SAFETY: the three parts make up what was mapped, and only the one in the middle is kept.
+    // SAFETY: the three parts make up the mapping, and only the middle one is kept.
     unsafe {
         let chunk = double.add(before);
         if before > 0 {
@@ -187,17 +201,19 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a private anonymous mapping at an address of the system's choice touches no memory of
-    // ours.
+    // this process.
     let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
     NonNull::new(mapped.ok()?.cast())
 }
 
+/// Unmaps memory.
+///
 /// # Safety
-/// The bytes were mapped by [`map`], and nothing refers to them any more.
+/// The bytes were mapped by [`map`], and nothing refers to them.
 #[cfg(not(miri))]
 unsafe fn unmap(address: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's promise. An error would leave the memory mapped: nothing better could be
-    // done about it.
+    // SAFETY: the caller's promise. After an error the memory stays mapped, and nothing can be done
+    // about it.
     let _ = unsafe { rustix::mm::munmap(address.as_ptr().cast(), bytes) };
 }
 
@@ -209,7 +225,7 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, ALIGN).expect("a memtable's block is far below isize::MAX")
 }
 
-/// Memory from the allocator; `layout` is not empty.
+/// Allocates memory. `layout` must not be empty.
 fn allocate(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0);
     // SAFETY: the size is not 0.
@@ -219,40 +235,40 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// Stands at the start of the memory that it describes: a chunk to be filled, or one value or node
-/// that has a block for itself.
+/// The header at the start of the memory that it describes: a chunk to be filled, or a block with
+/// one node or value.
 struct Chunk {
-    /// Bytes in use: from the bottom (this header included) in the low half, from the top in the
-    /// high half. Sums above `bytes` mean that the chunk is full.
+    /// Used bytes: from the bottom, this header included, in the low half; from the top in the high
+    /// half. A sum above `bytes` means that the chunk is full.
     used: AtomicU64,
     bytes: usize,
-    /// Came from [`MappedChunk::into_raw`].
+    /// Whether the memory came from [`MappedChunk::into_raw`].
     mapped: bool,
     /// The chunk before this one in its list.
     before: *mut Chunk,
 }
 
-/// Memory for nodes and values that many threads take from at once, without locks.
+/// Memory for nodes and values that many threads allocate at once without locks.
 pub(super) struct Arena {
-    /// The chunk that is being filled; those before it hang on it. Null at first.
+    /// The chunk that is being filled, linked to those before it. Null at first.
     current: AtomicPtr<Chunk>,
-    /// Blocks with one tenant each, the newest first.
+    /// Blocks with one node or value each, newest first.
     own_blocks: AtomicPtr<Chunk>,
     reserved_bytes: AtomicUsize,
-    /// Size of a chunk once the arena has grown.
+    /// Largest size of a chunk in this arena.
     chunk_bytes_max: usize,
     pool: Option<Arc<ArenaPool>>,
-    /// It was told that nothing more is taken.
+    /// Whether the memtable was sealed.
     sealed: AtomicBool,
 }
 
-// SAFETY: the pointers lead to memory that the arena owns; all that is shared is atomic, and memory
-// is handed out once.
+// SAFETY: the pointers lead to memory that the arena owns. All shared state is atomic, and memory
+// is returned only once.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
-/// Where a node and its value go.
+/// Memory for a node and its value.
 pub(super) struct Space {
     /// `node_bytes` of memory, aligned to [`ALIGN`].
     pub(super) node: NonNull<u8>,
@@ -261,8 +277,8 @@ pub(super) struct Space {
 }
 
 impl Arena {
-    /// An arena for about `capacity_bytes`, which determines the size of its chunks. It takes no
-    /// memory before the first [`Arena::allocate`].
+    /// Returns an arena for about `capacity_bytes`, which determines the size of its chunks. It
+    /// holds no memory before the first [`Arena::allocate`].
     pub(super) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> Arena {
         let part = (capacity_bytes / CHUNKS_MIN).next_power_of_two();
         Arena {
@@ -286,7 +302,7 @@ impl Arena {
         }
     }
 
-    /// Nothing more will be taken.
+    /// Marks that nothing more will be allocated.
     pub(super) fn seal(&self) {
         if !self.sealed.swap(true, Ordering::Relaxed)
             && let Some(ledger) = self.ledger()
@@ -295,12 +311,12 @@ impl Arena {
         }
     }
 
-    /// Every byte that the arena holds.
+    /// Returns every byte that the arena holds.
     pub(super) fn reserved_bytes(&self) -> usize {
         self.reserved_bytes.load(Ordering::Relaxed)
     }
 
-    /// The bytes held but for those that the newest chunk has left.
+    /// Returns the bytes that the arena holds, without the free rest of the newest chunk.
     pub(super) fn used_bytes(&self) -> usize {
         let chunk = self.current.load(Ordering::Acquire);
         if chunk.is_null() {
@@ -312,8 +328,8 @@ impl Arena {
         self.reserved_bytes().saturating_sub(bytes.saturating_sub(used))
     }
 
-    /// Memory for a node and for a value (which may be 0). It is the caller's alone, uninitialised,
-    /// and lives as long as the arena.
+    /// Returns memory for a node and a value, whose size may be 0. It belongs to the caller alone,
+    /// is uninitialised, and lives as long as the arena.
     #[inline]
     pub(super) fn allocate(&self, node_bytes: usize, value_bytes: usize) -> Space {
         let own_above = self.chunk_bytes_max / OWN_BLOCK_DIVISOR;
@@ -354,10 +370,10 @@ impl Arena {
         space
     }
 
-    /// Puts an empty chunk in the place of `full`, unless another thread has done so.
+    /// Replaces the chunk `full` by an empty one, unless another thread has done so.
     #[cold]
     fn grow(&self, full: *mut Chunk, needed_bytes: usize) {
-        // Each chunk as large as all before it, up to the maximum.
+        // Each chunk is as large as all before it, up to the maximum.
         let doubled = self.reserved_bytes().clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max);
         let least = (needed_bytes + mem::size_of::<Chunk>()).max(doubled).next_power_of_two();
         let bytes = least.min(CHUNK_BYTES);
@@ -371,24 +387,24 @@ impl Arena {
         let chunk = Chunk::place(address, bytes, mapped, full);
         match self.current.compare_exchange(full, chunk, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => self.grew(bytes),
-            // SAFETY: nobody else has seen it.
+            // SAFETY: no other thread has seen it.
             Err(_) => unsafe { self.free(chunk) },
         }
     }
 
-    /// A block with one tenant of `bytes`.
+    /// Allocates a block for one node or value of `bytes`.
     fn own_block(&self, bytes: usize) -> NonNull<u8> {
         let total = bytes + mem::size_of::<Chunk>();
         let address = allocate(layout(total));
         let mut before = self.own_blocks.load(Ordering::Relaxed);
         let block = Chunk::place(address, total, false, before);
-        // Nobody reads the list before the drop, which is ordered after everything: the release is
-        // for the next who pushes, whose block's `before` will be followed then.
+        // The list is read only in drop, which is ordered after everything. The release is for the
+        // next thread that pushes, whose block's `before` will be followed then.
         while let Err(now) =
             self.own_blocks.compare_exchange(before, block, Ordering::Release, Ordering::Relaxed)
         {
             before = now;
-            // SAFETY: the block is ours until it is in the list.
+            // SAFETY: the block belongs to this thread until it is in the list.
             unsafe { (*block).before = before };
         }
         self.grew(total);
@@ -396,8 +412,10 @@ impl Arena {
         unsafe { address.add(mem::size_of::<Chunk>()) }
     }
 
+    /// Frees a chunk.
+    ///
     /// # Safety
-    /// `chunk` is from [`Chunk::place`] and nothing refers to its memory any more.
+    /// `chunk` is from [`Chunk::place`], and nothing refers to its memory.
     unsafe fn free(&self, chunk: *mut Chunk) {
         // SAFETY: the caller's promise.
         let (bytes, mapped) = unsafe { ((*chunk).bytes, (*chunk).mapped) };
@@ -414,11 +432,13 @@ impl Arena {
         }
     }
 
+    /// Frees a list of chunks.
+    ///
     /// # Safety
-    /// Nothing refers to the memory of the list any more.
+    /// Nothing refers to the memory of the list.
     unsafe fn free_list(&self, mut chunk: *mut Chunk) {
         while !chunk.is_null() {
-            // SAFETY: what is in a list is valid until freed here.
+            // SAFETY: what is in a list is valid until it is freed here.
             let before = unsafe { (*chunk).before };
             // SAFETY: the caller's promise.
             unsafe { self.free(chunk) };
@@ -429,7 +449,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: `&mut self`: whoever was given memory is gone.
+        // SAFETY: with `&mut self`, no user of the memory is left.
         unsafe {
             self.free_list(self.current.load(Ordering::Acquire));
             self.free_list(self.own_blocks.load(Ordering::Acquire));
@@ -448,22 +468,24 @@ impl Chunk {
         assert!((address.addr().get() + bytes) >> ADDRESS_BITS == 0);
         let used = AtomicU64::new(mem::size_of::<Chunk>() as u64);
         let chunk = address.cast::<Chunk>().as_ptr();
-        // SAFETY: the memory is large enough, aligned to `ALIGN` and the caller's.
+        // SAFETY: the memory is large enough, aligned to `ALIGN`, and belongs to the caller.
         unsafe { chunk.write(Chunk { used, bytes, mapped, before }) };
         chunk
     }
 }
 
-/// Takes `value_bytes` from the bottom and `node_bytes` from the top; `None` if that is too much.
+/// Takes `value_bytes` from the bottom and `node_bytes` from the top. Returns `None` if they do not
+/// fit.
 ///
-/// A call on a full chunk changes nothing that matters: `used` only grows further above `bytes`. It
-/// cannot grow into the high half, since each thread asks a full chunk once, for less than 2^17.
+/// On a full chunk a call changes nothing that matters: `used` only grows further above `bytes`. It
+/// cannot grow into the high half, because each thread asks a full chunk once, for less than 2^17
+/// bytes.
 ///
 /// # Safety
 /// `chunk` is from [`Chunk::place`] and not freed.
 #[inline]
 unsafe fn fill(chunk: *mut Chunk, node_bytes: usize, value_bytes: usize) -> Option<Space> {
-    // SAFETY: the caller's promise; only `used` changes after `place`, and that is atomic.
+    // SAFETY: the caller's promise. Only `used` changes after `place`, and it is atomic.
     let (used, bytes) = unsafe { (&(*chunk).used, (*chunk).bytes) };
     let taken = value_bytes as u64 | (node_bytes as u64) << 32;
     // Relaxed: the addition alone makes the ranges disjoint.
@@ -473,9 +495,9 @@ unsafe fn fill(chunk: *mut Chunk, node_bytes: usize, value_bytes: usize) -> Opti
     if bottom + value_bytes + top > bytes {
         return None;
     }
-    // SAFETY: by the comparison both ranges are within the chunk's `bytes`, which are a multiple of
-    // `ALIGN` like all `node_bytes`; `add` keeps the
-    // provenance of the whole chunk, which `chunk` has from `place`.
+    // SAFETY: the comparison shows that both ranges are within the chunk's `bytes`, which are a
+    // multiple of `ALIGN` like all `node_bytes`. `add` keeps the provenance of the whole chunk,
+    // which `chunk` has from `place`.
     unsafe {
         let start = NonNull::new_unchecked(chunk.cast::<u8>());
         Some(Space { node: start.add(bytes - top), value: start.add(bottom) })

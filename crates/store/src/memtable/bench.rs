@@ -1,5 +1,5 @@
 //! Measurements of the memtable, one line each:
-//! `cargo test -p sateen --release memtable::bench -- --ignored --nocapture --test-threads=1`
+//! `cargo test -p sateen-store --release memtable::bench -- --ignored --nocapture --test-threads=1`
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::base::iterator::InternalIterator;
 const MEMTABLE_BYTES: usize = 64 << 20;
 const POOL_BYTES: usize = 128 << 20;
 const ROUNDS: usize = 5;
-/// The kernel counts processor time in steps of milliseconds: what is shorter is repeated.
+/// The kernel counts processor time in steps of milliseconds, so short scans are repeated.
 const SCANS: usize = 8;
 
 /// A 16-byte key like those of the benchmark tools: a big-endian number, then zeros.
@@ -22,7 +22,7 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// A 16-byte key of which the first eight bytes are always the same.
+/// A 16-byte key whose first eight bytes are always the same.
 fn prefixed_key(number: u64) -> [u8; 16] {
     let mut key = *b"table-07........";
     key[8..].copy_from_slice(&number.to_be_bytes());
@@ -36,7 +36,8 @@ fn mix(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Processor time of this thread, in nanoseconds: other work on the machine does not count.
+/// Returns this thread's processor time in nanoseconds, so that other work on the machine does not
+/// count.
 fn cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
@@ -58,7 +59,7 @@ fn sequential(index: u64) -> u64 {
     index
 }
 
-/// The median and the least of what `measure` returns, in nanoseconds.
+/// Formats the median and the minimum of the samples, in nanoseconds.
 fn summary(mut samples: Vec<f64>) -> String {
     samples.sort_by(f64::total_cmp);
     format!("{:7.0} ns (least {:.0})", samples[samples.len() / 2], samples[0])

@@ -1,32 +1,40 @@
-//! Offset-value codes: a key relative to a smaller one in 19 bits.
+//! Offset-value codes: a key relative to a smaller key, in 19 bits.
 //!
-//! Of a key `k` and a smaller key `base`, the code says in which bit they first differ and what the
-//! next bits of `k` are. What must stay true, and makes it useful: of two keys that are both above
-//! `base`, the one with the smaller code relative to `base` is the smaller one. Equal codes say
-//! nothing. Only the first [`PREFIX_BYTES`] bytes of a key, filled up with zeros, take part; keys
-//! that do not differ there have the code 0.
+//! For a key `k` and a smaller key `base`, the code contains the first bit in which they differ,
+//! and the bits of `k` behind it. Only the first [`PREFIX_BYTES`] bytes of a key, padded with
+//! zeros, take part. Keys that do not differ there have the code 0.
+//!
+//! 1. [`Prefix::new`] copies the first bytes of a key.
+//! 2. [`Prefix::code`] makes a code once the first different bit is known, and
+//!    [`Prefix::code_after_zeros`] one relative to the head of a list.
+//! 3. [`Prefix::code_after_next`] makes the code relative to the next key from two codes that are
+//!    known, without reading that key. This is what makes a step of the skip list cheap.
+//!
+//! What must stay true: of two keys that are both above `base`, the one with the smaller code
+//! relative to `base` is the smaller key. Equal codes decide nothing.
 
 /// Bytes of a key that take part.
 pub(super) const PREFIX_BYTES: usize = 32;
-/// Bits that follow the first different one in a code.
+/// Bits of the key behind the first different bit in a code.
 const VALUE_BITS: u32 = 11;
-/// The number of bits in which a difference can be noted. (In the last bit of the prefix it
-/// cannot.)
+/// Number of bits in which a difference can be recorded. The last bit of the prefix is not one of
+/// them.
 const OFFSETS: usize = 255;
 
 /// The code of a key relative to a smaller one.
 ///
-/// High 8 bits: 255 minus the number of bits before the first different one. Low 11 bits: those of
-/// the larger key behind that one.
+/// High 8 bits: 255 minus the number of bits before the first different one. Low 11 bits: the bits
+/// of the larger key behind that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Code(u32);
 
 impl Code {
-    /// No code is above it.
+    /// The largest code.
     pub(super) const MAX: Code = Code((1 << 19) - 1);
 
-    /// The code of a key that differs from a smaller one first in bit `bit` of the prefix. `high`
-    /// is the word of the key's prefix that has bit `bit + 1`, `low` the word behind it.
+    /// Returns the code of a key that differs from a smaller one first in bit `bit` of the prefix.
+    /// `high` is the word of the key's prefix that contains bit `bit + 1`, `low` the word behind
+    /// it.
     #[inline]
     pub(super) fn new(bit: usize, high: u64, low: u64) -> Code {
         if bit >= OFFSETS {
@@ -42,13 +50,13 @@ impl Code {
         self.0 as usize
     }
 
-    /// The code in the low 19 bits of `bits`.
+    /// Returns the code in the low 19 bits of `bits`.
     #[inline]
     pub(super) fn from_bits(bits: usize) -> Code {
         Code(bits as u32 & Code::MAX.0)
     }
 
-    /// True if this key differs from the base earlier than the one with the code `other`.
+    /// Returns true if this key differs from the base earlier than the key with the code `other`.
     #[inline]
     pub(super) fn differs_before(self, other: Code) -> bool {
         self.0 >> VALUE_BITS > other.0 >> VALUE_BITS
@@ -57,7 +65,7 @@ impl Code {
 
 /// The first [`PREFIX_BYTES`] bytes of a key.
 pub(super) struct Prefix {
-    /// Zeros behind the key, and eight more so that eight bytes can be read anywhere.
+    /// Zeros follow the key, and eight more bytes so that eight bytes can be read anywhere.
     bytes: [u8; PREFIX_BYTES + 8],
 }
 
@@ -66,7 +74,7 @@ impl Prefix {
     pub(super) fn new(key: &[u8]) -> Prefix {
         let mut bytes = [0; PREFIX_BYTES + 8];
         match key.first_chunk::<16>() {
-            // The most common length without a call.
+            // The most common length, without a call.
             Some(first) if key.len() == 16 => bytes[..16].copy_from_slice(first),
             _ => {
                 let len = key.len().min(PREFIX_BYTES);
@@ -76,7 +84,7 @@ impl Prefix {
         Prefix { bytes }
     }
 
-    /// Eight bytes as a number; `index` is below [`PREFIX_BYTES`] / 8.
+    /// Returns eight bytes as a number. `index` is below [`PREFIX_BYTES`] / 8.
     #[inline]
     pub(super) fn word(&self, index: usize) -> u64 {
         self.word_at(index * 8)
@@ -88,7 +96,7 @@ impl Prefix {
         rest.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
     }
 
-    /// The code relative to a smaller key that differs first in bit `bit`.
+    /// Returns the code relative to a smaller key that differs first in bit `bit`.
     #[inline]
     pub(super) fn code(&self, bit: usize) -> Code {
         if bit >= OFFSETS {
@@ -99,7 +107,7 @@ impl Prefix {
         Code(((OFFSETS - bit) as u32) << VALUE_BITS | value as u32)
     }
 
-    /// The code relative to a prefix of nothing but zeros.
+    /// Returns the code relative to a prefix of zeros.
     #[inline]
     pub(super) fn code_after_zeros(&self) -> Code {
         for index in 0..PREFIX_BYTES / 8 {
@@ -111,13 +119,13 @@ impl Prefix {
         Code(0)
     }
 
-    /// The code relative to `next`, a smaller key, where `own` and `next` are the codes of both
-    /// relative to one base, and `own` is the larger.
+    /// Returns the code relative to `next`, a smaller key. `own` and `next` are the codes of both
+    /// keys relative to the same base, and `own` is the larger.
     #[inline]
     pub(super) fn code_after_next(&self, own: Code, next: Code) -> Code {
         let different = own.0 ^ next.0;
         if different >> VALUE_BITS != 0 {
-            // `next` is like the base up to where this one differs from it.
+            // Up to the bit where this key differs from the base, `next` equals the base.
             return own;
         }
         let offset = OFFSETS - (own.0 >> VALUE_BITS) as usize;

@@ -1,7 +1,16 @@
 //! The memtable: the newest entries of a column family, sorted, in memory. Any number of threads
-//! insert and read at once without a lock; nothing is removed until the whole is dropped.
+//! insert and read at once without a lock. Nothing is removed until the whole memtable is dropped.
 //!
-//! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its face.
+//! 1. [`MemTable::insert`] puts a range tombstone into `ranges`, and every other entry into the
+//!    skip list. The thread's finger says where it inserted last.
+//! 2. [`MemTable::get`] seeks the newest entry of a key that a snapshot sees. The caller compares
+//!    it with [`MemTable::range_over`].
+//! 3. [`MemTable::iter`] returns a cursor that keeps the memtable alive.
+//! 4. [`MemTable::used_bytes`] tells the writer when to seal it.
+//!
+//! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its interface.
+//!
+//! What must stay true: no two entries have the same user key and sequence number.
 
 mod arena;
 #[cfg(test)]
@@ -34,7 +43,7 @@ use crate::base::sync::loom_atomic::{AtomicUsize, Ordering};
 pub use self::arena::{ArenaPool, MemoryLedger};
 
 thread_local! {
-    /// Where this thread inserted last: an insert right behind it does not search from the top.
+    /// Where this thread inserted last. An insert directly behind it does not search from the top.
     static FINGER: RefCell<Finger> = const { RefCell::new(Finger::new()) };
 }
 
@@ -42,17 +51,17 @@ thread_local! {
 pub struct MemTable {
     list: SkipList,
     tombstones: AtomicUsize,
-    /// Set with the first.
+    /// Set at the first range tombstone.
     ranges: OnceLock<Box<Ranges>>,
 }
 
-/// A cursor over a memtable, which it keeps alive. It sees what is inserted meanwhile, or not; the
-/// caller's snapshot decides what counts.
+/// A cursor over a memtable, which it keeps alive. It may or may not see entries that are inserted
+/// meanwhile; the caller's snapshot decides which entries count.
 pub type MemTableIter = Cursor<Arc<MemTable>>;
 
 impl MemTable {
-    /// An empty memtable that expects to be filled to about `capacity_bytes`, with memory from
-    /// `pool` where that has any. Its keys are compared by `comparator`.
+    /// Returns an empty memtable for about `capacity_bytes`. It takes memory from `pool` if that
+    /// has any. `comparator` orders its keys.
     pub fn new(
         capacity_bytes: usize,
         pool: Option<Arc<ArenaPool>>,
@@ -65,12 +74,12 @@ impl MemTable {
         }
     }
 
-    /// Inserts an entry; the value of a range's deletion is its end. No two may have the same user
-    /// key and `seqno`. Any number of threads may insert at once; each is fastest if it inserts in
+    /// Inserts an entry. The value of a range tombstone is its end. No two entries may have the
+    /// same user key and `seqno`. Any number of threads may insert at once; each is fastest in
     /// ascending order.
     #[inline]
     pub fn insert(&self, user_key: &[u8], seqno: SeqNo, kind: ValueKind, value: &[u8]) {
-        // Relaxed: the counts say how much is here, not what.
+        // Relaxed: the count guards no other memory.
         if matches!(kind, ValueKind::Delete | ValueKind::SingleDelete | ValueKind::RangeDelete) {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
             if kind == ValueKind::RangeDelete {
@@ -84,7 +93,7 @@ impl MemTable {
         FINGER.with_borrow_mut(|finger| self.list.insert(&target, value, finger));
     }
 
-    /// The newest entry of `user_key` as of `snapshot`.
+    /// Returns the newest entry of `user_key` as of `snapshot`.
     #[inline]
     pub fn get(&self, user_key: &[u8], snapshot: SeqNo) -> Option<(SeqNo, ValueKind, &[u8])> {
         let entry = self.list.get(&self.list.target(user_key, pack(snapshot, ValueKind::MAX)))?;
@@ -93,40 +102,41 @@ impl MemTable {
         Some((SeqNo(entry.trailer() >> 8), kind, entry.value()))
     }
 
-    /// Whether ranges were deleted.
+    /// Returns true if there are range tombstones.
     #[inline]
     pub fn has_ranges(&self) -> bool {
         self.ranges.get().is_some()
     }
 
-    /// The newest deletion of a range with `user_key` in it that a reader at `as_of` sees.
+    /// Returns the sequence number of the newest range tombstone over `user_key` that a reader at
+    /// `as_of` sees.
     #[inline]
     pub fn range_over(&self, user_key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
         self.ranges.get()?.over(user_key, as_of)
     }
 
-    /// The deletions of ranges.
+    /// Returns the range tombstones.
     pub fn ranges(&self) -> Option<Arc<RangeTombstones>> {
         Some(self.ranges.get()?.all())
     }
 
-    /// A cursor, not valid until it is moved.
+    /// Returns a cursor, which is invalid until it is moved.
     pub fn iter(self: &Arc<Self>) -> MemTableIter {
         Cursor::new(Arc::clone(self))
     }
 
-    /// It takes no more entries.
+    /// Marks that no more entries will be inserted.
     pub fn seal(&self) {
         self.list.seal();
     }
 
-    /// All memory that the memtable holds, used or not.
+    /// Returns all memory that the memtable holds, used or not.
     pub fn memory_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.reserved_bytes() + self.range_bytes()
     }
 
-    /// The part of [`MemTable::memory_bytes`] that is used: the number by which to seal. It is up
-    /// to one chunk smaller, and grows by the entry.
+    /// Returns the used part of [`MemTable::memory_bytes`], which decides when to seal. It is at
+    /// most one chunk smaller, and grows with each entry.
     pub fn used_bytes(&self) -> usize {
         size_of::<MemTable>() + self.list.used_bytes() + self.range_bytes()
     }
@@ -136,7 +146,7 @@ impl MemTable {
         self.ranges.get().map_or(0, |ranges| ranges.bytes())
     }
 
-    /// Bytes of the internal keys and values.
+    /// Returns the bytes of the internal keys and values.
     #[cfg(all(test, not(loom)))]
     pub fn data_bytes(self: &Arc<MemTable>) -> usize {
         let mut iter = self.iter();
@@ -149,17 +159,18 @@ impl MemTable {
         bytes
     }
 
-    /// Entries, those included that are just being inserted; deletions of ranges are none.
+    /// Returns the number of entries, including those being inserted. Range tombstones do not
+    /// count.
     pub fn entries(&self) -> usize {
         self.list.entries()
     }
 
-    /// Entries that delete.
+    /// Returns the number of tombstones of all kinds.
     pub fn tombstones(&self) -> usize {
         self.tombstones.load(Ordering::Relaxed)
     }
 
-    /// True if nothing was inserted.
+    /// Returns true if nothing was inserted.
     pub fn is_empty(&self) -> bool {
         self.entries() == 0 && !self.has_ranges()
     }

@@ -1,8 +1,8 @@
-//! Every interleaving of a few operations on the list and its arena, by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p sateen --release loom`
+//! Loom models: every interleaving of a few operations on the skip list and its arena.
+//! `RUSTFLAGS="--cfg loom" cargo test -p sateen-store --release loom`
 //!
 //! Under loom a list has two levels, and a node reads a loom cell whenever its bytes are read, so
-//! that a missing release or acquire is a failure.
+//! that a missing release or acquire fails the model.
 
 use std::cmp::Ordering as Order;
 
@@ -24,7 +24,7 @@ fn has(list: &SkipList, user_key: &[u8]) -> bool {
     list.get(&target).is_some_and(|entry| entry.value() == user_key)
 }
 
-/// Checks every interleaving with at most `preemptions_max` involuntary switches of thread.
+/// Checks every interleaving with at most `preemptions_max` involuntary thread switches.
 fn model(preemptions_max: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions_max);
@@ -35,7 +35,7 @@ fn new_list() -> Arc<SkipList> {
     Arc::new(SkipList::new(1 << 10, None, Comparator::BYTEWISE))
 }
 
-/// The user keys in order, after checks of both directions.
+/// Returns the user keys in order, after checks in both directions.
 fn keys(list: &Arc<SkipList>) -> Vec<Vec<u8>> {
     let mut cursor = Cursor::new(Arc::clone(list));
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -115,7 +115,7 @@ fn loom_insert_against_iteration() {
         let seen = user_keys(&list);
         assert!(seen.contains(&b"b".to_vec()));
         if seen.contains(&b"c".to_vec()) {
-            // Inserted before `c` by the same thread.
+            // The same thread inserted it before `c`.
             assert!(has(&list, b"a"));
         }
         let mut cursor = Cursor::new(Arc::clone(&list));

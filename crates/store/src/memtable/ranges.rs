@@ -1,5 +1,11 @@
-//! The deletions of ranges in a memtable, beside its entries. Readers take no lock; each new one
-//! makes a new state, of which only the newest few are copied.
+//! The range tombstones of a memtable, beside its entries.
+//!
+//! 1. [`Ranges::insert`] copies the recent tombstones, adds one, and publishes the new state. Above
+//!    [`RECENT_MAX`] they are merged into the ordered fragments.
+//! 2. [`Ranges::over`] looks through the recent ones and searches the fragments.
+//! 3. [`Ranges::all`] merges the recent ones and returns the fragments, for iterators and flushes.
+//!
+//! What must stay true: readers take no lock. A published state never changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,20 +14,20 @@ use arc_swap::ArcSwap;
 use sateen_control::SeqNo;
 use sateen_control::version::{RangeTombstone, RangeTombstones};
 
-/// So many are looked through one by one before they are put in order with the others.
+/// Number of tombstones that are searched one by one before they are merged with the others.
 const RECENT_MAX: usize = 64;
 
-/// Deletions of ranges that grow.
+/// The range tombstones of a memtable.
 #[derive(Default)]
 pub(super) struct Ranges {
-    state: ArcSwap<State>,
-    /// Held by who makes the next state.
+    state: ArcSwap<RangesState>,
+    /// Held by the thread that makes the next state.
     turn: Mutex<()>,
     bytes: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct RangesState {
     ordered: Arc<RangeTombstones>,
     recent: Vec<RangeTombstone>,
 }
@@ -38,14 +44,15 @@ impl Ranges {
         recent.push(tombstone);
         let next = if recent.len() > RECENT_MAX {
             let ordered = Arc::new(state.ordered.changed(&recent, &[]));
-            State { ordered, recent: Vec::new() }
+            RangesState { ordered, recent: Vec::new() }
         } else {
-            State { ordered: state.ordered.clone(), recent }
+            RangesState { ordered: state.ordered.clone(), recent }
         };
         self.state.store(Arc::new(next));
     }
 
-    /// The newest one over `user_key` that a reader at `as_of` sees.
+    /// Returns the sequence number of the newest tombstone over `user_key` that a reader at `as_of`
+    /// sees.
     pub(super) fn over(&self, user_key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
         let state = self.state.load();
         let covers = |one: &&RangeTombstone| {
@@ -55,7 +62,7 @@ impl Ranges {
         recent.max(state.ordered.over(user_key, as_of))
     }
 
-    /// All of them.
+    /// Returns all tombstones.
     pub(super) fn all(&self) -> Arc<RangeTombstones> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load();
@@ -63,11 +70,11 @@ impl Ranges {
             return state.ordered.clone();
         }
         let ordered = Arc::new(state.ordered.changed(&state.recent, &[]));
-        self.state.store(Arc::new(State { ordered: ordered.clone(), recent: Vec::new() }));
+        self.state.store(Arc::new(RangesState { ordered: ordered.clone(), recent: Vec::new() }));
         ordered
     }
 
-    /// Bytes of memory, about.
+    /// Returns about the bytes of memory in use.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The memtable against a sorted map, alone and with many threads; and the codes against keys.
+//! Compares the memtable with a sorted map, in one thread and in many, and the codes with the keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{ArenaPool, MemTable, MemTableIter};
 use crate::base::iterator::InternalIterator;
 use crate::base::key;
 
-/// Fewer steps where each is a thousand times as slow.
+/// Fewer steps under an interpreter, where each takes a thousand times as long.
 const fn steps(count: usize) -> usize {
     if cfg!(miri) { count.div_ceil(100) } else { count }
 }
@@ -41,8 +41,8 @@ impl Random {
         (self.next() >> 16) as usize % bound
     }
 
-    /// Keys that are often equal, often prefixes of each other, differ early or late, by one bit or
-    /// by zeros at the end, and are sometimes longer than what codes look at.
+    /// Returns keys that are often equal or prefixes of each other. They differ early or late, by
+    /// one bit or by zeros at the end, and are sometimes longer than the part that codes use.
     fn key(&mut self) -> Vec<u8> {
         let stem = [0, 0, 3, 8, 16, 31, 32, 33, 60][self.below(9)];
         let mut key = vec![[0, b'k', 0xff][self.below(3)]; stem];
@@ -72,7 +72,7 @@ fn table(capacity_bytes: usize) -> Arc<MemTable> {
     Arc::new(MemTable::new(capacity_bytes, None, &Comparator::BYTEWISE))
 }
 
-/// What the cursor stands on.
+/// Returns the cursor's current entry.
 fn at(iter: &MemTableIter) -> Option<(ModelKey, Vec<u8>)> {
     iter.valid().then(|| (model_key(iter.key()), iter.value().to_vec()))
 }
@@ -123,7 +123,7 @@ fn check_get(
     assert_eq!(found, expected.map(|((_, trailer), value)| (*trailer, &value[..])));
 }
 
-/// Moves the cursor somewhere, then some steps on and back.
+/// Moves the cursor to some place, then a few steps forward and back.
 fn check_move(
     iter: &mut MemTableIter,
     model: &BTreeMap<ModelKey, Vec<u8>>,
@@ -166,7 +166,7 @@ fn check_move(
     assert_eq!(at(iter), expected);
 }
 
-/// Both ways through everything.
+/// Scans everything in both directions.
 fn check_scan(iter: &mut MemTableIter, model: &BTreeMap<ModelKey, Vec<u8>>) {
     iter.seek_to_first().unwrap();
     for (expected, value) in model {
@@ -302,7 +302,7 @@ fn the_pool_keeps_what_it_may() {
     assert_eq!(pool.bytes(), CHUNK_BYTES);
 }
 
-/// The entry number `index` of thread `thread`; several versions of some keys.
+/// Returns entry `index` of thread `thread`. Some keys have several versions.
 fn shared_entry(thread: u64, index: u64) -> (Vec<u8>, SeqNo) {
     let number = (index / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
     let key = match index % 3 {
@@ -320,7 +320,7 @@ fn threads_lose_nothing_and_readers_see_order() {
     for _ in 0..steps(3) {
         let memtable = table(1 << 20);
         let done = AtomicBool::new(false);
-        // Of each thread, how many entries are in for sure.
+        // For each thread, the number of entries that are certainly inserted.
         let inserted: [AtomicU64; THREADS as usize] = Default::default();
         thread::scope(|scope| {
             let writers: Vec<_> = (0..THREADS)
@@ -445,7 +445,7 @@ fn threads_that_ascend_together_lose_nothing() {
     assert_eq!(memtable.entries() + other.entries(), total as usize);
 }
 
-/// The code of `key` relative to `base`, bit by bit.
+/// Returns the code of `key` relative to `base`, computed bit by bit.
 fn slow_code(key: &[u8], base: &[u8]) -> Code {
     let padded = |key: &[u8]| {
         let mut bytes = key[..key.len().min(PREFIX_BYTES)].to_vec();

@@ -1,5 +1,7 @@
-//! Nanoseconds per operation, for profiling: `cargo test --release -p sateen --lib -- --ignored
-//! --nocapture --test-threads 1 bench_`. They print and assert nothing about time.
+//! Nanoseconds per operation, for profiling:
+//! `cargo test --release -p sateen-store --lib -- --ignored --nocapture --test-threads 1 bench_`
+//!
+//! They print the times and assert nothing about them.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +21,7 @@ use crate::vfs::{MemVfs, VfsFile};
 
 const CLASS: IoClass = IoClass::Flush;
 
-/// A clock of the time that this thread ran: the machine may be busy with other things.
+/// A clock of the time that this thread ran, because the machine may be busy with other work.
 struct Instant(u64);
 
 impl Instant {
@@ -29,7 +31,7 @@ impl Instant {
     }
 }
 
-/// A file that swallows what is written: what is left is the cost of building.
+/// A file that discards what is written, so that only the cost of building is measured.
 #[derive(Debug)]
 struct Null;
 
@@ -76,7 +78,7 @@ fn user_key(i: u64) -> [u8; 16] {
     key
 }
 
-/// Tables of `table_bytes` out of `total_bytes`, with values of `value_bytes` that compress by
+/// Builds tables of `table_bytes` from `total_bytes`, with values of `value_bytes` that compress to
 /// half.
 fn build(total: u64, table_bytes: u64, value_bytes: usize, compression: Compression) -> Built {
     let path = table_file_name(Path::new("/db"), FileId(1));

@@ -1,5 +1,7 @@
-//! Data blocks. A block keeps its values together and its keys together, keys behind the values: a
-//! search touches a few adjacent lines of memory however large the values are.
+//! Data blocks: entries of one block, its builder, its search and its cursor.
+//!
+//! A block keeps its values together and its keys together, with the keys behind the values. A
+//! search therefore touches a few adjacent cache lines, however large the values are.
 //!
 //! ```text
 //! values ‖ keys ‖ restarts ‖ u32 length of the values ‖ u32 number of restarts
@@ -7,9 +9,19 @@
 //! restart: u32 offset in the keys, u32 offset in the values
 //! ```
 //!
-//! `shared` counts the leading bytes of the user key that are those of the key before, all of them;
-//! at a restart it is 0. The first key is a restart without an entry in the list. Entries stand in
-//! the order of [`crate::base::key::compare`].
+//! `shared` is the length of the longest common prefix with the user key before; at a restart it is
+//! 0. The first key is a restart without an entry in the list.
+//!
+//! 1. [`BlockBuilder::add`] appends entries, and lists a restart after each interval.
+//!    [`BlockBuilder::finish`] joins the parts.
+//! 2. [`get`] searches one user key: binary search over the restarts (`search_restart`), then a
+//!    scan from there that compares only the bytes it must (`get_in`). With a custom comparator it
+//!    uses the cursor (`get_by`).
+//! 3. [`Cursor`] walks the entries: `seek` goes to a restart and steps forward; `prev` goes back to
+//!    the last restart before the entry and steps forward again (`last_before`).
+//!
+//! What must stay true: entries stand in the order of [`crate::base::key::compare`]. Decoding
+//! hostile bytes returns an error and never panics.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,13 +36,14 @@ use crate::base::plant::planted;
 const TAIL_BYTES: usize = 8;
 const RESTART_BYTES: usize = 8;
 
-const BAD_TAIL: CorruptionKind = CorruptionKind::Malformed("block without its tail");
-const BAD_ENTRY: CorruptionKind = CorruptionKind::Malformed("entry that leaves its block");
+const BAD_TAIL: CorruptionKind = CorruptionKind::Malformed("block ends before its tail");
+const BAD_ENTRY: CorruptionKind =
+    CorruptionKind::Malformed("entry extends past the end of its block");
 
-/// Makes blocks, one after the other, out of entries that come in order.
+/// Builds blocks, one after the other, from sorted entries.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
-    /// The values, and after `finish` the whole block.
+    /// The values; after `finish` the whole block.
     values: Vec<u8>,
     keys: Vec<u8>,
     restarts: Vec<u8>,
@@ -40,7 +53,7 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// A builder that restarts prefix compression every `interval` entries.
+    /// Returns a builder that restarts prefix compression every `interval` entries.
     pub(super) fn new(interval: u32, block_bytes: usize) -> BlockBuilder {
         let interval = interval.max(1);
         BlockBuilder {
@@ -53,7 +66,7 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds an entry whose user key shares `shared` bytes, all that it can, with the one before.
+    /// Adds an entry whose user key has `shared` bytes in common with the one before, and not more.
     #[inline]
     pub(super) fn add(&mut self, shared: usize, internal_key: &[u8], value: &[u8]) {
         let mut shared = shared;
@@ -67,7 +80,8 @@ impl BlockBuilder {
         }
         self.until_restart -= 1;
         self.entries += 1;
-        // To 10 bits where it was 32: the values of tests are smaller.
+        // The planted bug cuts the length to 10 bits instead of 32, because values of tests are
+        // small.
         let told = if planted("length_truncated") { value.len() & 0x3ff } else { value.len() };
         let suffix = &internal_key[shared..];
         let unshared = suffix.len() - TRAILER_BYTES;
@@ -83,13 +97,13 @@ impl BlockBuilder {
         self.values.extend_from_slice(value);
     }
 
-    /// How long the block is so far.
+    /// Returns the length of the block so far.
     #[inline]
     pub(super) fn size_bytes(&self) -> usize {
         self.values.len() + self.keys.len() + self.restarts.len() + TAIL_BYTES
     }
 
-    /// True if nothing was added since the last block.
+    /// Returns true if nothing was added since the last block.
     pub(super) fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -105,7 +119,7 @@ impl BlockBuilder {
         &mut self.values
     }
 
-    /// Empties the builder for the next block; memory that one huge value left is given back.
+    /// Empties the builder for the next block. Memory that one huge value took is freed.
     pub(super) fn clear(&mut self) {
         self.values.clear();
         self.values.shrink_to(1 << 20);
@@ -116,7 +130,7 @@ impl BlockBuilder {
     }
 }
 
-/// Blocks are far below 4 GiB: the builder of the table checks every length that enters.
+/// Converts a length. Blocks are far below 4 GiB, because the table builder checks every length.
 #[inline]
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
@@ -130,15 +144,15 @@ struct Parts<'a> {
     restarts: &'a [u8],
 }
 
-/// A key as it stands in the block.
+/// An entry as it stands in the block.
 struct RawEntry<'a> {
     shared: usize,
     suffix: &'a [u8],
     trailer: u64,
-    /// Suffix and trailer, as they stand side by side.
+    /// Suffix and trailer, which are adjacent.
     suffix_and_trailer: &'a [u8],
     value_length: usize,
-    /// What follows in the keys.
+    /// The keys behind the entry.
     rest: &'a [u8],
 }
 
@@ -157,13 +171,14 @@ impl<'a> Parts<'a> {
         Some(Parts { values, keys, restarts })
     }
 
-    /// How many restarts are listed.
+    /// Returns the number of listed restarts.
     #[inline]
     fn listed(&self) -> usize {
         self.restarts.len() / RESTART_BYTES
     }
 
-    /// Where restart `i` stands in keys and values; restart 0 is the start, the listed ones follow.
+    /// Returns where restart `i` stands in keys and values. Restart 0 is the start; the listed ones
+    /// follow.
     #[inline]
     fn restart(&self, i: usize) -> Option<(usize, usize)> {
         let Some(listed) = i.checked_sub(1) else { return Some((0, 0)) };
@@ -171,13 +186,13 @@ impl<'a> Parts<'a> {
         Some((to_usize(entry.u32()?), to_usize(entry.u32()?)))
     }
 
-    /// The entry at `at` in the keys.
+    /// Returns the entry at `at` in the keys.
     #[inline]
     fn entry(&self, at: usize) -> Option<RawEntry<'a>> {
         RawEntry::decode(self.keys.get(at..)?)
     }
 
-    /// The last restart whose key is before (`user_key`, `trailer`); 0 if none is.
+    /// Returns the last restart whose key is before (`user_key`, `trailer`); 0 if there is none.
     #[inline]
     fn search_restart(
         &self,
@@ -227,8 +242,8 @@ impl<'a> RawEntry<'a> {
     }
 }
 
-/// Whether `block` is a data block from its first byte to its last: its entries use up its keys and
-/// its values. What is of another kind is not, but by a strange chance.
+/// Returns true if `block` is a data block from its first to its last byte: its entries use up its
+/// keys and values. Other bytes pass only by an unlikely coincidence.
 pub(super) fn is_whole(block: &[u8]) -> bool {
     let Some(Parts { values, keys, .. }) = Parts::of(block) else { return false };
     let (mut keys, mut bytes, mut before) = (keys, 0_usize, 0);
@@ -248,14 +263,14 @@ pub(super) fn is_whole(block: &[u8]) -> bool {
     bytes == values.len()
 }
 
-/// What a search for one user key came to.
+/// The result of a search for one user key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The newest visible entry: its trailer, and where the value is in the block.
+    /// The newest visible entry: its trailer, and the range of its value in the block.
     Entry(u64, Range<usize>),
-    /// A greater user key follows: there is none.
+    /// A greater user key follows, so there is no entry.
     Absent,
-    /// The block ended first; the next one may begin with it.
+    /// The block ended first. The next block may begin with the key.
     End,
 }
 
@@ -278,14 +293,15 @@ pub(super) fn get(
 fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
     let restart = parts.search_restart(&Comparator::BYTEWISE, user_key, trailer)?;
     let (start, mut value_at) = parts.restart(restart)?;
-    // From the next restart on, where `shared` says nothing, entries are at or behind the target.
+    // At the next restart `shared` is 0 and says nothing. Entries from there on are at or behind
+    // the target.
     let to_next = match restart < parts.listed() {
         true => parts.restart(restart + 1)?.0,
         false => parts.keys.len(),
     };
     let mut keys = parts.keys.get(start..)?;
     let after_restart = parts.keys.len().checked_sub(to_next)?;
-    // How many bytes the key before, which is before the target, shares with the target.
+    // Length of the common prefix of the target and the key before, which is before the target.
     let mut common = 0;
     while !keys.is_empty() {
         if keys.len() == after_restart {
@@ -315,7 +331,7 @@ fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
     Some(Found::End)
 }
 
-/// [`get`] where what keys share says nothing about their order.
+/// [`get`] for a custom comparator, where common prefixes say nothing about the order.
 #[cold]
 fn get_by(
     comparator: &Comparator,
@@ -336,11 +352,11 @@ fn get_by(
     Ok(Found::Entry(key::trailer(cursor.key()), cursor.value()))
 }
 
-/// A position in a block that the caller holds and passes in: the same block each time, until
-/// `reset`. Not valid after an error.
+/// A position in a block that the caller holds and passes to each call: the same block until
+/// `reset`. It is invalid after an error.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
-    /// Where the entry stands in the keys, and where the next one does.
+    /// Positions of the current and the next entry in the keys.
     entry: usize,
     next: usize,
     key: Vec<u8>,
@@ -351,13 +367,13 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor over entries that are stored with sequence number 0 and have this one, if it is not
-    /// 0 itself.
+    /// Returns a cursor for entries that are stored with sequence number 0 and have `seqno`
+    /// instead.
     pub(super) fn numbered(seqno: SeqNo) -> Cursor {
         Cursor { number: seqno.0 << 8, ..Cursor::default() }
     }
 
-    /// Forgets the block.
+    /// Makes the cursor invalid, before another block.
     pub(super) fn reset(&mut self) {
         self.valid = false;
     }
@@ -367,13 +383,13 @@ impl Cursor {
         self.valid
     }
 
-    /// The internal key.
+    /// Returns the internal key.
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Where the value is in the block.
+    /// Returns the range of the value in the block.
     #[inline]
     pub(super) fn value(&self) -> Range<usize> {
         self.value.clone()
@@ -405,7 +421,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves on by one; not valid behind the last.
+    /// Moves to the next entry. Invalid behind the last.
     #[inline]
     pub(super) fn next(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
         self.valid = false;
@@ -416,12 +432,12 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves back by one; not valid before the first.
+    /// Moves to the previous entry. Invalid before the first.
     pub(super) fn prev(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
         self.last_before(block, self.entry)
     }
 
-    /// Moves to the restart `i`.
+    /// Moves to restart `i`.
     fn at_restart(&mut self, block: &[u8], i: usize) -> Result<(), CorruptionKind> {
         self.valid = false;
         let parts = Parts::of(block).ok_or(BAD_TAIL)?;
@@ -436,7 +452,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the last entry that stands before `end` in the keys.
+    /// Moves to the last entry before `end` in the keys.
     fn last_before(&mut self, block: &[u8], end: usize) -> Result<(), CorruptionKind> {
         self.valid = false;
         let parts = Parts::of(block).ok_or(BAD_TAIL)?;

@@ -1,7 +1,20 @@
-//! Builds a table from entries in order and hands its bytes to a compaction file as they become
-//! ready: memory holds one block, the index and the hashes of the keys. No allocation per entry.
+//! Builds a table from sorted entries, and writes its bytes to a compaction file as they become
+//! ready.
 //!
-//! The caller keeps all versions of a user key in one table of a run.
+//! 1. [`TableBuilder::add`] checks the order and the length of an entry. The first entry begins the
+//!    table in the file.
+//! 2. If the current block is full (`block_is_full`), `separate` finds its separator and
+//!    `write_block` compresses, seals and appends it. The index gets the separator and the length.
+//! 3. For each new user key, `new_key` stores the hashes of the key and its prefix for the filter,
+//!    and adds the key to the sketch.
+//! 4. The entry goes into the block, and the counts are updated.
+//! 5. [`TableBuilder::finish`] writes the last block, the filter, the index, the properties and the
+//!    footer (`write`).
+//! 6. `end` adds the table to the file's directory, resets the builder, and returns the
+//!    [`TableSummary`].
+//!
+//! What must stay true: there is no allocation per entry. Memory holds one block, the index and the
+//! hashes of the keys. The caller keeps all versions of a user key in one table of a run.
 
 use std::cmp::Ordering;
 
@@ -26,16 +39,16 @@ use crate::files::seal::Seed;
 use crate::files::{CompactionFileWriter, DirectoryEntry};
 use crate::table::Compression;
 
-/// User keys are shorter than this (format rule F11).
+/// Longest user key (format rule F11).
 pub(super) const KEY_BYTES_MAX: usize = (1 << 16) - 1;
-/// Values are at most this long (format rule F11).
+/// Longest value (format rule F11).
 pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
 const BLOCK_TARGET_MAX: usize = 1 << 24;
-/// What the device or the page cache moves for the smallest read.
+/// Bytes that the device or the page cache moves for the smallest read.
 const PAGE_BYTES: usize = 4096;
-/// About what an entry takes besides its key and value: three lengths and its part of a restart.
+/// Approximate size of an entry besides key and value: three lengths and its part of a restart.
 const ENTRY_HEAD_BYTES: usize = 8;
-/// No buffer keeps more than this for the next block or table.
+/// Largest buffer that is kept for the next block or table.
 const BUFFER_KEPT_MAX: usize = 1 << 20;
 
 /// How a table is built.
@@ -43,32 +56,32 @@ const BUFFER_KEPT_MAX: usize = 1 << 20;
 pub struct TableBuilderOptions {
     pub table: TableId,
     pub column_family: ColumnFamilyId,
-    /// The level for which it is written; only told to the directory and the properties.
+    /// Level for which the table is written. Only the directory and the properties record it.
     pub level: u8,
-    /// The length at which a block is full, before compression.
+    /// Length at which a block is full, before compression.
     pub block_bytes: usize,
-    /// Prefix compression starts anew every so many keys.
+    /// Number of keys after which prefix compression restarts.
     pub restart_interval: u32,
-    /// The filter's bits per key; 0 for no filter.
+    /// Bits per key of the filter; 0 for no filter.
     pub filter_bits_per_key: u32,
-    /// Whether the filter has whole keys.
+    /// Whether the filter contains whole keys.
     pub whole_keys: bool,
-    /// What its keys are compared by.
+    /// Comparator of the keys.
     pub comparator: Comparator,
-    /// The filter has these prefixes, too.
+    /// Prefixes that the filter contains, too.
     pub prefixing: Option<Prefixing>,
     pub compression: Compression,
-    /// Zstandard's level.
+    /// Compression level of Zstandard.
     pub compression_level: i32,
-    /// Whether a sketch of its keys is made.
+    /// Whether a sketch of the keys is made.
     pub sketch: bool,
-    /// The file that has values which the table has not: then each value that is added is what
-    /// [`Separated`](super::Separated) writes.
+    /// The file with the separated values of the table. If set, each value that is added is encoded
+    /// by [`Separated`](super::Separated).
     pub values: Option<FileId>,
 }
 
 impl TableBuilderOptions {
-    /// The defaults for the table `table`.
+    /// Returns the default options for the table `table`.
     pub fn new(table: TableId, column_family: ColumnFamilyId) -> TableBuilderOptions {
         TableBuilderOptions {
             table,
@@ -88,15 +101,15 @@ impl TableBuilderOptions {
     }
 }
 
-/// What is known of a table that was built.
+/// What is known of a finished table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSummary {
     pub id: TableId,
-    /// Where it starts in its file.
+    /// Start of the table in its file.
     pub offset: u64,
-    /// Its length without padding.
+    /// Length without padding.
     pub size_bytes: u64,
-    /// Bytes of its values that are elsewhere.
+    /// Bytes of values that are in another file.
     pub separated_bytes: u64,
     pub smallest: UserKey,
     pub largest: UserKey,
@@ -113,7 +126,7 @@ pub struct TableSummary {
 }
 
 impl TableSummary {
-    /// The same as the version's record of a table in `file`.
+    /// Returns the version's record of the table in `file`.
     pub fn into_meta(self, file: FileId) -> TableMeta {
         TableMeta {
             id: self.id,
@@ -124,7 +137,7 @@ impl TableSummary {
                     Placement::Log { file, offset, length, values }
                 }
             },
-            // What is elsewhere is moved by a compaction like all else.
+            // A compaction moves separated values, too, so they count.
             size_bytes: self.size_bytes + self.separated_bytes,
             smallest: self.smallest,
             largest: self.largest,
@@ -142,9 +155,9 @@ impl TableSummary {
     }
 }
 
-/// Builds one table after the other, in the same memory: what comes and goes with each table leaves
-/// holes between indexes and filters that stay. After an error it is given up, together with its
-/// file.
+/// Builds one table after the other in the same memory. Buffers that were freed with each table
+/// would leave holes between the indexes and filters that stay. After an error the builder and its
+/// file are abandoned.
 pub struct TableBuilder {
     options: TableBuilderOptions,
     block: BlockBuilder,
@@ -152,18 +165,18 @@ pub struct TableBuilder {
     compressed: Vec<u8>,
     index: IndexBuilder,
     hashes: Vec<u64>,
-    /// That of the last prefix.
+    /// Hash of the last prefix.
     prefix_hash: Option<u64>,
     sketch: Option<KeySketch>,
     separator: Vec<u8>,
-    /// The blocks behind the data, one after the other.
+    /// Buffer for the blocks behind the data.
     tail: Vec<u8>,
-    /// The user key and trailer added last.
+    /// User key and trailer of the last entry.
     last_key: Vec<u8>,
     last_trailer: u64,
     smallest: Vec<u8>,
     seed: Option<Seed>,
-    /// How long the blocks written so far are.
+    /// Length of the blocks written so far.
     written: u64,
     entries: u64,
     tombstones: u64,
@@ -175,7 +188,7 @@ pub struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// A builder that has written nothing yet. Refuses a compression level that does not exist.
+    /// Returns a builder that has written nothing. Fails if the compression level does not exist.
     pub fn new(options: TableBuilderOptions) -> Result<TableBuilder> {
         let mut options = options;
         options.block_bytes = options.block_bytes.clamp(1, BLOCK_TARGET_MAX);
@@ -205,8 +218,8 @@ impl TableBuilder {
         })
     }
 
-    /// Adds an entry, which must come after the one before in the order of [`key::compare`]. The
-    /// first one begins the table in `file`, the same file in all calls.
+    /// Adds an entry, which must follow the one before in the order of [`key::compare`]. The first
+    /// entry begins the table in `file`, which must be the same in all calls.
     pub fn add(
         &mut self,
         file: &mut CompactionFileWriter,
@@ -266,7 +279,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// The order of the last user key and `user_key`, which share `shared` bytes.
+    /// Compares the last user key with `user_key`. They share `shared` bytes.
     #[inline]
     fn order(&self, shared: usize, user_key: &[u8]) -> Ordering {
         let comparator = &self.options.comparator;
@@ -286,32 +299,32 @@ impl TableBuilder {
         }
     }
 
-    /// How long the table would be if it were finished now; within a few percent without
-    /// compression.
+    /// Returns the length of the table if it were finished now. Without compression it is right
+    /// within a few percent.
     #[inline]
     pub fn estimated_size(&self) -> u64 {
         let block = self.block.size_bytes() + self.index.size_bytes();
-        // As `filter::size_bytes`, without its rounding: this is asked for every entry.
+        // Like `filter::size_bytes` without its rounding, because this is called for every entry.
         let filter = self.hashes.len() * to_usize(self.options.filter_bits_per_key) / 8;
         self.written + (block + filter) as u64
     }
 
-    /// How many entries were added.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// What is added next is in the table `table`. The one before is finished.
+    /// Starts the table `table`. The one before must be finished.
     pub fn begin(&mut self, table: TableId) {
-        debug_assert_eq!(self.entries, 0, "a table that is not finished");
+        debug_assert_eq!(self.entries, 0, "the table before is not finished");
         self.options.table = table;
     }
 
-    /// Writes what is left of the table and ends it in `file`. A table has at least one entry.
+    /// Writes the rest of the table and ends it in `file`. A table must have at least one entry.
     pub fn finish(&mut self, file: &mut CompactionFileWriter) -> Result<TableSummary> {
         let Some(seed) = self.seed else {
-            return Err(Error::InvalidArgument("a table without entries".to_owned()));
+            return Err(Error::InvalidArgument("a table needs at least one entry".to_owned()));
         };
         self.separator.clone_from(&self.last_key);
         self.write_block(file)?;
@@ -419,7 +432,7 @@ impl TableBuilder {
         }
     }
 
-    /// Takes note of a user key that was not there before and shares `shared` bytes with the last.
+    /// Records a new user key that shares `shared` bytes with the last one.
     #[inline]
     fn new_key(&mut self, user_key: &[u8], shared: usize) {
         self.last_key.truncate(shared);
@@ -447,8 +460,10 @@ impl TableBuilder {
         }
     }
 
-    /// True if the block is to end before an entry of `more` bytes: it is long enough, or within a
-    /// tenth of it and would be too long, or it is a quarter of it and lies in two pages, or would.
+    /// Returns true if the block must end before an entry of `more` bytes:
+    ///
+    /// - it has the target length, or is within a tenth of it and would exceed it;
+    /// - or it has a quarter of the target length and lies in two pages, or would with the entry.
     #[inline]
     fn block_is_full(&self, more: usize) -> bool {
         let size = self.block.size_bytes();
@@ -458,8 +473,8 @@ impl TableBuilder {
             || (size >= target / 4 && self.minds_pages() && self.leaves_page(size, more))
     }
 
-    /// Whether blocks are cut by pages: where they are as long as one, and have a length that is
-    /// known while they grow.
+    /// Returns true if blocks are cut at pages: they are about a page long, and not compressed, so
+    /// that their length is known while they grow.
     #[inline]
     fn minds_pages(&self) -> bool {
         let target = self.options.block_bytes;
@@ -468,15 +483,15 @@ impl TableBuilder {
             && target > PAGE_BYTES / 2
     }
 
-    /// True if the block in hand, of `size` bytes, goes beyond the page that it begins in, or would
-    /// with an entry of `more` bytes. Tables begin with a page.
+    /// Returns true if the current block of `size` bytes leaves the page that it begins in, or
+    /// would with an entry of `more` bytes. Tables begin with a page.
     #[inline]
     fn leaves_page(&self, size: usize, more: usize) -> bool {
         let begin = (self.written % PAGE_BYTES as u64) as usize;
         begin + size + more + ENTRY_HEAD_BYTES + BLOCK_TRAILER_BYTES > PAGE_BYTES
     }
 
-    /// Writes the block in hand with the separator in hand.
+    /// Writes the current block with the current separator.
     fn write_block(&mut self, file: &mut CompactionFileWriter) -> Result<()> {
         let Some(seed) = self.seed else { return Ok(()) };
         if self.block.is_empty() {
@@ -516,7 +531,7 @@ impl TableBuilder {
     #[cold]
     fn out_of_order(&self, user_key: &[u8]) -> Error {
         Error::InvalidArgument(format!(
-            "table {}: entry {} of {} bytes is not behind the one before",
+            "table {}: entry {} of {} bytes is not greater than the entry before it",
             self.options.table,
             self.entries,
             user_key.len()

@@ -1,15 +1,17 @@
-//! Blocks made smaller and whole again. The length of a compressed block's contents stands before
-//! it and is believed only within what the method can do at best, so that a few hostile bytes never
+//! Compresses and decompresses blocks.
+//!
+//! What must stay true: a compressed block begins with the length of its content. That length is
+//! trusted only within what the method can achieve at best, so that a few hostile bytes never
 //! reserve much memory.
 
 use super::format::BLOCK_BYTES_MAX;
 use crate::base::decoder::to_usize;
 use crate::base::error::{CorruptionKind, Error, Result};
 
-/// How the blocks of a table are compressed. The order of the names is on-disk format.
+/// The compression of a table's blocks. The order of the variants is part of the on-disk format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4: fast.
     Lz4,
@@ -27,7 +29,7 @@ impl std::fmt::Display for Compression {
     }
 }
 
-/// The state of a method of compression, kept from block to block.
+/// A compression method with the state that it keeps from block to block.
 pub(super) enum Compressor {
     None,
     Lz4(Box<lz4_flex::block::CompressTable>),
@@ -36,7 +38,7 @@ pub(super) enum Compressor {
 }
 
 impl Compressor {
-    /// The compressor of a method; `level` is Zstandard's, ignored by the others.
+    /// Returns the compressor of a method. `level` is Zstandard's; the others ignore it.
     pub(super) fn new(method: Compression, level: i32) -> Result<Compressor> {
         match method {
             Compression::None => Ok(Compressor::None),
@@ -49,13 +51,13 @@ impl Compressor {
             }
             #[cfg(not(feature = "zstd"))]
             Compression::Zstd => Err(Error::InvalidArgument(format!(
-                "compression zstd (level {level}): this build has no feature `zstd`"
+                "compression zstd (level {level}): this build lacks it; build with feature `zstd`"
             ))),
         }
     }
 
-    /// Puts the compressed form of `raw`, with its length before it, into `out`; `None` means that
-    /// it did not save an eighth and is to be stored as it is.
+    /// Puts the compressed form of `raw`, with its length in front, into `out`. Returns `None` if
+    /// that saves less than an eighth, and the block must be stored uncompressed.
     pub(super) fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<Compression> {
         let length = u32::try_from(raw.len()).ok()?;
         let method = match self {
@@ -64,7 +66,7 @@ impl Compressor {
             #[cfg(feature = "zstd")]
             Compressor::Zstd(_) => Compression::Zstd,
         };
-        // What both methods ask for: they refuse to start with less.
+        // Both methods refuse to start with a smaller output buffer.
         let bound = 4 + lz4_flex::block::get_maximum_output_size(raw.len()) + 1024;
         if out.len() < bound {
             out.resize(bound, 0);
@@ -87,7 +89,7 @@ impl Compressor {
     }
 }
 
-/// The state that decompression keeps from block to block; each thread has one.
+/// The state that decompression keeps from block to block. Each thread has one.
 #[derive(Default)]
 pub(super) struct Decompressor {
     #[cfg(feature = "zstd")]
@@ -95,7 +97,7 @@ pub(super) struct Decompressor {
 }
 
 impl Decompressor {
-    /// Decompresses `payload` into the front of `out`, which grows if it must; returns the length.
+    /// Decompresses `payload` into the front of `out`, which grows if needed. Returns the length.
     /// `compression` must not be 0.
     pub(super) fn decompress(
         &mut self,
@@ -122,7 +124,7 @@ impl Decompressor {
             _ => self.zstd(body, target)?,
         };
         if written != Some(length) {
-            return Err(CorruptionKind::Malformed("compressed block does not decompress"));
+            return Err(CorruptionKind::Malformed("compressed block cannot be decompressed"));
         }
         Ok(length)
     }
@@ -139,7 +141,9 @@ impl Decompressor {
 
     #[cfg(not(feature = "zstd"))]
     fn zstd(&mut self, _: &[u8], _: &mut [u8]) -> Result<Option<usize>, CorruptionKind> {
-        Err(CorruptionKind::Malformed("compressed with zstd, which this build leaves out"))
+        Err(CorruptionKind::Malformed(
+            "compressed with zstd; this build lacks it, build with the feature `zstd`",
+        ))
     }
 }
 

@@ -1,7 +1,13 @@
-//! The filter of a table: a Bloom filter cut into lines of 64 bytes, so that asking costs one miss
-//! of the processor's cache. A key's line is chosen by the high half of its hash, the bits in the
-//! line by the low half. A filter that says no is right; what it says for a key that was added
-//! never changes, on any machine.
+//! The filter of a table: a blocked Bloom filter with lines of 64 bytes, so that a query costs one
+//! cache miss.
+//!
+//! 1. [`build`] sets the bits of all hashes: the high half of a hash chooses the line
+//!    ([`line_of`]), the low half the bits in it ([`bits_of`], [`next_bit`]).
+//! 2. [`Filter::decode`] reads the filter when a table is opened.
+//! 3. [`Filter::may_contain`] tests the same bits.
+//!
+//! What must stay true: a filter never says no for a key that was added, on any machine. The choice
+//! of bits is part of the on-disk format.
 
 use crate::base::decoder::{Decoder, to_usize};
 use crate::base::error::CorruptionKind;
@@ -12,18 +18,18 @@ const KIND_BLOCKED_BLOOM: u8 = 1;
 const HEADER_BYTES: usize = 8;
 const PROBES_MAX: u8 = 16;
 
-/// The hash of a user key by which filters are asked.
+/// Returns the hash of a user key for filters.
 #[inline]
 pub fn hash_key(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
 }
 
-/// A line on a boundary of its own size, so that it never lies in two lines of the cache.
+/// A line aligned to its own size, so that it never spans two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u64; LINE_BYTES / 8]);
 
-/// A filter held in memory.
+/// A filter in memory.
 #[derive(Debug)]
 pub(super) struct Filter {
     lines: Box<[Line]>,
@@ -31,7 +37,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// False if no key of this hash was added.
+    /// Returns false if no key with this hash was added.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let Some(Line(words)) = self.lines.get(line_of(hash, self.lines.len())) else {
@@ -47,7 +53,7 @@ impl Filter {
         true
     }
 
-    /// Reads a filter's block.
+    /// Decodes a filter's block.
     pub(super) fn decode(payload: &[u8]) -> Result<Filter, CorruptionKind> {
         let mut decoder = Decoder(payload);
         let header = |d: &mut Decoder<'_>| Some((d.u8()?, d.u8()?, d.u16()?, d.u32()?));
@@ -56,7 +62,7 @@ impl Filter {
             return Err(CorruptionKind::Malformed("unknown kind of filter"));
         }
         if lines == 0 || to_usize(lines).checked_mul(LINE_BYTES) != Some(decoder.0.len()) {
-            return Err(CorruptionKind::Malformed("filter of another length than it says"));
+            return Err(CorruptionKind::Malformed("length of a filter differs from its header"));
         }
         let (chunks, _) = decoder.0.as_chunks::<8>();
         let (lines, _) = chunks.as_chunks::<{ LINE_BYTES / 8 }>();
@@ -64,17 +70,17 @@ impl Filter {
         Ok(Filter { lines, probes })
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.lines)
     }
 }
 
-/// Appends the filter over keys of these hashes to `out`. `bits_per_key` is at least 1.
+/// Appends the filter of keys with these hashes to `out`. `bits_per_key` must be at least 1.
 pub(super) fn build(hashes: &[u64], bits_per_key: u32, out: &mut Vec<u8>) {
     let bits = (hashes.len() as u64).saturating_mul(u64::from(bits_per_key));
     let lines = u32::try_from(bits.div_ceil(8 * LINE_BYTES as u64)).unwrap_or(u32::MAX).max(1);
-    // Fewer probes than the textbook's 0.69 per bit are best for a filter cut into lines.
+    // A blocked filter is best with fewer probes than the textbook's 0.69 per bit.
     let probes = u8::try_from((bits_per_key * 6).div_ceil(10)).unwrap_or(PROBES_MAX);
     let probes = probes.clamp(1, PROBES_MAX);
     let mut words = vec![[0u64; LINE_BYTES / 8]; to_usize(lines)];
@@ -94,7 +100,7 @@ pub(super) fn build(hashes: &[u64], bits_per_key: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// How long the filter's block over so many keys will be.
+/// Returns the length of the filter's block for `keys` keys.
 pub(super) fn size_bytes(keys: usize, bits_per_key: u32) -> usize {
     if bits_per_key == 0 {
         return 0;
@@ -109,13 +115,13 @@ fn line_of(hash: u64, lines: usize) -> usize {
     usize::try_from(line).unwrap_or(0)
 }
 
-/// The generator of a key's bits: the low half of the hash, spread over 64 bits.
+/// Returns the generator of a key's bits: the low half of the hash, spread over 64 bits.
 #[inline]
 fn bits_of(hash: u64) -> u64 {
     (hash & 0xFFFF_FFFF).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The next word and bit within the line.
+/// Returns the next word and bit mask within the line.
 #[inline]
 fn next_bit(bits: &mut u64) -> (usize, u64) {
     let top = bits.to_be_bytes();

@@ -1,7 +1,8 @@
-//! The bytes that all parts of a table share: how a block is sealed and verified, the footer, and
-//! the little decoder that every reader of untrusted bytes goes through. Described in
-//! `docs/format/table.md`; what must stay true is format rule F1: nothing is believed before the
-//! checksum, which belongs to one place in one table in one file of one database.
+//! The parts of the table format that all blocks share: the footer and the block trailer.
+//! `docs/format/table.md` describes the bytes.
+//!
+//! What must stay true is format rule F1: no byte is used before its checksum has verified. A
+//! checksum is valid only for one offset in one table in one file of one database.
 
 use sateen_control::TableId;
 
@@ -9,23 +10,23 @@ use crate::base::decoder::Decoder;
 use crate::base::error::CorruptionKind;
 use crate::files::seal::Seed;
 
-/// Behind each block's payload: one byte of compression type, eight of checksum.
+/// Bytes behind each block's payload: one for the compression type, eight for the checksum.
 pub const BLOCK_TRAILER_BYTES: usize = 9;
-/// The length of a table's footer.
+/// Length of a table's footer.
 pub const FOOTER_BYTES: usize = 128;
 /// The last eight bytes of a table.
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"SATtable");
-/// The version of the table format that is written, and the newest that is read.
+/// The format version that is written, and the newest that is read.
 pub const FORMAT_VERSION: u32 = 1;
-/// A feature without whose understanding a table cannot be read: values may be in another file.
+/// Feature that a reader must know: values may be in another file.
 pub const SEPARATED_VALUES: u32 = 1;
-/// Another: the filter has no whole keys, but only prefixes.
+/// Feature that a reader must know: the filter contains only prefixes, no whole keys.
 pub const PREFIXES_ONLY: u32 = 4;
-/// Another: keys are in the order of a comparator that the properties name, not in that of bytes.
+/// Feature that a reader must know: keys are in the order of a comparator that the properties name.
 pub const CUSTOM_ORDER: u32 = 16;
-/// All of these.
+/// All features that this version knows.
 pub const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER;
-/// No block's payload is longer, compressed or not: one value of 1 GiB, one key, and change.
+/// Longest payload of a block, compressed or not: one value of 1 GiB, one key, and some overhead.
 pub const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
 
 /// Where a block is in its table: `size` bytes of payload from `offset`, then the trailer.
@@ -36,28 +37,28 @@ pub struct BlockHandle {
 }
 
 impl BlockHandle {
-    /// The offset behind the trailer.
+    /// Returns the offset behind the trailer.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size).saturating_add(BLOCK_TRAILER_BYTES as u64)
     }
 
-    /// True if there is no such block.
+    /// Returns true if there is no such block.
     pub fn is_absent(self) -> bool {
         self == BlockHandle::default()
     }
 }
 
-/// The last bytes of a table.
+/// The footer: the last bytes of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footer {
     pub table: TableId,
-    /// Where the data blocks end and the other blocks begin.
+    /// End of the data blocks, where the other blocks begin.
     pub data_end: u64,
     pub index: BlockHandle,
     /// Absent if the table has no filter.
     pub filter: BlockHandle,
     pub properties: BlockHandle,
-    /// What a reader must know of.
+    /// Features that a reader must know.
     pub features: u32,
 }
 
@@ -65,7 +66,7 @@ pub struct Footer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FooterError {
     Corrupt(CorruptionKind),
-    /// The table needs a newer engine: its format version and its features.
+    /// The table needs a newer engine. Contains its format version and features.
     Newer {
         version: u32,
         features: u32,
@@ -76,8 +77,8 @@ impl Footer {
     pub fn encode(&self, seed: Seed, offset: u64) -> [u8; FOOTER_BYTES] {
         let mut bytes = Vec::with_capacity(FOOTER_BYTES);
         let none = BlockHandle::default();
-        // The two absent handles are room for range deletions and for a directory of blocks that
-        // are not thought of yet; a table that needs either sets a feature bit.
+        // The two absent handles are reserved for range deletions and a directory of blocks. A
+        // table that uses one sets a feature bit.
         for handle in [self.index, self.filter, self.properties, none, none] {
             bytes.extend_from_slice(&handle.offset.to_le_bytes());
             bytes.extend_from_slice(&handle.size.to_le_bytes());
@@ -95,7 +96,7 @@ impl Footer {
         footer
     }
 
-    /// Reads the footer that stands at `offset` of its table.
+    /// Decodes the footer at `offset` of its table.
     pub fn decode(bytes: &[u8], seed: Seed, offset: u64) -> Result<Footer, FooterError> {
         Footer::decode_parts(bytes, seed, offset)
             .unwrap_or(Err(FooterError::Corrupt(CorruptionKind::Truncated)))
@@ -126,11 +127,11 @@ impl Footer {
         for block in [index, filter, properties] {
             let elsewhere = block.offset < data_end || block.end() > offset;
             if !block.is_absent() && elsewhere {
-                return corrupt(CorruptionKind::Malformed("block outside of its table"));
+                return corrupt(CorruptionKind::Malformed("block lies outside its table"));
             }
         }
         if index.is_absent() || properties.is_absent() {
-            return corrupt(CorruptionKind::Malformed("table without index or properties"));
+            return corrupt(CorruptionKind::Malformed("table has no index or no properties"));
         }
         Some(Ok(footer))
     }

@@ -1,6 +1,8 @@
-//! The decoders of this module for fuzzers: each takes hostile bytes, opens them and walks all that
-//! it finds. Nothing here may panic, or reserve memory out of proportion to the input. Under
-//! `--cfg fuzzing` every checksum passes, so that the bytes behind them are reached.
+//! Entry points for fuzzers of this module's decoders. Each takes hostile bytes, opens them and
+//! walks through everything in them.
+//!
+//! What must stay true: nothing here panics, or reserves memory out of proportion to the input.
+//! Under `--cfg fuzzing` every checksum passes, so that the bytes behind it are reached.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -17,10 +19,10 @@ use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
 const DB_UID: u64 = 1;
 const FILE: FileId = FileId(1);
 const TABLE: TableId = TableId(1);
-/// Where the header of a file has its number.
+/// Offset of the file's number in its header.
 const NUMBER_AT: usize = 24;
 
-/// Walks the payload of a data block.
+/// Walks through the payload of a data block.
 pub fn block(bytes: &[u8]) {
     let target = bytes.get(..bytes.len().min(24)).unwrap_or_default();
     drop(block::get(&Comparator::BYTEWISE, bytes, target, u64::MAX));
@@ -35,7 +37,7 @@ pub fn block(bytes: &[u8]) {
             seen += 1;
         }
     }
-    // Going back costs a restart interval a step, which hostile bytes make as long as the block.
+    // A step back costs a restart interval, which hostile bytes can make as long as the block.
     if cursor.seek_to_last(bytes).is_ok() {
         for _ in 0..64 {
             if !cursor.valid() || cursor.prev(bytes).is_err() {
@@ -55,7 +57,7 @@ pub fn filter(bytes: &[u8]) {
     }
 }
 
-/// Opens a table that is all of `bytes` and scans it.
+/// Opens a table that is all of `bytes`, and scans it.
 pub fn table(bytes: &[u8]) {
     if let Some(file) = in_memory(bytes) {
         let length = bytes.len() as u64;
@@ -72,8 +74,8 @@ pub fn compaction_file(bytes: &[u8]) {
     }
 }
 
-/// Where the data blocks of a compaction file are, checksums included; none in any other file. For
-/// tests that put blocks in each other's places.
+/// Returns the extents of a compaction file's data blocks with checksums, or none for any other
+/// file. For tests that exchange blocks.
 #[must_use]
 pub fn blocks(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = bytes.get(NUMBER_AT..).and_then(|bytes| bytes.first_chunk());
@@ -96,7 +98,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     blocks
 }
 
-/// A small compaction file, to begin with; `compression` is taken modulo the number of methods.
+/// Returns a small compaction file as a seed. `compression` is taken modulo the number of methods.
 #[must_use]
 pub fn seed(compression: u8) -> Vec<u8> {
     use super::{TableBuilder, TableBuilderOptions};
@@ -131,7 +133,7 @@ pub fn seed(compression: u8) -> Vec<u8> {
     build().unwrap_or_default()
 }
 
-/// A block, filters, and a table of its own, to begin with.
+/// Returns seeds: a block, filters, and a table.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut builder = block::BlockBuilder::new(4, 512);
     let mut last: Vec<u8> = Vec::new();

@@ -1,10 +1,19 @@
-//! The index of a table: for each data block a separator, a user key at or after the block's last
-//! and, where the next block begins with another user key, before that one. Blocks follow each
-//! other without gaps, so that a length each says where they are.
+//! The index of a table: for each data block its length and a separator. A separator is a user key
+//! at or after the block's last key. If the next block begins with another user key, the separator
+//! is before that key. Blocks follow each other without gaps, so the lengths give their offsets.
 //!
-//! In memory the bytes that all separators share are set aside, the next eight of each stand as one
-//! number in an array for binary search, and the whole remainders in another for the ties. Where a
-//! comparator decides, separators are last keys of blocks, compared whole.
+//! 1. [`IndexBuilder::add`] collects the separators, which [`separator`] shortens.
+//!    [`IndexBuilder::encode`] sets the prefix that all of them share apart.
+//! 2. [`Index::decode`] checks that the blocks fill the table exactly. It splits each separator
+//!    into a *head*, the first eight bytes behind the common prefix as a number, and keeps the
+//!    whole rest in `tails`.
+//! 3. [`Index::find`] compares the common prefix, then searches the heads. Among equal heads it
+//!    searches the tails (`find_among_equals`).
+//! 4. With a custom comparator, separators are the last keys of blocks, and `find_by` compares them
+//!    whole.
+//!
+//! What must stay true: decoding hostile bytes returns an error, and never reserves memory out of
+//! proportion to the input.
 
 use std::cmp::Ordering;
 
@@ -14,13 +23,14 @@ use super::format::{BLOCK_BYTES_MAX, BLOCK_TRAILER_BYTES, BlockHandle};
 use crate::base::decoder::{Decoder, push_varint, shared_prefix, to_usize};
 use crate::base::error::CorruptionKind;
 
-const TOO_LARGE: CorruptionKind = CorruptionKind::Malformed("index that leaves its table");
+const TOO_LARGE: CorruptionKind =
+    CorruptionKind::Malformed("index names a block outside its table");
 
-/// Collects separators and lengths.
+/// Collects separators and lengths of blocks.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     separators: Vec<u8>,
-    /// Per block: where its separator ends, and the length of its payload.
+    /// For each block, the end of its separator and the length of its payload.
     blocks: Vec<(usize, u32)>,
 }
 
@@ -31,23 +41,23 @@ impl IndexBuilder {
         self.blocks.push((self.separators.len(), payload_bytes));
     }
 
-    /// Forgets all of them.
+    /// Removes all blocks.
     pub(super) fn clear(&mut self) {
         self.separators.clear();
         self.blocks.clear();
     }
 
-    /// How many blocks were added.
+    /// Returns the number of blocks.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// About how long the encoded index is.
+    /// Returns the approximate length of the encoded index.
     pub(super) fn size_bytes(&self) -> usize {
         self.separators.len() + self.blocks.len() * 4 + 16
     }
 
-    /// Appends the encoded index of a table whose keys are compared by `comparator` to `out`.
+    /// Appends the encoded index to `out`. `comparator` is that of the table's keys.
     pub(super) fn encode(&self, comparator: &Comparator, out: &mut Vec<u8>) {
         let mut start = 0;
         let mut separators = self.blocks.iter().map(|&(end, payload)| {
@@ -58,7 +68,7 @@ impl IndexBuilder {
         let first = separators.next();
         let last_start = self.blocks.len().checked_sub(2).map_or(0, |i| self.blocks[i].0);
         let last = &self.separators[last_start..];
-        // What the first and the last share all do, if they are in the order of bytes.
+        // In byte order, what the first and the last separator share is common to all.
         let ends = first.filter(|_| comparator.is_bytewise());
         let shared = ends.map_or(0, |(separator, _)| shared_prefix(separator, last));
         out.extend_from_slice(&u32::try_from(self.blocks.len()).unwrap_or(0).to_le_bytes());
@@ -73,7 +83,7 @@ impl IndexBuilder {
     }
 }
 
-/// Where blocks end: small tables, which is nearly all, need four bytes for each.
+/// Ends of blocks. Small tables, which nearly all are, need four bytes for each.
 #[derive(Debug)]
 enum Ends {
     Narrow(Box<[u32]>),
@@ -86,22 +96,22 @@ impl Default for Ends {
     }
 }
 
-/// An index held in memory.
+/// An index in memory.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     common: Box<[u8]>,
-    /// Eight bytes of each separator behind `common`, as a number that compares like them.
+    /// The first eight bytes of each separator behind `common`, as a number with the same order.
     heads: Box<[u64]>,
-    /// Where each separator's remainder ends in `tails`.
+    /// End of each separator's rest in `tails`.
     tail_ends: Box<[u32]>,
-    /// All that is behind `common`.
+    /// The separators without `common`, one after the other.
     tails: Box<[u8]>,
     ends: Ends,
 }
 
 impl Index {
-    /// Reads an index's block; the blocks that it names must fill the table up to `data_end`. Where
-    /// keys are not `bytewise`, their order is not looked at.
+    /// Decodes an index block. Its blocks must fill the table up to `data_end`. The order of the
+    /// separators is checked only if keys are `bytewise`.
     pub(super) fn decode(
         payload: &[u8],
         data_end: u64,
@@ -110,7 +120,7 @@ impl Index {
         let mut decoder = Decoder(payload);
         let blocks = decoder.u32().ok_or(CorruptionKind::Truncated)?;
         let common = decoder.slice().ok_or(CorruptionKind::Truncated)?;
-        // Each block takes at least two bytes here: a greater number is a lie.
+        // Each block takes at least two bytes here, so a greater number is wrong.
         let blocks = to_usize(blocks);
         if blocks > decoder.0.len() / 2 {
             return Err(TOO_LARGE);
@@ -138,7 +148,9 @@ impl Index {
             ends.push(end);
         }
         if end != data_end || !decoder.is_empty() {
-            return Err(CorruptionKind::Malformed("index that does not fill its table"));
+            return Err(CorruptionKind::Malformed(
+                "index does not cover the data blocks of its table",
+            ));
         }
         let narrow: Result<Box<[u32]>, _> = ends.iter().map(|&end| u32::try_from(end)).collect();
         Ok(Index {
@@ -150,13 +162,13 @@ impl Index {
         })
     }
 
-    /// How many data blocks there are.
+    /// Returns the number of data blocks.
     #[inline]
     pub(super) fn blocks(&self) -> usize {
         self.heads.len()
     }
 
-    /// Where block `i` is. `None` behind the last.
+    /// Returns where block `i` is; `None` behind the last.
     #[inline]
     pub(super) fn handle(&self, i: usize) -> Option<BlockHandle> {
         let offset = i.checked_sub(1).map_or(Some(0), |before| self.end(before))?;
@@ -164,8 +176,8 @@ impl Index {
         Some(BlockHandle { offset, size })
     }
 
-    /// The first block whose separator is at or after `user_key`: the only one that can begin its
-    /// entries. As many as there are blocks if the key is behind all.
+    /// Returns the first block whose separator is at or after `user_key`. Entries of the key can
+    /// begin only there. Returns the number of blocks if the key is behind all of them.
     #[inline]
     pub(super) fn find(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
         if !comparator.is_bytewise() {
@@ -182,13 +194,14 @@ impl Index {
         }
     }
 
-    /// True if `user_key` is the separator of block `i`: the next block may hold more of it.
+    /// Returns true if `user_key` is the separator of block `i`: the next block may have more
+    /// versions of it.
     #[inline]
     pub(super) fn is_separator(&self, i: usize, user_key: &[u8]) -> bool {
         user_key.strip_prefix(&*self.common).is_some_and(|rest| self.tail(i) == Some(rest))
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         let ends = match &self.ends {
             Ends::Narrow(ends) => size_of_val(&**ends),
@@ -243,7 +256,7 @@ impl Index {
     }
 }
 
-/// The first eight bytes as a number that compares like them; zeros stand for what is missing.
+/// Returns the first eight bytes as a number with the same order. Missing bytes count as zeros.
 #[inline]
 fn head(bytes: &[u8]) -> u64 {
     if let Some(first) = bytes.first_chunk() {
@@ -252,12 +265,13 @@ fn head(bytes: &[u8]) -> u64 {
     bytes.iter().zip([56, 48, 40, 32, 24, 16, 8]).fold(0, |n, (&b, at)| n | u64::from(b) << at)
 }
 
-/// Appends to `out` a short user key at or after `last` and before `next`, which is greater. If
-/// both are the same key, that key.
+/// Puts a short user key at or after `last` and before `next` into `out`. `next` is greater than
+/// `last`. If both are the same key, the result is that key.
 pub(super) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let shared = shared_prefix(last, next);
-    // `next` cut behind the byte in which it is greater is behind `last`; it must not be all of it.
+    // `next` cut behind its first greater byte is greater than `last`. It must not be all of
+    // `next`.
     match next.get(..=shared) {
         Some(short) if short.len() < next.len() && short.len() <= last.len() => {
             out.extend_from_slice(short);

@@ -1,7 +1,18 @@
-//! A cursor over a table, in both directions. Blocks come from the cache, or one by one from the
-//! file, or, when a scan goes on, many at a time: after two blocks read in sequence the cursor
-//! reads ahead, a little at first and doubling. In compaction mode (`chunk_bytes`) it reads the
-//! whole table in large chunks from the start and leaves the cache alone.
+//! A cursor over a table, in both directions.
+//!
+//! 1. A seek finds the block in the index and makes it current (`load`); the block's own cursor
+//!    then finds the entry.
+//! 2. `load` takes the block from the cache. Otherwise it reads it alone from the file.
+//! 3. After [`SEQUENTIAL_READS_MIN`] reads in sequence, `take_from_chunk` reads ahead instead:
+//!    `read_chunk` reads a chunk of 16 KiB that doubles up to 256 KiB, forward or backward.
+//! 4. In compaction mode (`chunk_bytes` above 0) the cursor reads the whole table in large chunks
+//!    from the start, and does not use the cache.
+//! 5. `next` and `prev` step within the block. At its end, `skip_forward` and `skip_backward` load
+//!    the next block that has an entry.
+//! 6. `join_value` reads the value if the table has separated values.
+//!
+//! What must stay true: after an error the cursor is invalid. A chunk that fails to verify is read
+//! again once, because it may have been read long ago.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -22,32 +33,32 @@ use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::vfs::AlignedBuffer;
 
-/// What a scan reads ahead first and at most.
+/// Bytes that a scan reads ahead first, and at most.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
 const READAHEAD_BYTES_MAX: u64 = 256 << 10;
-/// So many blocks read in sequence make a scan.
+/// Number of blocks read in sequence that makes a scan.
 const SEQUENTIAL_READS_MIN: u32 = 2;
 
 /// How a cursor gets its blocks.
 #[derive(Clone, Debug)]
 pub struct TableIterOptions {
-    /// Where blocks are looked for first.
+    /// The cache in which blocks are looked for first.
     pub cache: Option<Arc<BlockCache>>,
-    /// Whether blocks that had to be read enter the cache.
+    /// Whether blocks that were read enter the cache.
     pub fill_cache: bool,
-    /// For whom is read.
+    /// I/O class of the reads.
     pub class: IoClass,
-    /// Compaction mode: read in chunks of at most so many bytes; 0 to read as clients do.
+    /// Compaction mode: largest chunk that is read at once. 0 for a client's cursor.
     pub chunk_bytes: usize,
-    /// And of at most so many just now, a job that clients wait behind says.
+    /// A smaller limit for now, set by a job that clients wait for.
     pub chunk_bytes_now: Option<Arc<AtomicUsize>>,
-    /// What to read ahead from the first miss on: a scan that goes from table to table hands over
-    /// [`TableIter::readahead_bytes`]. 0 to find out.
+    /// Readahead from the first miss on, 0 for none. A scan that goes from table to table passes on
+    /// [`TableIter::readahead_bytes`].
     pub readahead_bytes: u64,
 }
 
 impl TableIterOptions {
-    /// A client's cursor.
+    /// Returns the options of a client's cursor.
     pub fn client(cache: Option<Arc<BlockCache>>, fill_cache: bool) -> TableIterOptions {
         TableIterOptions {
             cache,
@@ -59,7 +70,7 @@ impl TableIterOptions {
         }
     }
 
-    /// A job's cursor, which reads all of the table once.
+    /// Returns the options of a job's cursor, which reads the whole table once.
     pub fn compaction(class: IoClass, chunk_bytes: usize) -> TableIterOptions {
         TableIterOptions {
             cache: None,
@@ -77,19 +88,19 @@ impl TableIterOptions {
     }
 }
 
-/// Where the current block's payload is.
+/// Where the payload of the current block is.
 #[derive(Debug)]
 enum Data {
     None,
     Shared(Arc<[u8]>),
-    /// In the chunk.
+    /// Range in the chunk.
     Chunk(Range<usize>),
-    /// In the buffer for decompression.
+    /// Length in the decompression buffer.
     Decompressed(usize),
 }
 
-/// What a cursor that reads in chunks works with. A job goes through many small tables, one cursor
-/// each: the buffers are handed on within the thread, so that they are not zeroed for every table.
+/// The buffers of a cursor that reads in chunks. A job reads many small tables with one cursor
+/// each. The thread passes the buffers on, so that they are not zeroed for every table.
 #[derive(Default)]
 struct Buffers {
     chunk: AlignedBuffer,
@@ -97,7 +108,7 @@ struct Buffers {
     decompressor: Decompressor,
 }
 
-/// How many cursors' buffers a thread keeps, and of what size at most.
+/// Number of cursors whose buffers a thread keeps, and the largest buffer kept.
 const SPARE_BUFFERS_MAX: usize = 4;
 const SPARE_BYTES_MAX: usize = 2 << 20;
 
@@ -115,7 +126,7 @@ impl Buffers {
             && self.chunk.capacity() <= SPARE_BYTES_MAX
             && self.decompressed.capacity() <= SPARE_BYTES_MAX;
         if worth {
-            // A thread that is ending has no place to keep them; they are freed.
+            // A thread that is ending cannot keep the buffers, and frees them.
             let _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();
                 if spare.len() < SPARE_BUFFERS_MAX {
@@ -138,24 +149,24 @@ pub struct TableIter {
     options: TableIterOptions,
     cursor: Cursor,
     data: Data,
-    /// The block under the cursor.
+    /// Index of the current block.
     block: usize,
-    /// Whether values may be elsewhere, and then the one under the cursor.
+    /// Whether the table has separated values, and the current value if it has.
     separates: bool,
     separated: Vec<u8>,
     buffers: Buffers,
-    /// What of the table the chunk holds, and where in it that starts.
+    /// The part of the table in the chunk, and where it starts in the buffer.
     chunk_from: u64,
     chunk_end: u64,
     chunk_start: usize,
-    /// The block that was read last, and how many before it in sequence.
+    /// The block that was read last, and the number of reads in sequence before it.
     last_read: usize,
     sequential: u32,
     readahead: u64,
 }
 
 impl Table {
-    /// A cursor, not valid until the first seek.
+    /// Returns a cursor that is invalid until the first seek.
     pub fn iter(self: &Arc<Self>, options: TableIterOptions) -> TableIter {
         let readahead = options.readahead_bytes.min(READAHEAD_BYTES_MAX);
         TableIter {
@@ -177,7 +188,7 @@ impl Table {
     }
 }
 
-/// The payload of the current block.
+/// Returns the payload of the current block.
 #[inline]
 fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
     match data {
@@ -189,14 +200,14 @@ fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
 }
 
 impl TableIter {
-    /// How much the cursor reads ahead by now: what a scan that continues in another table starts
-    /// with there.
+    /// Returns the current readahead, with which a scan that continues in another table starts
+    /// there.
     #[cfg(test)]
     pub fn readahead_bytes(&self) -> u64 {
         self.readahead
     }
 
-    /// Runs `step` of the cursor on the current block; what it finds wrong is told with the place.
+    /// Runs a step of the block's cursor. An error gets the place in the file.
     #[inline]
     fn on_block(
         &mut self,
@@ -215,7 +226,7 @@ impl TableIter {
         self.table.source().corruption(offset, kind)
     }
 
-    /// Makes `block` the current one, the cursor not on it yet. False behind the last.
+    /// Makes `block` current, with the block's cursor invalid. Returns false behind the last block.
     fn load(&mut self, block: usize) -> Result<bool> {
         self.cursor.reset();
         let Some(handle) = self.table.index.handle(block) else {
@@ -240,7 +251,7 @@ impl TableIter {
         let _loads = waited::load();
         let forward = block == self.last_read.wrapping_add(1);
         let backward = block.wrapping_add(1) == self.last_read;
-        // The first read of a cursor that was told to read ahead counts as going on.
+        // The first read of a cursor that was given a readahead continues a scan.
         let going_on = forward || backward || (self.readahead > 0 && self.last_read == usize::MAX);
         if !going_on {
             self.sequential = 0;
@@ -258,7 +269,7 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Gives a block that was read to the cache, if it shall have it.
+    /// Adds a block that was read to the cache, if wanted.
     fn fill_cache(&mut self, handle: BlockHandle) {
         let Some(cache) = self.options.cache.as_deref().filter(|_| self.options.fill_cache) else {
             return;
@@ -270,8 +281,8 @@ impl TableIter {
         cache.insert(self.table.id(), handle.offset, block);
     }
 
-    /// The block from the chunk; if it is not there, reads a chunk of about `bytes` that begins
-    /// with it, or going backward ends with it.
+    /// Takes the block from the chunk. If it is not there, reads a chunk of about `bytes` that
+    /// begins with the block, or ends with it if the scan goes backward.
     fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
         if (self.chunk_from..=self.chunk_end).contains(&handle.offset)
             && handle.end() <= self.chunk_end
@@ -279,7 +290,7 @@ impl TableIter {
         {
             return Ok(data);
         }
-        // What was read ahead may have been read wrong a long time ago: it is read again.
+        // The chunk may have been read wrongly long ago, so it is read again.
         self.read_chunk(handle, bytes, forward)?;
         let mut data = self.unpack_from_chunk(handle);
         if data.is_err() && self.table.source().gives_up_image() {
@@ -311,7 +322,7 @@ impl TableIter {
         } else {
             (handle.end().saturating_sub(bytes).min(handle.offset), handle.end())
         };
-        // Nothing is in the chunk while it is being read: an error must not leave old bounds on it.
+        // While the chunk is read it has no valid bounds, so that an error does not leave old ones.
         (self.chunk_from, self.chunk_end) = (0, 0);
         if self.buffers.chunk.capacity() == 0 {
             self.buffers = Buffers::take();
@@ -327,8 +338,8 @@ impl TableIter {
         Ok(())
     }
 
-    /// Moves to the first entry behind the block under the cursor, which may be one that cannot be
-    /// read; after an error again behind the next. False behind the last block.
+    /// Moves to the first entry behind the current block, which may be unreadable. After an error,
+    /// another call tries the block after that. Returns false behind the last block.
     pub fn skip_block(&mut self) -> Result<bool> {
         if !self.load(self.block + 1)? {
             return Ok(false);
@@ -338,7 +349,7 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Reads the value under the cursor if it is not in the block.
+    /// Reads the current value if the block does not contain it.
     #[inline]
     fn join_value(&mut self) -> Result<()> {
         if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
@@ -358,7 +369,7 @@ impl TableIter {
         Ok(())
     }
 
-    /// Moves to the first entry of the next block that has one, if the cursor fell off its block.
+    /// If the cursor has left its block, moves to the first entry of the next block that has one.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.load(self.block + 1)? {
             self.on_block(Cursor::seek_to_first)?;
@@ -366,7 +377,8 @@ impl TableIter {
         self.join_value()
     }
 
-    /// Moves to the last entry of the block before that has one, if the cursor fell off its block.
+    /// If the cursor has left its block, moves to the last entry of the previous block that has
+    /// one.
     fn skip_backward(&mut self) -> Result<()> {
         while !self.cursor.valid() {
             let Some(before) = self.block.checked_sub(1) else { return Ok(()) };
@@ -408,7 +420,8 @@ impl InternalIterator for TableIter {
         while self.load(block)? {
             let table = self.table.clone();
             self.on_block(|cursor, block| cursor.seek(table.comparator(), block, target))?;
-            // Only where versions of the key go on does the next block have some before the target.
+            // The next block has entries before the target only if versions of the key continue
+            // there.
             if self.cursor.valid() || !self.table.index.is_separator(block, user_key) {
                 return self.skip_forward();
             }

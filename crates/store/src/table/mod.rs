@@ -1,9 +1,16 @@
-//! Tables: immutable sorted files' contents, made once by a [`TableBuilder`], read by a [`Table`].
-//! The bytes are described in `docs/format/table.md`.
+//! Tables: sorted, immutable sets of entries. A [`TableBuilder`] writes one, and a [`Table`] reads
+//! it. `docs/format/table.md` describes the bytes.
 //!
-//! What stands where: `format` seals and verifies blocks, `block` is the inside of a data block,
-//! `index`, `filter` and `properties` are the other blocks, `compression` shrinks any of them,
-//! `image` is a copy of a table in memory.
+//! 1. `builder` collects entries into data blocks (`block`) and compresses them (`compression`).
+//! 2. It ends the table with the filter (`filter`), the index (`index`), the properties
+//!    (`properties`) and the footer (`format`).
+//! 3. `reader` opens a table and serves point reads; `iter` scans it.
+//! 4. `table_cache` keeps tables and files open, and `table_images` keeps whole L0 tables in
+//!    memory.
+//! 5. `separated` reads values that a flush left in a WAL.
+//! 6. `walk` reads a damaged table without its index.
+//!
+//! What must stay true: a table never changes once it is written (format rule F2).
 
 mod block;
 mod builder;

@@ -1,27 +1,28 @@
-//! What a table says of itself: numbered properties, each with its length before it. A reader skips
-//! the numbers that it does not know, so that later versions may say more; what a reader *must*
-//! know has a feature bit in the footer instead.
+//! The properties of a table: numbered fields, each with its length in front.
+//!
+//! What must stay true: a reader skips numbers that it does not know, so that later versions can
+//! add properties. What a reader *must* know has a feature bit in the footer instead.
 
 use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
 
 use crate::base::decoder::{Decoder, to_usize};
 use crate::base::error::CorruptionKind;
 
-/// The number of [`Properties::comparator`].
+/// Number of [`Properties::comparator`].
 const COMPARATOR: u16 = 100;
-/// The number of [`Properties::values`].
+/// Number of [`Properties::values`].
 const VALUES: u16 = 103;
-/// The number of [`Properties::merges`].
+/// Number of [`Properties::merges`].
 const MERGES: u16 = 104;
-/// The number of [`Properties::prefixes`].
+/// Number of [`Properties::prefixes`].
 const PREFIXES: u16 = 105;
 
-/// The properties of a table. Number 101 is spoken for: expiry.
+/// The properties of a table. Number 101 is reserved for expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     pub table: TableId,
     pub column_family: ColumnFamilyId,
-    /// The level for which it was written.
+    /// Level for which the table was written.
     pub level: u8,
     /// Entries, tombstones included.
     pub entries: u64,
@@ -33,17 +34,17 @@ pub struct Properties {
     pub seqno_min: SeqNo,
     pub seqno_max: SeqNo,
     pub data_blocks: u64,
-    /// The method that was asked for; each block says for itself.
+    /// The method that was configured. Each block records its own.
     pub compression: u8,
     pub filter_bits_per_key: u32,
     pub block_bytes: u32,
     pub smallest: Vec<u8>,
     pub largest: Vec<u8>,
-    /// The file that has values of the table, if it has not all of them itself.
+    /// The file with the separated values of the table, if it has any.
     pub values: Option<FileId>,
-    /// By what the prefixes of its filter were extracted; empty if it has none.
+    /// Name of the prefix extractor of the filter; empty if the filter has no prefixes.
     pub prefixes: String,
-    /// The name of what its keys are compared by; empty if as bytes.
+    /// Name of the comparator; empty for byte order.
     pub comparator: String,
 }
 
@@ -83,17 +84,19 @@ impl Properties {
         }
     }
 
-    /// Reads properties; what is missing is zero or empty.
+    /// Decodes properties. Missing ones are zero or empty.
     pub fn decode(payload: &[u8]) -> Result<Properties, CorruptionKind> {
         let mut properties = Properties::default();
         let mut decoder = Decoder(payload);
         while !decoder.is_empty() {
-            properties.property(&mut decoder).ok_or(CorruptionKind::Malformed("property"))?;
+            properties
+                .property(&mut decoder)
+                .ok_or(CorruptionKind::Malformed("invalid property of a table"))?;
         }
         Ok(properties)
     }
 
-    /// Bytes of memory behind it.
+    /// Returns the bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         let names = self.prefixes.len() + self.comparator.len();
         self.smallest.len() + self.largest.len() + names

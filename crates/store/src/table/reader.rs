@@ -1,6 +1,26 @@
-//! An open table: index, filter and properties in memory, data blocks read as they are needed. A
-//! point read asks the filter, searches the index, takes the block from the cache or the file, and
-//! gives out a value that keeps the block alive: nothing is copied, nothing locked.
+//! An open table: index, filter and properties in memory, data blocks read as they are needed.
+//!
+//! Opening ([`Table::open`]):
+//!
+//! 1. One read of the table's end, of the length that the manifest knows, or else of a guessed
+//!    length.
+//! 2. The footer is verified. If the blocks behind the data begin before what was read, a second
+//!    read fetches them.
+//! 3. Index, filter and properties are verified and decoded, and the comparator is checked
+//!    (`comparator_of`).
+//!
+//! A point read ([`Table::get`]):
+//!
+//! 1. [`Table::may_contain`] asks the filter.
+//! 2. [`Table::get_unfiltered`] finds the block in the index and takes it from the cache, or from
+//!    the file (`load_block`, `read_block`).
+//! 3. [`block::get`] searches the block. If the block ends with versions of the key, the next one
+//!    is searched, too.
+//! 4. The value is returned as a [`PinnedValue`], which keeps the block alive. A separated value is
+//!    read from its file first (`separated`).
+//!
+//! What must stay true: a point read takes no lock here, and copies no value that is in a cached
+//! block. A block that fails to verify in an image is read again from the file.
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
@@ -29,7 +49,7 @@ use crate::files::TableImage;
 use crate::files::seal::Seed;
 use crate::vfs::{AlignedBuffer, Vfs, VfsFile};
 
-/// What a thread keeps of its buffers between reads of single blocks.
+/// Largest buffer that a thread keeps between reads of single blocks.
 const SCRATCH_BYTES_MAX: usize = 1 << 18;
 
 /// Where a table is.
@@ -40,21 +60,22 @@ pub struct TableSource {
     pub table: TableId,
     pub file_id: FileId,
     pub db_uid: u64,
-    /// Where the table starts in the file.
+    /// Start of the table in the file.
     pub offset: u64,
-    /// Its length without padding.
+    /// Length without padding.
     pub length: u64,
-    /// How much of it is behind the data blocks; 0: to be guessed.
+    /// Bytes behind the data blocks; 0 if unknown.
     pub tail_bytes: u64,
-    /// The sequence number of all its entries, which are stored with 0; 0: their own.
+    /// Sequence number of all entries, which are stored with 0 (an ingested table). 0 if entries
+    /// have their own.
     pub global_seqno: SeqNo,
-    /// What its keys are compared by; None: whatever it is, for who only goes from end to end.
+    /// Comparator of the keys; `None` for callers that only scan from end to end.
     pub comparator: Option<Comparator>,
-    /// Its bytes in memory, as long as they are kept.
+    /// Image of the table in memory, while it is kept.
     pub image: Weak<TableImage>,
 }
 
-/// A value and the block that it lies in.
+/// A value and the block that contains it.
 #[derive(Clone, Debug)]
 pub struct PinnedValue {
     block: Arc<[u8]>,
@@ -62,7 +83,7 @@ pub struct PinnedValue {
 }
 
 impl PinnedValue {
-    /// Without its last bytes, so many.
+    /// Removes the last `bytes` bytes.
     pub fn without_end(mut self, bytes: usize) -> PinnedValue {
         self.range.end = self.range.end.saturating_sub(bytes).max(self.range.start);
         self
@@ -92,15 +113,15 @@ pub struct Table {
     pub(super) seed: Seed,
     pub(super) index: Index,
     filter: Option<Filter>,
-    /// A filter that has prefixes and no whole keys.
+    /// A filter that contains only prefixes.
     prefixes: Option<Filter>,
     properties: Properties,
-    /// Where values are that it has not itself.
+    /// The file with the separated values.
     values: Option<ValuesFile>,
 }
 
 impl Table {
-    /// Opens a table: one read of its end in most cases, two otherwise.
+    /// Opens a table. Usually this takes one read of its end, otherwise two.
     pub fn open(source: TableSource, class: IoClass) -> Result<Table> {
         let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
         let corrupt = |at, kind| Err(source.corruption(at, kind));
@@ -124,7 +145,10 @@ impl Table {
         let footer = Footer::decode(footer, seed, footer_at)
             .map_err(|error| source.footer_error(error, footer_at))?;
         if footer.table != source.table {
-            return corrupt(footer_at, CorruptionKind::Inconsistent("another table's footer"));
+            return corrupt(
+                footer_at,
+                CorruptionKind::Inconsistent("the footer is another table's"),
+            );
         }
         if footer.data_end < tail_at {
             tail_at = footer.data_end;
@@ -157,11 +181,15 @@ impl Table {
             Ok(())
         })?;
         if (footer.features & SEPARATED_VALUES != 0) != properties.values.is_some() {
-            let kind = CorruptionKind::Inconsistent("footer and properties, of separated values");
+            let kind = CorruptionKind::Inconsistent(
+                "footer and properties disagree about separated values",
+            );
             return corrupt(footer_at, kind);
         }
         if bytewise != properties.comparator.is_empty() {
-            let kind = CorruptionKind::Inconsistent("footer and properties, of the order of keys");
+            let kind = CorruptionKind::Inconsistent(
+                "footer and properties disagree about the order of keys",
+            );
             return corrupt(footer_at, kind);
         }
         let comparator = comparator_of(&source, &properties)?;
@@ -172,19 +200,20 @@ impl Table {
         Ok(Table { seed, index, filter, prefixes, properties, source, comparator, values: None })
     }
 
-    /// What its keys are compared by.
+    /// Returns the comparator of the keys.
     #[inline]
     pub(super) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// From here on it is read in `image`, as long as that is kept.
+    /// Makes the table read from `image`, while that is kept.
     pub fn with_image(mut self, image: Weak<TableImage>) -> Table {
         self.source.image = image;
         self
     }
 
-    /// Opens what the table needs besides, in the directory of its file.
+    /// Opens the file with the table's separated values, if it has any, in the directory of its
+    /// file.
     pub fn with_values(mut self, vfs: &dyn Vfs, directory: &Path) -> Result<Table> {
         if let Some(values) = self.properties.values {
             self.values = Some(ValuesFile::open(vfs, directory, values)?);
@@ -192,20 +221,20 @@ impl Table {
         Ok(self)
     }
 
-    /// The same, for a file that is open.
+    /// Sets the file with the table's separated values, which is open already.
     pub fn with_values_in(mut self, values: ValuesFile) -> Table {
         self.values = Some(values);
         self
     }
 
-    /// Whether its values are separated: each says whether it is here or elsewhere.
+    /// Returns true if the table has separated values.
     #[inline]
     pub(super) fn separates_values(&self) -> bool {
         self.properties.values.is_some()
     }
 
-    /// The value that `stored` stands for in a table that separates them, read into a block of its
-    /// own if it is elsewhere. `at`: where the block is that `stored` is in.
+    /// Returns the value that `stored` represents in a table with separated values, and reads it if
+    /// it is in another file. `at` is the offset of the block that contains `stored`.
     #[cold]
     pub(super) fn separated(&self, stored: &[u8], at: u64, class: IoClass) -> Result<Vec<u8>> {
         match (Separated::decode(stored), &self.values) {
@@ -214,14 +243,14 @@ impl Table {
             (Some(Separated::Elsewhere(_)), None) => {
                 Err(self.source.corruption(at, CorruptionKind::MissingFile))
             }
-            (None, _) => {
-                Err(self.source.corruption(at, CorruptionKind::Malformed("a separated value")))
-            }
+            (None, _) => Err(self
+                .source
+                .corruption(at, CorruptionKind::Malformed("invalid separated value"))),
         }
     }
 
-    /// The newest entry of `user_key` at or below `snapshot`, tombstones included. `hash` is
-    /// [`super::hash_key`] of the key. A block that had to be read enters `cache` if `fill_cache`.
+    /// Returns the newest entry of `user_key` at or below `snapshot`, tombstones included. `hash`
+    /// is [`super::hash_key`] of the key. A block that was read enters `cache` if `fill_cache`.
     #[inline]
     pub fn get(
         &self,
@@ -237,20 +266,20 @@ impl Table {
         self.get_unfiltered(user_key, snapshot, cache, fill_cache)
     }
 
-    /// False if no entry has a user key of this hash.
+    /// Returns false if no entry has a user key with this hash.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.filter_says(hash).unwrap_or(true)
     }
 
-    /// What [`Table::may_contain`] says; `None` if there is no filter to ask.
+    /// Returns the filter's answer for a user key; `None` if there is no filter for whole keys.
     #[inline]
     pub fn filter_says(&self, hash: u64) -> Option<bool> {
         Some(self.filter.as_ref()?.may_contain(hash))
     }
 
-    /// What the filter says of a prefix of this hash, by `prefixing`; `None` if it has no prefixes
-    /// of that kind.
+    /// Returns the filter's answer for a prefix with this hash; `None` if the filter has no
+    /// prefixes of `prefixing`.
     pub fn prefix_filter_says(&self, prefixing: &Prefixing, hash: u64) -> Option<bool> {
         let known = &self.properties.prefixes;
         if known.is_empty() || *known != prefixing.to_string() {
@@ -259,13 +288,13 @@ impl Table {
         Some(self.prefixes.as_ref().or(self.filter.as_ref())?.may_contain(hash))
     }
 
-    /// Whether its filter has prefixes alone.
+    /// Returns true if the filter contains only prefixes.
     #[inline]
     pub fn filters_prefixes_only(&self) -> bool {
         self.prefixes.is_some()
     }
 
-    /// As [`Table::get`], for a caller who has asked the filter.
+    /// Like [`Table::get`], for a caller that has asked the filter.
     #[inline]
     pub fn get_unfiltered(
         &self,
@@ -286,8 +315,9 @@ impl Table {
             let corrupt = |kind| self.source.corruption(handle.offset, kind);
             match block::get(comparator, &block, user_key, trailer).map_err(corrupt)? {
                 Found::Entry(trailer, range) => {
-                    let kind = ValueKind::from_byte(trailer.to_le_bytes()[0])
-                        .ok_or_else(|| corrupt(CorruptionKind::Malformed("kind of an entry")))?;
+                    let kind = ValueKind::from_byte(trailer.to_le_bytes()[0]).ok_or_else(|| {
+                        corrupt(CorruptionKind::Malformed("unknown kind of an entry"))
+                    })?;
                     let mut value = PinnedValue { block, range };
                     if self.separates_values() && kind == ValueKind::Put {
                         let read = self.separated(&value, handle.offset, IoClass::Client)?;
@@ -305,40 +335,40 @@ impl Table {
         Ok(None)
     }
 
-    /// Where the table is.
+    /// Returns where the table is.
     pub fn source(&self) -> &TableSource {
         &self.source
     }
 
-    /// The table's number.
+    /// Returns the table's id.
     #[inline]
     pub fn id(&self) -> TableId {
         self.source.table
     }
 
-    /// What the table says of itself.
+    /// Returns the table's properties.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// How many data blocks it has.
+    /// Returns the number of data blocks.
     pub fn blocks(&self) -> usize {
         self.index.blocks()
     }
 
-    /// Where one of its data blocks is. `None` behind the last.
+    /// Returns where data block `nth` is; `None` behind the last.
     pub(super) fn handle(&self, nth: usize) -> Option<BlockHandle> {
         self.index.handle(nth)
     }
 
-    /// Bytes of memory that the open table takes.
+    /// Returns the bytes of memory that the open table takes.
     pub fn memory_bytes(&self) -> usize {
         let filters = self.filter.iter().chain(&self.prefixes);
         let filter: usize = filters.map(Filter::memory_bytes).sum();
         size_of::<Table>() + self.index.memory_bytes() + filter + self.properties.memory_bytes()
     }
 
-    /// The payload of a data block, from the cache or the file.
+    /// Returns the payload of a data block from the cache or the file.
     #[inline]
     pub(super) fn block(
         &self,
@@ -352,7 +382,7 @@ impl Table {
         self.load_block(handle, cache.filter(|_| fill_cache))
     }
 
-    /// Apart, so that a block that is cached is not paid for by what it takes to load one.
+    /// A function of its own, so that a cached block does not pay for the code that loads one.
     #[cold]
     #[inline(never)]
     fn load_block(&self, handle: BlockHandle, cache: Option<&BlockCache>) -> Result<Arc<[u8]>> {
@@ -364,9 +394,8 @@ impl Table {
         Ok(block)
     }
 
-    /// Reads a block from the file into memory of its own, by way of a buffer that the thread
-    /// keeps: one allocation of the right size, never zeroed, and direct I/O gets its aligned
-    /// address.
+    /// Reads a block from the file through a buffer that the thread keeps. The result is one
+    /// allocation of the right size that is never zeroed, and direct I/O gets an aligned address.
     fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         match self.try_read_block(handle) {
             Err(Error::Corruption { .. }) if self.source.gives_up_image() => {
@@ -400,7 +429,7 @@ impl Table {
 }
 
 impl TableSource {
-    /// Reads `length` bytes at `offset` of the table; whole pages if the file wants them.
+    /// Reads `length` bytes at `offset` of the table, in whole pages if the file needs that.
     pub(super) fn read<'a>(
         &self,
         offset: u64,
@@ -412,7 +441,7 @@ impl TableSource {
         Ok(buffer.whole().get(range).unwrap_or_default())
     }
 
-    /// The same, but says where in the buffer the bytes are.
+    /// Like `read`, but returns the range of the bytes in the buffer.
     pub(super) fn read_range(
         &self,
         offset: u64,
@@ -445,7 +474,8 @@ impl TableSource {
         Ok(range)
     }
 
-    /// What was read is damaged: if it was in memory, the table is read in its file from now on.
+    /// Called when bytes were damaged. If they came from an image, the table is read from its file
+    /// from now on, and the result is true.
     pub(super) fn gives_up_image(&self) -> bool {
         let image = self.image.upgrade();
         image.is_some_and(|image| image.give_up())
@@ -460,7 +490,7 @@ impl TableSource {
         read.map_err(|error| Error::of_pooled("read", &self.path, error))
     }
 
-    /// Corruption at `offset` of the table, told with the offset in the file.
+    /// Returns corruption at `offset` of the table, with the offset in the file.
     pub(super) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
         Error::corruption(&self.path, self.offset.saturating_add(offset), kind)
     }
@@ -480,7 +510,7 @@ impl TableSource {
     }
 }
 
-/// What the keys of a table are compared by, which is what it was written with.
+/// Returns the comparator of a table's keys, which must be the one that it was written with.
 fn comparator_of(source: &TableSource, properties: &Properties) -> Result<Comparator> {
     let written = match properties.comparator.as_str() {
         "" => Comparator::BYTEWISE_NAME,
@@ -489,24 +519,24 @@ fn comparator_of(source: &TableSource, properties: &Properties) -> Result<Compar
     match &source.comparator {
         Some(comparator) if comparator.name() == written => Ok(comparator.clone()),
         Some(other) => Err(Error::InvalidArgument(format!(
-            "comparator {}: {} was written with {written}",
+            "comparator {}: {} was written with {written}; open the column family with that one",
             other.name(),
             shown_path(&source.path)
         ))),
         None if properties.comparator.is_empty() => Ok(Comparator::BYTEWISE),
-        // Nobody will ask it.
+        // No caller compares keys.
         None => Ok(Comparator::custom(written, |a, b| a.cmp(b))),
     }
 }
 
-/// A verified block's payload: as it was stored, or in the buffer it was decompressed into.
+/// The payload of a verified block: as it was stored, or in the decompression buffer.
 pub(super) enum Payload {
     Stored,
     Decompressed(usize),
 }
 
 impl Payload {
-    /// The bytes.
+    /// Returns the bytes of the payload.
     #[inline]
     pub(super) fn of<'a>(&self, stored: &'a [u8], decompressed: &'a [u8]) -> &'a [u8] {
         match *self {
@@ -519,7 +549,7 @@ impl Payload {
     }
 }
 
-/// Verifies the block `stored` and decompresses it if it must.
+/// Verifies the block `stored`, and decompresses it if needed.
 #[inline]
 pub(super) fn unpack(
     seed: Seed,
@@ -548,7 +578,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// `length` bytes at `offset`, or nothing if they are not all there.
+/// Returns `length` bytes at `offset`, or nothing if they are not all there.
 fn slice(bytes: &[u8], offset: u64, length: u64) -> &[u8] {
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let length = usize::try_from(length).unwrap_or(usize::MAX);

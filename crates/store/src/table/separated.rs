@@ -1,6 +1,12 @@
-//! Values that are not in their table but in another file: a log that a flush left them in (TRIAD).
-//! Such a table says which file in its properties, and each of its values is either itself or where
-//! it is. Readers are given values and never see the difference.
+//! Separated values: values of a table that are in another file, the WAL in which a flush left them
+//! (TRIAD).
+//!
+//! 1. The flush writes each value as a [`Separated`]: the value itself, or its [`ValuePlace`] in
+//!    the WAL. The table's properties name the WAL.
+//! 2. A reader decodes it ([`Separated::decode`]) and reads the value ([`ValuesFile::read`]).
+//!
+//! What must stay true: callers of a table get values, and never see the difference. A value is
+//! returned only if its checksum is right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +19,7 @@ use crate::base::xxh3::xxh3_64;
 use crate::files::table_file_name;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
 
-/// The first byte of what stands for a value: the value follows, or where it is.
+/// First byte of a stored value: the value follows, or its place.
 const HERE: u8 = 0;
 const ELSEWHERE: u8 = 1;
 
@@ -26,7 +32,7 @@ pub struct ValuePlace {
     pub checksum: u64,
 }
 
-/// What stands for a value in a table with separated values.
+/// A value as stored in a table with separated values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separated<'a> {
     Here(&'a [u8]),
@@ -34,7 +40,7 @@ pub enum Separated<'a> {
 }
 
 impl<'a> Separated<'a> {
-    /// Appends it to `out`.
+    /// Appends the encoding to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Separated::Here(value) => {
@@ -50,7 +56,7 @@ impl<'a> Separated<'a> {
         }
     }
 
-    /// What [`Self::encode`] wrote; `None` if it did not.
+    /// Decodes what [`Self::encode`] wrote; `None` if the bytes are invalid.
     pub fn decode(stored: &'a [u8]) -> Option<Separated<'a>> {
         match stored.split_first()? {
             (&HERE, value) => Some(Separated::Here(value)),
@@ -69,13 +75,12 @@ impl<'a> Separated<'a> {
     }
 }
 
-/// A file that has values of tables.
+/// A file with values of tables.
 #[derive(Clone, Debug)]
 pub struct ValuesFile {
     file: Arc<dyn VfsFile>,
     path: Arc<Path>,
-    /// Its length when it was opened. A log may go on behind that, with what no table that is
-    /// there yet has.
+    /// Length at open. A WAL may grow later, by values that no table at hand needs.
     bytes: u64,
 }
 
@@ -86,16 +91,16 @@ impl ValuesFile {
         ValuesFile::on(file.map_err(|error| Error::of_pooled("open", &path, error))?, path)
     }
 
-    /// The file at `path` that is open as `file`.
+    /// Uses the file at `path`, which is open as `file`.
     pub fn on(file: Arc<dyn VfsFile>, path: Arc<Path>) -> Result<ValuesFile> {
         let bytes = file.len().map_err(|error| Error::of_pooled("stat", &path, error))?;
         Ok(ValuesFile { file, path, bytes })
     }
 
-    /// The value at `place`.
+    /// Reads the value at `place`.
     pub fn read(&self, place: ValuePlace, class: IoClass) -> Result<Vec<u8>> {
         let corrupt = |kind| Error::corruption(&self.path, place.offset, kind);
-        // A length is believed only as far as the file goes.
+        // A length is trusted only up to the end of the file.
         let end = place.offset.checked_add(u64::from(place.length));
         if end.is_none_or(|end| end > self.bytes) {
             return Err(corrupt(CorruptionKind::Truncated));

@@ -1,11 +1,20 @@
-//! Tables of level 0 that are kept in memory from when they are written until they leave the level:
-//! compactions out of it need not read them from the device, nor need clients. They take a part of
-//! the block cache, and what finds no room there is not kept. Nothing that has room makes way for
-//! another: tables leave level 0 in about the order in which they came, so what would make way is
-//! what is needed next.
+//! Images of L0 tables: copies in memory from the flush until the table leaves L0. Compactions out
+//! of L0, and clients, then need not read these tables from the device.
 //!
-//! What must stay true: the cache is charged with no less than they take, and with nothing when
-//! there is none.
+//! 1. [`OutputImages::room`] tells a flush how large a table may be to be kept.
+//! 2. `TableImages::keep` charges the block cache for the image. With the first image it also
+//!    charges for the ones that are expected soon.
+//! 3. [`TableImages::of`] lets an open table read its image.
+//! 4. [`TableImages::forget`] drops images of tables that have left L0, and `give_back` returns the
+//!    charge.
+//! 5. [`TableImages::look`] runs now and then. It drops the newest images if the cache has become
+//!    smaller, and returns a charge that was expected in vain.
+//!
+//! An image that finds no room is not kept, and no image is dropped for another. Tables leave L0 in
+//! about the order in which they came, so the image that would be dropped is the one needed next.
+//!
+//! What must stay true: the cache is charged with at least the memory of all images, and with
+//! nothing when there are none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -23,42 +32,42 @@ struct Kept {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ImagesState {
     kept: BTreeMap<TableId, Kept>,
-    /// What they take of memory.
+    /// Memory of all images.
     bytes: u64,
-    /// What the cache is charged with.
+    /// Bytes charged to the cache.
     charged: u64,
-    /// What of that there is room for, whether or not they take it.
+    /// Bytes reserved in the cache, whether images use them or not.
     expected: u64,
-    /// How often was looked since one was kept.
+    /// Number of calls of `look` since an image was kept.
     looks: u32,
 }
 
-/// After so many looks none is expected any more: about a minute.
+/// Number of calls of `look` after which no image is expected any more: about a minute.
 const LOOKS_MAX: u32 = 600;
 
-/// A database's tables that are in memory.
+/// The images of a database's tables.
 #[derive(Debug)]
 pub struct TableImages {
     blocks: Arc<BlockCache>,
-    state: Mutex<State>,
+    state: Mutex<ImagesState>,
 }
 
-/// How much of the block cache they may take.
+/// The part of the block cache that images may take.
 #[derive(Clone, Copy, Debug)]
 pub struct ImagesShare {
-    /// In percent.
+    /// Percentage of the block cache.
     pub percent: u32,
-    /// So many bytes are taken at once with the first, if the share has them: level 0 will have as
-    /// much soon. Blocks that made way for tables one by one would leave their memory with the
-    /// allocator, and the process would grow by what the tables take.
+    /// Bytes that are charged at once with the first image, if the share allows it, because L0 will
+    /// soon have that size. If blocks were evicted for one table after the other, the allocator
+    /// would keep their memory, and the process would grow by the size of the tables.
     pub expected_bytes: u64,
-    /// How large a table becomes, about.
+    /// Approximate size of a table.
     pub table_bytes: u64,
 }
 
-/// Where an output keeps its tables.
+/// Where an output keeps its images.
 #[derive(Clone)]
 pub struct OutputImages {
     pub images: Arc<TableImages>,
@@ -66,20 +75,20 @@ pub struct OutputImages {
 }
 
 impl OutputImages {
-    /// How large a table may become to be kept; None if none has a chance.
+    /// Returns the largest table that can be kept; `None` if an ordinary one has no chance.
     pub fn room(&self) -> Option<u64> {
         let room = self.images.room(self.share);
         (room >= self.share.table_bytes).then_some(room)
     }
 
-    /// Keeps `image`, if there is room.
+    /// Keeps `image` if there is room.
     pub fn keep(&self, table: TableId, file: FileId, image: TableImage) {
         self.images.keep(table, file, image, self.share);
     }
 }
 
 impl TableImages {
-    /// None yet; they will take room in `blocks`.
+    /// Returns an empty set of images, which will charge `blocks`.
     pub fn new(blocks: Arc<BlockCache>) -> TableImages {
         TableImages { blocks, state: Mutex::default() }
     }
@@ -103,19 +112,19 @@ impl TableImages {
         if bytes <= state.charged {
             state.looks = 0;
             state.bytes = bytes;
-            // Tables' numbers are never used twice: there is none of that number.
+            // Ids of tables are never reused, so there is no such entry.
             state.kept.insert(table, Kept { file, image: Arc::new(image) });
         }
         self.give_back(&mut state);
     }
 
-    /// That of `table`, as long as it is kept.
+    /// Returns the image of `table`, which lives while it is kept.
     pub fn of(&self, table: TableId) -> Weak<TableImage> {
         let state = lock(&self.state);
         state.kept.get(&table).map_or_else(Weak::new, |kept| Arc::downgrade(&kept.image))
     }
 
-    /// Forgets `tables`.
+    /// Drops the images of `tables`.
     pub fn forget(&self, tables: impl Iterator<Item = TableId>) {
         let mut state = lock(&self.state);
         let gone: Vec<_> = tables.filter_map(|table| state.kept.remove(&table)).collect();
@@ -125,7 +134,7 @@ impl TableImages {
         drop(gone);
     }
 
-    /// Forgets the tables of `file`.
+    /// Drops the images of tables in `file`.
     pub fn forget_file(&self, file: FileId) {
         let state = lock(&self.state);
         let of_file = state.kept.iter().filter(|(_, kept)| kept.file == file);
@@ -134,7 +143,7 @@ impl TableImages {
         self.forget(tables.into_iter());
     }
 
-    /// Forgets all.
+    /// Drops all images.
     pub fn clear(&self) {
         let mut state = lock(&self.state);
         state.kept.clear();
@@ -142,8 +151,8 @@ impl TableImages {
         self.give_back(&mut state);
     }
 
-    /// A look now and then. Forgets the newest until all take no more than `percent` of the cache,
-    /// which may have become smaller, and gives back what was expected for long.
+    /// Drops the newest images until all take at most `percent` of the cache, which may have become
+    /// smaller. Also returns a charge that was expected for too long.
     pub fn look(&self, percent: u32) {
         let mut state = lock(&self.state);
         if state.charged == 0 {
@@ -163,8 +172,8 @@ impl TableImages {
         self.give_back(&mut state);
     }
 
-    /// What is expected keeps its room only while there is any.
-    fn give_back(&self, state: &mut State) {
+    /// Returns the unused charge. The expected charge is kept only while there is an image.
+    fn give_back(&self, state: &mut ImagesState) {
         if state.kept.is_empty() {
             state.expected = 0;
         }
@@ -262,7 +271,7 @@ mod tests {
         images.clear();
         assert_eq!((images.count(), used()), (0, 0));
 
-        // In a cache that others have, too, each takes what it has.
+        // If databases share the cache, each is charged with what it has.
         let one = TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
         one.keep(TableId(1), FileId(1), image(10), expecting);
         assert_eq!(cache.usage_bytes(), image(10).memory_bytes());

@@ -1,5 +1,4 @@
-//! What must hold of tables and compaction files, whatever the entries, the options, and the bytes
-//! that come back.
+//! Tests of tables and compaction files with random entries, options and damaged bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +74,7 @@ fn table_of(options: TableBuilderOptions, entries: &Entries) -> Arc<Table> {
     open(&vfs, &summaries[0]).unwrap()
 }
 
-/// The ways to read a table, which must not differ in what they say.
+/// Returns the ways to read a table, which must give the same result.
 pub(super) fn ways() -> Vec<TableIterOptions> {
     let cache = Arc::new(BlockCache::new(1 << 20));
     let tiny = Arc::new(BlockCache::new(1));
@@ -91,7 +90,7 @@ pub(super) fn ways() -> Vec<TableIterOptions> {
     ]
 }
 
-/// The order of internal keys as one that a map can have: user key, then newest first.
+/// The order of internal keys for a map: user key, then newest first.
 type Model = BTreeMap<(Vec<u8>, u64), Vec<u8>>;
 type ModelEntry<'a> = (&'a (Vec<u8>, u64), &'a Vec<u8>);
 
@@ -112,7 +111,7 @@ fn check_at<'a>(
     Ok(())
 }
 
-/// Keys that share prefixes, are prefixes of each other, and come in several versions.
+/// Keys that share prefixes, are prefixes of each other, and have several versions.
 fn user_key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => vec(prop_oneof![Just(b'a'), Just(b'b'), Just(0), Just(0xff)], 0..12),
@@ -136,7 +135,7 @@ fn entries() -> impl Strategy<Value = Entries> {
         let mut seen = std::collections::BTreeSet::new();
         for (user, seqno, kind, value) in list {
             let kind = ValueKind::from_byte(kind).unwrap();
-            // A sequence number is given once.
+            // Each sequence number is used once.
             if seen.insert((user.clone(), seqno)) {
                 let value = if kind == ValueKind::Delete { Vec::new() } else { value };
                 sorted.insert((user, !key::pack(SeqNo(seqno), kind)), value);
@@ -300,7 +299,7 @@ proptest! {
         super::fuzz::filter(&bytes);
         super::fuzz::table(&bytes);
         super::fuzz::compaction_file(&bytes);
-        // A block that is right but for a few bytes gets further.
+        // A block that is right except for a few bytes gets further.
         let mut builder = super::block::BlockBuilder::new(2, 100);
         for i in 0..10u8 {
             builder.add(0, &[b'k', i, 0, 0, 0, 0, 0, 0, 0, 1], &bytes[..bytes.len().min(9)]);
@@ -375,7 +374,7 @@ fn the_estimate_is_near_the_size() {
     assert!(estimate.abs_diff(size) < size / 50, "estimated {estimate}, is {size}");
 }
 
-/// A point read reads a block, and of the device the pages that it lies in.
+/// A point read reads one block, and from the device only the pages that contain it.
 #[test]
 fn most_point_reads_are_of_one_page() {
     for (bytes, pages_max) in [(20, 1.3), (100, 1.3), (500, 1.3), (1000, 1.3), (2000, 1.6)] {

@@ -1,5 +1,5 @@
-//! Bytes that are not what was written: every change of a table or compaction file is seen or does
-//! no harm, and the error names the file.
+//! Damaged bytes: every change of a table or compaction file is detected or does no harm, and the
+//! error names the file.
 
 use sateen_control::{FileId, SeqNo};
 
@@ -16,7 +16,7 @@ fn small_entries() -> Entries {
     (0..30u8).map(|i| (key::seek_key(&[b'k', i], SeqNo(u64::from(i) + 1)), vec![i; 20])).collect()
 }
 
-/// Reads all that can be read of the file's tables: by directory, by scan, by point reads.
+/// Reads everything in the file's tables: by directory, by scan, by point reads.
 fn read_all(vfs: &MemVfs, summaries: &[TableSummary]) -> Result<Vec<Entries>> {
     let file = vfs.open(path(), OpenOptions::READ).unwrap();
     crate::files::check_header(&file, path(), FILE, DB, CLASS)?;
@@ -72,8 +72,8 @@ fn small_file(compression: Compression) -> (Vec<TableSummary>, Vec<u8>, Vec<Entr
 
 #[test]
 fn no_changed_byte_changes_an_answer() {
-    // Every byte of the plain file; of the compressed ones, which differ in the blocks only, a
-    // sample.
+    // Every byte of the plain file, and a sample of the compressed ones, which differ only in the
+    // blocks.
     for (compression, step) in
         [(Compression::None, 1), (Compression::Lz4, 5), (Compression::Zstd, 5)]
     {
@@ -92,7 +92,7 @@ fn no_changed_byte_changes_an_answer() {
                 }
             }
         }
-        // All but padding is covered: header, both tables, directory, footer.
+        // Everything except padding is covered: header, both tables, directory, footer.
         let covered = 4096 + summaries.iter().map(|s| s.size_bytes).sum::<u64>() + 200;
         assert!(detected > covered * 2 / step as u64, "{detected} of {covered}");
     }

@@ -1,5 +1,5 @@
-//! How tables and compaction files are read and written: whole pages where the file wants them, few
-//! large reads where a scan goes on.
+//! How tables and compaction files do I/O: whole pages if the file needs them, and few large reads
+//! in a scan.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ use crate::block_cache::BlockCache;
 use crate::files::{CompactionFile, CompactionFileWriter};
 use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
 
-/// A file as direct I/O would have it: it takes only whole pages at page boundaries, from and into
-/// memory on page boundaries. Counts the reads.
+/// A file with the rules of direct I/O: only whole pages at page boundaries, from and to memory at
+/// page boundaries. It counts the reads.
 #[derive(Debug)]
 struct Direct(Arc<dyn VfsFile>, AtomicU64);
 
@@ -43,7 +43,7 @@ impl VfsFile for Direct {
     crate::pass_on! { 0: sync_data start_writeback punch_hole preallocate truncate len }
 }
 
-/// About 5 MB in one table on a [`Direct`] file.
+/// Makes about 5 MB in one table on a [`Direct`] file.
 fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
     let file = MemVfs::new().open(path(), OpenOptions::CREATE).unwrap();
     let file = Arc::new(Direct(file, AtomicU64::new(0)));
@@ -114,7 +114,7 @@ fn scans_read_ahead_in_both_directions_and_point_reads_do_not() {
     while iter.valid() {
         iter.prev().unwrap();
     }
-    // The end is still there, and the cursor has not forgotten that it scans.
+    // The last chunk is still there, and the cursor still knows that it scans.
     let backward = reads();
     assert!((17..30).contains(&backward), "{backward}");
     let mut iter = table.iter(TableIterOptions::compaction(CLASS, 1 << 20));

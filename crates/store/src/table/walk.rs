@@ -1,8 +1,14 @@
-//! The entries of a table that cannot be opened: the blocks stand one behind the other, and each
-//! says by its checksum where it ends. Without an index that is tried out.
+//! Reads the entries of a damaged table without its index, for `repair`.
 //!
-//! What must stay true: an entry is given out only of a block that verifies as one of this table at
-//! this place; memory is bounded by the largest block that is looked for.
+//! 1. [`find_tables`] finds the footers in a file whose directory cannot be read, and opens their
+//!    tables.
+//! 2. [`walk`] starts at the table's first block. `block_length` tries out where the block ends:
+//!    the checksum tells.
+//! 3. It verifies the block and passes on its entries, until a block does not verify or its entries
+//!    are out of order.
+//!
+//! What must stay true: an entry is passed on only from a block that verifies as one of this table
+//! at this place. Memory is bounded by the largest block that is tried.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,23 +29,24 @@ use crate::files::seal::Seed;
 use crate::files::{DirectoryEntry, PAGE_BYTES};
 use crate::vfs::{AlignedBuffer, Vfs};
 
-/// No larger block is looked for; an index entry tells of those that are.
+/// Largest block that is tried. An index is needed to find larger ones.
 const BLOCK_BYTES_MAX: u64 = 16 << 20;
-/// No larger compressed block is: how long it is shows in nothing but its checksum.
+/// Largest compressed block that is tried. Only its checksum shows its length, so each length costs
+/// a checksum.
 const COMPRESSED_BYTES_MAX: usize = 128 << 10;
-/// So much of a file is searched for footers at once.
+/// Part of a file that is searched for footers at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What becomes of the values of a table that is walked through.
+/// How the values of a table are read.
 pub enum Values {
-    /// They stand in the table.
+    /// The table contains all values.
     Here,
-    /// Each says where it is; those elsewhere are in this file, if it can be opened.
+    /// Values may be in this file, if it could be opened.
     Separated(Option<ValuesFile>),
 }
 
 impl Values {
-    /// Of a table whose values may be in the file `values`.
+    /// Returns how to read values of a table that names the file `values`.
     pub fn of(vfs: &dyn Vfs, directory: &Path, values: Option<FileId>) -> Values {
         match values {
             None => Values::Here,
@@ -47,7 +54,7 @@ impl Values {
         }
     }
 
-    /// The value that is stored so; `None` if it cannot be had.
+    /// Returns the value stored as `stored`; `None` if it cannot be read.
     fn get(&self, kind: Option<ValueKind>, stored: &[u8]) -> Option<Vec<u8>> {
         let Values::Separated(file) = self else { return Some(stored.to_vec()) };
         if kind != Some(ValueKind::Put) {
@@ -60,8 +67,8 @@ impl Values {
     }
 }
 
-/// Gives out the entries of the table's blocks as far as they go, from the first on. Returns up to
-/// where in the table. `None` for a value: it cannot be had.
+/// Passes the entries of the table's blocks to `each`, from the first block as far as they can be
+/// read. Returns the offset in the table where it ended. A value that cannot be read is `None`.
 pub fn walk(
     source: &TableSource,
     values: &Values,
@@ -89,7 +96,7 @@ pub fn walk(
         let unpacked = unpack(seed, stored, at, &mut decompressor, &mut decompressed);
         let Ok(payload) = unpacked else { return Ok(at) };
         let payload = payload.of(stored, &decompressed);
-        // What is behind the data blocks is no such block.
+        // The blocks behind the data blocks are not data blocks.
         if !block::is_whole(payload) {
             return Ok(at);
         }
@@ -118,11 +125,11 @@ pub fn walk(
     Ok(at)
 }
 
-/// The length of the block that `bytes` begin with, which stand at `at` of a table.
+/// Returns the length of the block at the start of `bytes`, which are at `at` of a table.
 fn block_length(seed: Seed, bytes: &[u8], at: u64) -> Option<usize> {
     (BLOCK_TRAILER_BYTES + 8..=bytes.len()).find(|&end| {
         let payload = bytes.get(..end - BLOCK_TRAILER_BYTES).unwrap_or_default();
-        // A cheap look first: nearly every place is none.
+        // A cheap test first, because nearly every length is wrong.
         let possible = match bytes.get(payload.len()) {
             Some(0) => block::is_whole(payload),
             Some(1 | 2) => end <= COMPRESSED_BYTES_MAX,
@@ -132,7 +139,7 @@ fn block_length(seed: Seed, bytes: &[u8], at: u64) -> Option<usize> {
     })
 }
 
-/// What the footer of a table says of its values, if it can be read: whether they are separated.
+/// Returns whether the table has separated values, if its footer can be read.
 pub fn separates(source: &TableSource) -> Option<bool> {
     let seed = Seed::of_table(source.db_uid, source.file_id, source.table);
     let at = source.length.checked_sub(FOOTER_BYTES as u64)?;
@@ -144,8 +151,8 @@ pub fn separates(source: &TableSource) -> Option<bool> {
     }
 }
 
-/// Looks for tables in a file whose directory cannot be read: each ends with a footer, which says
-/// where it begins. `source` is of the whole file.
+/// Finds tables in a file whose directory cannot be read. Each ends with a footer, from which its
+/// start follows. `source` covers the whole file.
 pub fn find_tables(source: &TableSource) -> Vec<DirectoryEntry> {
     let magic = TABLE_MAGIC.to_le_bytes();
     let mut buffer = AlignedBuffer::default();
@@ -160,7 +167,7 @@ pub fn find_tables(source: &TableSource) -> Vec<DirectoryEntry> {
             .map(|(hit, _)| at + (hit + magic.len()) as u64)
             .collect();
         found.extend(ends.into_iter().filter_map(|end| table_that_ends(source, end)));
-        // One may lie over the end of what was looked at.
+        // A footer may cross the end of this part.
         if wanted <= magic.len() as u64 || at + wanted == source.length {
             break;
         }
@@ -175,7 +182,8 @@ fn table_that_ends(source: &TableSource, end: u64) -> Option<DirectoryEntry> {
     let footer_at = end.checked_sub(FOOTER_BYTES as u64)?;
     let bytes = source.read(footer_at, FOOTER_BYTES as u64, &mut buffer, IoClass::Client).ok()?;
     let number = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-    // The properties are right before it; only with its place does the checksum tell.
+    // The properties stand directly before the footer. Their place, taken from the footer, gives
+    // the start of the table, and only with that start can the checksum be verified.
     let (properties, size, table) = (number(32)?, number(40)?, number(80)?);
     let length = properties.checked_add(size)?.checked_add(BLOCK_TRAILER_BYTES as u64)?;
     let length = length.checked_add(FOOTER_BYTES as u64)?;

@@ -1,14 +1,19 @@
-//! Replaying the logs of a database as one sequence, and deciding where it ends.
+//! The WAL chain: replays the WALs of a database as one sequence, and decides where it ends.
 //!
-//! Each log's first record, its link, says where the log before it ended. The newest log that has
-//! one starts the way back: its predecessor, that one's predecessor, and so on to a log that
-//! follows nothing that is still needed. Replay then goes forward along this way. Logs beside it
-//! are branches that an earlier recovery dropped.
+//! 1. [`WalChain::open`] takes the WALs that are still needed, and `find_way` reads the link in the
+//!    first record of each. The link says where the WAL before it ended.
+//! 2. `find_way` starts at the newest WAL with a link and follows the links back, until a WAL
+//!    follows nothing that is needed. WALs beside this way are branches that an earlier recovery
+//!    dropped.
+//! 3. [`WalChain::next`] replays forward along the way. `step` returns the next commit group of the
+//!    current WAL, and `enter_next` opens the next WAL and compares its link with what was read.
+//! 4. If a WAL ends before the place that its successor links to, `drop_rest` drops everything
+//!    behind it, so that a prefix is replayed.
+//! 5. [`WalChain::into_end`] says where replay ended, and which WALs were replayed and dropped.
 //!
-//! When a log ends before the place that its successor links to, everything after is dropped too:
-//! what is replayed is a prefix. It is corruption instead if anything proves that the log had been
-//! durable: the link itself, or any later log of which more than its header was synced, since a log
-//! is never synced before those it follows.
+//! What must stay true: it is corruption, and not a dropped tail, if anything proves that the
+//! missing part was durable. The link itself may prove it, or a later WAL of which more than the
+//! header was synced, because a WAL is never synced before those that it follows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,42 +32,42 @@ use sateen_control::SeqNo;
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
-/// What replay left behind.
+/// Where and how replay ended.
 #[derive(Clone, Debug, Default)]
 pub struct ChainEnd {
-    /// The place behind the last record that was replayed; `None` if there was no log with records.
+    /// The place behind the last record that was replayed; `None` if no WAL had a record.
     pub position: Option<WalPosition>,
-    /// How the log there ended.
+    /// How the WAL at that place ended.
     pub tail: Tail,
-    /// The logs that were replayed, oldest first.
+    /// The WALs that were replayed, oldest first.
     pub replayed: Vec<LogNumber>,
-    /// Needed by number, but without a record, or dropped because what came before them is lost.
-    /// None of them has a record that was durable.
+    /// Needed WALs that have no record, or were dropped because what came before them is lost. None
+    /// of them has a record that was durable.
     pub dropped: Vec<LogNumber>,
 }
 
-/// Reads the needed logs of a database in order.
+/// Reads the needed WALs of a database in order.
 #[derive(Debug)]
 pub struct WalChain {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     db_uid: u64,
-    /// Logs that are open already: their names may be gone.
+    /// WALs that are open already. Their names may be gone.
     held: BTreeMap<LogNumber, Arc<dyn VfsFile>>,
-    /// The needed logs, ascending.
+    /// The needed WALs, ascending.
     logs: Vec<LogNumber>,
-    /// How far they are known to be durable.
+    /// How far the WALs are known to be durable.
     durable: Option<DurableLog>,
-    /// The way, newest first: the log with its link. The last one is the next to be read.
+    /// The way back, newest first: each WAL with its link. The last one is read next.
     way: Vec<(LogNumber, WalLink)>,
     current: Option<WalReader>,
     end: ChainEnd,
 }
 
 impl WalChain {
-    /// Prepares to replay those of `logs` in `directory` whose number is at least `first_needed`:
-    /// the smallest number of which some column family still needs a record. The caller knows that
-    /// the logs were `durable` so far: what is missing before is damage.
+    /// Prepares to replay the WALs of `logs` in `directory` from `first_needed` on, the oldest from
+    /// which a column family still needs a record. The caller knows that the WALs were `durable` up
+    /// to a place; if something before it is missing, that is damage.
     pub fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -75,7 +80,7 @@ impl WalChain {
         WalChain::open_held(vfs, directory, logs, db_uid, first_needed, durable, held)
     }
 
-    /// [`WalChain::open`] of logs of which those that are `held` are open already.
+    /// Like [`WalChain::open`], with the WALs in `held` open already.
     pub fn open_held(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -109,7 +114,7 @@ impl WalChain {
         Ok(chain)
     }
 
-    /// The next commit group in the commit order; `None` at the end.
+    /// Returns the next commit group in commit order; `None` at the end.
     pub fn next(&mut self) -> Result<Option<WalRecord<'_>>> {
         while !self.step()? {
             if self.way.is_empty() {
@@ -120,13 +125,14 @@ impl WalChain {
         Ok(self.current.as_ref().and_then(WalReader::record))
     }
 
-    /// What is left behind, once [`WalChain::next`] returned `None`.
+    /// Returns where replay ended, once [`WalChain::next`] has returned `None`.
     pub fn into_end(mut self) -> ChainEnd {
         self.logs.retain(|log| !self.end.replayed.contains(log));
         self.end.dropped = self.logs;
         self.end
     }
 
+    /// Moves to the next commit group of the current WAL. Returns false at its end.
     fn step(&mut self) -> Result<bool> {
         let Some(reader) = &mut self.current else { return Ok(false) };
         if reader.advance()? {
@@ -138,7 +144,7 @@ impl WalChain {
         Ok(false)
     }
 
-    /// Goes on to the next log of the way, or drops it with all that follow.
+    /// Opens the next WAL of the way, or drops it with all that follow.
     fn enter_next(&mut self) -> Result<()> {
         let Some((number, link)) = self.way.pop() else { return Ok(()) };
         let reader = self.reader(number)?;
@@ -161,8 +167,8 @@ impl WalChain {
         Ok(())
     }
 
-    /// The log at `before` ends too early for what follows it on the way: drops that, unless
-    /// something proves that the missing part had been durable.
+    /// The WAL at `before` ends too early for its successor. Drops the rest of the way, unless
+    /// something proves that the missing part was durable.
     fn drop_rest(&mut self, before: WalPosition) -> Result<()> {
         let mut proven = false;
         while let Some((number, link)) = self.way.pop() {
@@ -180,7 +186,7 @@ impl WalChain {
         Err(Error::corruption(&path, before.end, kind))
     }
 
-    /// Walks the links back from the newest log that has one.
+    /// Follows the links back from the newest WAL that has one.
     fn find_way(&mut self, first_needed: LogNumber) -> Result<()> {
         let mut linked = Vec::new();
         for number in self.logs.clone() {
@@ -191,7 +197,8 @@ impl WalChain {
         let mut wanted = linked.last().map(|newest| newest.0);
         while let Some(number) = wanted {
             let Some(found) = linked.iter().rposition(|log| log.0 == number) else {
-                // Missing, or without a record: what follows it goes, what is older stays.
+                // The WAL is missing or has no record. What follows it is dropped, and what is
+                // older stays.
                 let end = self.reader(number)?.position().end;
                 self.drop_rest(WalPosition { number, end, ..WalPosition::ANEW })?;
                 wanted = linked.last().map(|newest| newest.0);
@@ -230,9 +237,10 @@ impl WalChain {
 }
 
 impl ChainEnd {
-    /// Makes durable what was replayed, and returns what the next log follows. Needed before a sync
-    /// of that log is acknowledged, unless everything replayed is in tables by then: what a killed
-    /// process left in the page cache is not durable because it could be read.
+    /// Makes the replayed WALs durable, and returns what the next WAL follows. This is needed
+    /// before a sync of the next WAL is acknowledged, unless all replayed entries are in tables by
+    /// then. Data that a killed process left in the page cache can be read, but need not be
+    /// durable.
     #[cfg(test)]
     pub fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<super::WalEnd> {
         use crate::vfs::{IoClass, OpenOptions};

@@ -1,9 +1,14 @@
-//! Following the logs of a database that somebody else writes: what there is, and later what has
-//! come since.
+//! Follows the WALs of a database that another process writes: first all commit groups, later those
+//! that were added.
 //!
-//! What must stay true: a log that ends within a record is not damaged, the rest may come; what is
-//! read is a prefix of the commit order; a log is followed by the one whose link says so, and by no
-//! other.
+//! 1. [`LogFollower::read`] finds the first WAL that leads to the newest (`first`), and opens it.
+//! 2. `drain` reads it to its current end, and passes on every commit group.
+//! 3. `next` looks for the WAL whose link continues this one. If another link shows that the
+//!    current WAL goes on, it is read once more.
+//!
+//! What must stay true: a WAL that ends within a record is not damaged, because the rest may still
+//! come. What is read is a prefix of the commit order. A WAL is followed only by the one whose link
+//! says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +21,16 @@ use crate::base::error::{CorruptionKind, Error, Result};
 use crate::files::FileName;
 use crate::vfs::Vfs;
 
-/// What following the logs comes across.
+/// What a follower meets.
 pub enum Followed<'a> {
     /// A commit group.
     Group(WalRecord<'a>),
-    /// A log that begins anew: what was read from this sequence number on was never committed.
+    /// A WAL that begins anew. Everything that was read from this sequence number on was never
+    /// committed.
     Anew(SeqNo),
 }
 
-/// A reader that goes from log to log as they are written.
+/// A reader that goes from WAL to WAL as they are written.
 #[derive(Debug)]
 pub struct LogFollower {
     vfs: Arc<dyn Vfs>,
@@ -33,10 +39,10 @@ pub struct LogFollower {
     reader: Option<WalReader>,
 }
 
-/// What comes behind the end of a log.
+/// What comes behind the end of a WAL.
 enum Next {
     Nothing,
-    /// The log itself goes on: another one says so.
+    /// The WAL itself goes on, as the link of another one shows.
     More,
     Log(LogNumber),
 }
@@ -46,13 +52,13 @@ impl LogFollower {
         LogFollower { vfs, directory: directory.to_owned(), db_uid, reader: None }
     }
 
-    /// Begins again with the oldest log that is needed.
+    /// Starts again with the oldest WAL that is needed.
     pub fn restart(&mut self) {
         self.reader = None;
     }
 
-    /// Hands `take` what has come since, or all there is from the log `oldest` on, which is the
-    /// oldest that is needed.
+    /// Passes what was added since the last call to `take`. The first call passes everything from
+    /// `oldest` on, the oldest WAL that is needed.
     pub fn read(
         &mut self,
         oldest: LogNumber,
@@ -74,8 +80,8 @@ impl LogFollower {
             let position = reader.position();
             match self.next(position)? {
                 Next::Log(number) => self.reader = Some(self.open(number)?),
-                // What was written before that link was is there when it is looked for again. If
-                // not, a power failure took it, and with it all that follows.
+                // What was written before that link can now be read. If it is not there, a power
+                // failure has lost it with everything behind it.
                 Next::More if more_at != Some(position.end) => more_at = Some(position.end),
                 Next::More | Next::Nothing => break,
             }
@@ -91,7 +97,7 @@ impl LogFollower {
         WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), 0)
     }
 
-    /// The logs from `first` on, ascending.
+    /// Returns the WALs from `first` on, ascending.
     fn logs(&self, first: LogNumber) -> Result<Vec<LogNumber>> {
         let listing = self.vfs.list(&self.directory);
         let listing = listing.map_err(|e| Error::io("list", &self.directory, e))?;
@@ -109,7 +115,7 @@ impl LogFollower {
         WalReader::look(&*self.vfs, &self.path(number), number, self.db_uid)
     }
 
-    /// The first log on the way that leads from `oldest` on to the newest.
+    /// Returns the first WAL on the way from `oldest` to the newest one.
     fn first(&self, oldest: LogNumber) -> Result<Option<(LogNumber, WalLink, SeqNo)>> {
         let logs = self.logs(oldest)?;
         let mut found: Option<(LogNumber, WalLink, SeqNo)> = None;
@@ -147,7 +153,7 @@ impl LogFollower {
     }
 }
 
-/// Reads the log to its end, as it is now.
+/// Reads the WAL to its current end.
 fn drain(reader: &mut WalReader, take: &mut impl FnMut(Followed<'_>) -> Result<()>) -> Result<()> {
     reader.grow()?;
     let mut again = None;
@@ -159,8 +165,8 @@ fn drain(reader: &mut WalReader, take: &mut impl FnMut(Followed<'_>) -> Result<(
                 }
             }
             Ok(false) => return Ok(()),
-            // A record may have been read while it was written, and what proves that it was
-            // durable right after: then it is whole now.
+            // The record may have been read while it was written, and the proof that it was durable
+            // directly afterwards. It is whole now.
             Err(error) if error.is_corruption() && again != Some(reader.position().end) => {
                 again = Some(reader.position().end);
                 reader.grow()?;

@@ -1,12 +1,23 @@
-//! The bytes of a log file: a header block, then records. Used by the write-ahead log and the
-//! manifest, which differ in magic, number and kinds of record. `docs/format/wal.md` draws it.
+//! The framing of records in WALs and manifests: a header block, then records. The two kinds of
+//! file differ in magic, number and kinds of record. `docs/format/wal.md` has a drawing.
+//!
+//! 1. [`FileHeader::encode`] makes the header block, and [`FileHeader::seed`] the number that is
+//!    mixed into all checks of the file.
+//! 2. [`RecordHeader::seal`] fills in a record's header: length, synced offset, sequence number,
+//!    kind and count, then the header check, then the checksum of the whole record.
+//! 3. [`RecordHeader::open`] verifies a header alone, so that its length can be trusted.
+//! 4. [`RecordHeader::verify`] verifies the whole record, and returns its checksum, which the next
+//!    record's includes (the chain).
+//! 5. [`RecordHeader::proves_synced`] tells whether some bytes are a header that proves that the
+//!    file was once durable beyond an offset.
 //!
 //! What must stay true:
-//! - Nothing verifies that was not written at this offset of this very file: both checks of a
-//!   record are mixed with (magic, database uid, file number), the header check also with the
-//!   offset, the checksum also with the checksum of the record before. Kind 0 is no kind: zeros
-//!   never verify.
-//! - The length of a record is believed only after its header check.
+//!
+//! - Nothing verifies that was not written at this offset of this file. Both checks of a record
+//!   include magic, database uid and file number. The header check also includes the offset, and
+//!   the checksum also the checksum of the record before. Kind 0 does not exist, so zeros never
+//!   verify.
+//! - The length of a record is trusted only after its header check.
 //! - `synced_offset` of a record never exceeds its own offset: everything below it was durable when
 //!   the record was written. It is the only proof that a bad record was once good.
 
@@ -20,19 +31,19 @@ use crate::base::xxh3::xxh3_64;
 pub const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of a record's header.
 pub const RECORD_HEADER_BYTES: usize = 36;
-/// The format that this version writes, and the newest that it reads.
+/// The format version that is written, and the newest that is read.
 pub const FORMAT_VERSION: u32 = 1;
 
 const MAGIC_BYTES: usize = 8;
 const CHECKED_HEADER_BYTES: usize = FILE_HEADER_BYTES - 8;
-/// Where the fields that the header check covers begin.
+/// Start of the fields that the header check covers.
 const FIELDS_AT: usize = 12;
 const FIELDS_BYTES: usize = RECORD_HEADER_BYTES - FIELDS_AT;
 
-/// Which kind of file it is.
+/// The kind of a file with records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A write-ahead log.
+    /// A WAL.
     Wal,
     /// A manifest.
     Manifest,
@@ -47,19 +58,19 @@ impl FileKind {
     }
 }
 
-/// What a record is. The discriminants are on-disk format; 0 is none.
+/// The kind of a record. The discriminants are on-disk format, and 0 is unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
     /// The entries of one commit group, or the edits of one atomic change.
     Data = 1,
-    /// The first record of a log: where the log before it ended.
+    /// The first record of a WAL: where the WAL before it ended.
     Link = 2,
-    /// Says only what is synced.
+    /// A record that only tells how much is synced.
     Mark = 3,
-    /// The snapshot that opens a manifest begins.
+    /// The beginning of the snapshot in a manifest.
     SnapshotBegin = 4,
-    /// The snapshot that opens a manifest is complete.
+    /// The end of the snapshot in a manifest.
     SnapshotEnd = 5,
 }
 
@@ -76,7 +87,7 @@ impl RecordKind {
     }
 }
 
-/// What the header block of a file says.
+/// The header block of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     pub version: u32,
@@ -85,7 +96,7 @@ pub struct FileHeader {
 }
 
 impl FileHeader {
-    /// The header block.
+    /// Encodes the header block.
     pub fn encode(&self, kind: FileKind) -> [u8; FILE_HEADER_BYTES] {
         let mut fields = Vec::with_capacity(FILE_HEADER_BYTES);
         fields.extend_from_slice(&kind.magic());
@@ -101,7 +112,8 @@ impl FileHeader {
         block
     }
 
-    /// Reads a header block; `None` if it is cut short, of another kind of file or does not verify.
+    /// Decodes a header block. Returns `None` if it is too short, belongs to another kind of file,
+    /// or does not verify.
     pub fn decode(kind: FileKind, block: &[u8]) -> Option<FileHeader> {
         let (mut fields, mut checksum) =
             block.get(..FILE_HEADER_BYTES)?.split_at_checked(CHECKED_HEADER_BYTES)?;
@@ -117,7 +129,7 @@ impl FileHeader {
         Some(FileHeader { version, db_uid, number })
     }
 
-    /// What both checks of every record in the file are mixed with; the chain starts from it.
+    /// Returns the number that is mixed into both checks of every record. The chain starts with it.
     pub fn seed(&self, kind: FileKind) -> u64 {
         let mut identity = [0; MAGIC_BYTES + 16];
         identity[..8].copy_from_slice(&kind.magic());
@@ -131,30 +143,31 @@ impl FileHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
     pub kind: RecordKind,
-    /// Bytes of the payload.
+    /// Length of the payload.
     pub length: u32,
-    /// Everything in the file below this offset was durable when the record was written.
+    /// Offset below which everything in the file was durable when the record was written.
     pub synced_offset: u64,
-    /// The sequence number of the first entry.
+    /// Sequence number of the first entry.
     pub first_seqno: SeqNo,
-    /// How many entries the payload has.
+    /// Number of entries in the payload.
     pub count: u32,
 }
 
-/// Why the bytes at an offset are not a record header.
+/// Why bytes are not a record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadHeader {
     /// They do not verify.
     Checksum,
-    /// They verify, but no kind of record has that number: a newer version wrote them.
+    /// They verify, but the kind is unknown: a newer version wrote them.
     UnknownKind(u8),
-    /// They verify, but claim more synced than there was.
+    /// They verify, but claim that more was synced than written.
     SyncedAhead,
 }
 
 impl RecordHeader {
-    /// Seals a record in place: `record` is room for the header and then the payload, `offset` is
-    /// where it will stand in the file, `chain` the checksum before it. Returns the next chain.
+    /// Seals a record in place. `record` is space for the header followed by the payload, `offset`
+    /// its place in the file, and `chain` the checksum of the record before. Returns the record's
+    /// checksum.
     #[inline]
     pub fn seal(&self, record: &mut [u8], seed: u64, offset: u64, chain: u64) -> u64 {
         let mut fields = [0; FIELDS_BYTES];
@@ -171,7 +184,7 @@ impl RecordHeader {
         checksum
     }
 
-    /// Reads the header that should stand at `offset` from `bytes`, which may go on behind it.
+    /// Decodes the header at `offset` from `bytes`, which may be longer.
     #[inline]
     pub fn open(bytes: &[u8], seed: u64, offset: u64) -> Result<RecordHeader, BadHeader> {
         let parse = || {
@@ -200,8 +213,8 @@ impl RecordHeader {
         Ok(RecordHeader { kind, length, synced_offset, first_seqno, count })
     }
 
-    /// True if `bytes` at `offset` are the header of a record of this file that proves that the
-    /// file was once durable beyond `floor`. Nearly always answers after one comparison.
+    /// Returns true if `bytes` at `offset` are a record header of this file which proves that the
+    /// file was once durable beyond `floor`. It nearly always answers after one comparison.
     #[inline]
     pub fn proves_synced(bytes: &[u8], seed: u64, offset: u64, floor: u64) -> bool {
         let claim = bytes.get(FIELDS_AT + 4..).and_then(<[u8]>::first_chunk::<8>);
@@ -211,12 +224,13 @@ impl RecordHeader {
             && RecordHeader::open(bytes, seed, offset).is_ok_and(|h| h.synced_offset > floor)
     }
 
-    /// The checksum that a whole record should have behind the checksum `chain`.
+    /// Returns the checksum that a whole record should have behind the checksum `chain`.
     pub fn chain_behind(record: &[u8], chain: u64) -> u64 {
         mix(xxh3_64(record.get(8..).unwrap_or_default()), chain)
     }
 
-    /// Verifies a whole record, header and payload, behind the checksum `chain`; the next chain.
+    /// Verifies a whole record, header and payload, behind the checksum `chain`. Returns the
+    /// record's checksum.
     #[inline]
     pub fn verify(record: &[u8], chain: u64) -> Option<u64> {
         let (stored, covered) = record.split_first_chunk::<8>()?;
@@ -226,7 +240,7 @@ impl RecordHeader {
     }
 }
 
-/// Equal, or whatever under the fuzzer, which could not get past a checksum otherwise.
+/// Compares checksums. Fuzzing builds accept every checksum, because a fuzzer cannot guess them.
 #[inline]
 fn same(stored: u64, computed: u64) -> bool {
     cfg!(fuzzing) || stored == computed
@@ -239,7 +253,7 @@ fn header_check(fields: &[u8], seed: u64, offset: u64) -> u32 {
     u32::from_le_bytes(high)
 }
 
-/// Mixes two hashes. For either argument fixed it is a bijection of the other, so it loses nothing.
+/// Mixes two hashes. If either argument is fixed, it is a bijection of the other.
 #[inline]
 fn mix(hash: u64, with: u64) -> u64 {
     let mut x = hash ^ with.rotate_left(29);

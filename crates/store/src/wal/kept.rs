@@ -1,8 +1,12 @@
-//! Logs that recovery does not need any more, but readers of the log may: which there are, which of
-//! them readers hold, and how long the others stay.
+//! Kept WALs: WALs that recovery no longer needs, but readers of the WAL may.
 //!
-//! What must stay true: the kept logs, oldest first, and those in use behind them follow one
-//! another without a gap; a log that a reader holds stays, and so do all behind it.
+//! 1. [`Kept::add`] keeps a WAL when recovery no longer needs it.
+//! 2. [`Kept::hold`] and [`Kept::let_go`] count the readers at a WAL.
+//! 3. [`Kept::expire`] removes the oldest WALs beyond the limits, up to the first one with a
+//!    reader.
+//!
+//! What must stay true: the kept WALs, oldest first, and those in use behind them follow one
+//! another without a gap. A WAL with a reader stays, and so do all behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +16,7 @@ use sateen_control::{Instant, LogNumber, SeqNo};
 use super::frame::FILE_HEADER_BYTES;
 use crate::base::sync::{Mutex, MutexGuard, lock};
 
-/// A log that is complete and that recovery does not need.
+/// A complete WAL that recovery does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptLog {
     pub readable: ReadableLog,
@@ -21,24 +25,24 @@ pub struct KeptLog {
     pub at: Instant,
 }
 
-/// What a reader has to know of a log.
+/// What a reader must know of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadableLog {
     pub number: LogNumber,
-    /// Up to here it is written whole.
+    /// Offset up to which it is written.
     pub end: u64,
-    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    /// This WAL and later ones have all writes to the WAL from this sequence number on.
     pub begins: SeqNo,
 }
 
 impl ReadableLog {
-    /// True if it has no record, not even a link.
+    /// Returns true if it has no record, not even a link.
     pub fn is_empty(&self) -> bool {
         self.end <= FILE_HEADER_BYTES as u64
     }
 }
 
-/// How much of what only readers need is kept.
+/// Limits of the kept WALs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepLimits {
     pub age: Option<Duration>,
@@ -46,7 +50,7 @@ pub struct KeepLimits {
 }
 
 impl KeepLimits {
-    /// Whether the oldest of the kept logs goes.
+    /// Returns true if the oldest kept WAL must go.
     fn exceeded(&self, age: Duration, bytes_in_all: u64) -> bool {
         match (self.age, self.bytes) {
             (None, None) => true,
@@ -57,16 +61,16 @@ impl KeepLimits {
     }
 }
 
-/// The logs that are kept for readers.
+/// The kept WALs, behind a lock.
 #[derive(Debug, Default)]
 pub struct KeptLogs(Mutex<Kept>);
 
-/// See [`KeptLogs`].
+/// The kept WALs and their readers ([`KeptLogs`]).
 #[derive(Debug, Default)]
 pub struct Kept {
     /// Oldest first.
     logs: VecDeque<KeptLog>,
-    /// Logs that readers are at, with how many are.
+    /// WALs with readers, and the number of readers.
     held: BTreeMap<LogNumber, usize>,
 }
 
@@ -81,13 +85,13 @@ impl KeptLogs {
 }
 
 impl Kept {
-    /// The kept logs, oldest first.
+    /// Returns the kept WALs, oldest first.
     pub fn logs(&self) -> impl Iterator<Item = ReadableLog> {
         self.logs.iter().map(|log| log.readable)
     }
 
-    /// Keeps a log that is not needed any more from `now` on. Returns false if nobody will ever
-    /// look into it.
+    /// Keeps a WAL that is not needed from `now` on. Returns false if no reader can need it,
+    /// because it is empty.
     pub fn add(&mut self, readable: ReadableLog, now: Instant) -> bool {
         if readable.is_empty() {
             return false;
@@ -96,12 +100,12 @@ impl Kept {
         true
     }
 
-    /// A reader is at `log`.
+    /// Adds a reader at `log`.
     pub fn hold(&mut self, log: LogNumber) {
         *self.held.entry(log).or_default() += 1;
     }
 
-    /// A reader is not at `log` any more.
+    /// Removes a reader from `log`.
     pub fn let_go(&mut self, log: LogNumber) {
         if let Some(readers) = self.held.get_mut(&log) {
             *readers -= 1;
@@ -111,7 +115,7 @@ impl Kept {
         }
     }
 
-    /// Takes out what is to go by `limits` and is not held.
+    /// Removes and returns the WALs that exceed `limits` and have no reader.
     pub fn expire(&mut self, limits: KeepLimits, now: Instant) -> Vec<LogNumber> {
         let held = self.held.keys().next().copied();
         let mut bytes: u64 = self.logs().map(|log| log.end).sum();
@@ -129,7 +133,7 @@ impl Kept {
         gone
     }
 
-    /// Takes out all: what is written from now on does not follow them.
+    /// Removes and returns all kept WALs, because later writes do not follow them.
     pub fn clear(&mut self) -> Vec<LogNumber> {
         self.logs.drain(..).map(|log| log.readable.number).collect()
     }

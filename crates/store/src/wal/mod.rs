@@ -1,15 +1,24 @@
-//! The write-ahead log: what makes a write survive before its memtable is a table.
+//! The write-ahead log (WAL): keeps a write durable until its memtable is a table.
 //!
-//! A log is a file of checksummed, chained records, one per commit group ([`frame`], [`writer`],
-//! [`reader`]). Logs form a chain of their own: the first record of each says where the one before
-//! it ended, so that replay ([`chain`]) can tell "the log before is whole" from "its unsynced tail
-//! is gone, and with it everything after". `docs/format/wal.md` describes bytes and rules.
+//! 1. [`writer`] appends one checksummed record per commit group ([`frame`]) to the current file.
+//! 2. `sync` makes it durable beside the writer, together with the files before it.
+//! 3. A full memtable starts a new WAL file. Its first record, the link, says where the one before
+//!    ended.
+//! 4. After a crash, [`WalChain`] follows the links and replays the files through [`reader`]. It
+//!    tells "the WAL before is whole" from "its unsynced tail is lost, and with it everything
+//!    after".
+//! 5. [`LogFollower`] reads WALs that another process writes, and [`KeptLogs`] keeps WALs for such
+//!    readers.
+//! 6. [`space`] preallocates space for records.
+//!
+//! `docs/format/wal.md` describes bytes and rules.
 //!
 //! What must stay true (format rules F1, F4, F5):
-//! - What replay yields is a prefix of the commit order, at least as long as what was synced;
-//!   anything else is an error that names file and offset.
-//! - A dead log (failed write or sync) is never written, synced or acknowledged on again.
-//! - Logs are never recycled: the number in every checksum belongs to one file for ever.
+//!
+//! - Replay yields a prefix of the commit order that contains at least what was synced. Anything
+//!   else is an error that names file and offset.
+//! - A dead WAL (after a failed write or sync) is never written, synced or acknowledged again.
+//! - WAL files are never recycled: the number in every checksum belongs to one file for ever.
 
 mod chain;
 mod follow;
@@ -40,35 +49,35 @@ pub use writer::{WalEnd, WalWriter};
 use crate::base::coding;
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 
-/// Bytes of a link's payload.
+/// Length of a link's payload.
 const LINK_BYTES: usize = 32;
 
-/// The name of a log's file.
+/// Returns the path of a WAL.
 pub fn file_path(directory: &Path, number: LogNumber) -> PathBuf {
     directory.join(format!("{:06}.wal", number.0))
 }
 
-/// A place between two records of a log.
+/// A place between two records of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalPosition {
-    /// The log. 0 is no log.
+    /// Number of the WAL; 0 for none.
     pub number: LogNumber,
-    /// The offset behind the last record before it.
+    /// Offset behind the last record before the place.
     pub end: u64,
-    /// The checksum of that record, and so of everything before it.
+    /// Checksum of that record, and so of everything before it.
     pub chain: u64,
-    /// No record before it has this sequence number or a larger one.
+    /// Larger than every sequence number before the place.
     pub next_seqno: SeqNo,
 }
 
 impl WalPosition {
-    /// What a log follows if no older log is needed.
+    /// What a WAL follows if no older one is needed.
     const ANEW: WalPosition =
         WalPosition { number: LogNumber(0), end: 0, chain: 0, next_seqno: SeqNo(0) };
-    /// What a log follows if older logs may be there, but nothing of them counts.
+    /// What a WAL follows if older ones may exist, but nothing in them counts.
     const NOTHING: WalPosition = WalPosition { end: 1, ..WalPosition::ANEW };
 
-    /// The payload of a link to this place; `synced` is how much of that log is known to be
+    /// Appends the payload of a link to this place. `synced` is how much of that WAL is known to be
     /// durable.
     fn encode(&self, synced: u64, out: &mut Vec<u8>) {
         for field in [self.number.0, self.end, self.chain, synced] {
@@ -77,12 +86,12 @@ impl WalPosition {
     }
 }
 
-/// What the first record of a log says of the log before it.
+/// The first record of a WAL, which describes the WAL before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalLink {
-    /// The log before; 0 if there is none.
+    /// Number of the WAL before; 0 if there is none.
     pub number: LogNumber,
-    /// Where it ended. With number 0: 0 if no older log is needed, 1 if older ones do not count.
+    /// Where it ended. With number 0: 0 if no older WAL is needed, 1 if older ones do not count.
     pub end: u64,
     /// Its last checksum.
     pub chain: u64,
@@ -91,12 +100,12 @@ pub struct WalLink {
 }
 
 impl WalLink {
-    /// True if the log before this one is none.
+    /// Returns true if this WAL follows none.
     fn is_start(&self) -> bool {
         self.number.0 == 0
     }
 
-    /// True if no older log is needed, and so none may be there.
+    /// Returns true if no older WAL is needed, so that none may exist.
     fn is_anew(&self) -> bool {
         self.is_start() && self.end == 0
     }
@@ -112,8 +121,8 @@ impl WalLink {
     }
 }
 
-/// Fuzz entry: reads `data` as a log, and gives every record to `payload`. Must neither panic nor
-/// allocate much more than `data` has.
+/// Fuzz entry: reads `data` as a WAL, and passes every record to `payload`. It must neither panic
+/// nor allocate much more than `data`.
 pub fn fuzz(data: &[u8], payload: impl Fn(&[u8])) {
     let vfs = MemVfs::new();
     let path = Path::new("fuzz.wal");

@@ -1,13 +1,13 @@
-//! The space that is reserved for a log before its records need it.
+//! Preallocates space for a WAL before its records need it.
 //!
-//! 1. A new log gets [`FIRST_BYTES`] ([`reserve`], when its file is opened).
-//! 2. While a log is in use the chores reserve space for its successor, in steps: as much as the
-//!    log in use has got, doubled ([`wanted`]). The successor is not in use, so no client waits for
-//!    a reservation.
-//! 3. A close gives back what no record has used ([`trim`]).
+//! 1. A new WAL gets [`FIRST_BYTES`] ([`reserve`], when its file is opened).
+//! 2. While a WAL is in use, the chores reserve space for its successor in steps: twice the bytes
+//!    of the WAL in use ([`wanted`]). The successor is not in use, so no client waits for a
+//!    reservation.
+//! 3. A close frees what no record has used ([`trim`]).
 //!
-//! What must stay true: a reservation is a convenience. A failure of one fails nothing: whether the
-//! records find room is seen when they are written. A log never loses a byte that was written.
+//! What must stay true: a failed reservation fails nothing. Whether records have space is seen when
+//! they are written. A WAL never loses a byte that was written.
 
 use std::path::Path;
 
@@ -16,22 +16,24 @@ use crate::base::plant::planted;
 use crate::base::sync::atomic::Ordering;
 use crate::vfs::Vfs;
 
-/// The first step: a database that is hardly written takes this twice, for the log in use and the
-/// one that comes next.
+/// The first step. A database that is hardly written takes this twice: for the WAL in use and its
+/// successor.
 pub const FIRST_BYTES: u64 = 64 << 10;
 
-/// A step may take this part of the free space at most: on a nearly full disk tables need the rest.
+/// A step takes at most 1/`FREE_PART` of the free space. On a nearly full disk, tables need the
+/// rest.
 const FREE_PART: u64 = 8;
 
-/// How many bytes the successor of a log should have reserved: `written` are in the log in use, and
-/// `most` is what a log may have. `None` if `reserved` is close enough.
+/// Returns how many bytes the successor of a WAL should have reserved. `written` is the size of the
+/// WAL in use, and `most` the largest size of a WAL. Returns `None` if `reserved` is close enough.
 pub fn wanted(written: u64, reserved: u64, most: u64) -> Option<u64> {
     let goal = written.saturating_mul(2).max(FIRST_BYTES).min(most);
     let is_worth_a_call = goal >= reserved.saturating_mul(2) || goal == most;
     (goal > reserved && is_worth_a_call).then_some(goal)
 }
 
-/// Reserves space for `log` up to `bytes` from its start, once and for all if that fails.
+/// Reserves space for `log` up to `bytes` from its start. After a failure no more is reserved for
+/// it.
 pub fn reserve(vfs: &dyn Vfs, log: &WalSync, bytes: u64) {
     let from = log.reserved_bytes();
     let Some((file, path)) = log.file().filter(|_| from < bytes) else { return };
@@ -45,17 +47,17 @@ pub fn reserve(vfs: &dyn Vfs, log: &WalSync, bytes: u64) {
         return;
     }
     log.reserved.store(u64::MAX, Ordering::Relaxed);
-    // What a failed call reserved is given back while nobody can have written to the file.
+    // Frees what the failed call reserved, while nothing can have been written to the file.
     if log.written() == 0 {
         let _more_space_taken = file.truncate(0);
     }
 }
 
-/// Gives back what was reserved for `log` and not used. Nobody appends to it meanwhile.
+/// Frees the space that was reserved for `log` and not used. No thread may append to it meanwhile.
 pub fn trim(log: &WalSync) {
     let Some((file, _)) = log.file().filter(|_| log.check_alive().is_ok()) else { return };
     let end = if planted("log_cut_at_close") { log.written() / 2 } else { log.written() };
-    // A file with another name is left as it is: a checkpoint may share it. Best effort.
+    // Best effort. A file with another name stays as it is, because a checkpoint may share it.
     if file.links().is_ok_and(|links| links == 1) {
         let _more_space_taken = file.truncate(end);
     }

@@ -1,12 +1,21 @@
-//! What a log's writer and those who sync it share: how far it is written, how far it is durable,
-//! and whether it is dead. Syncing never blocks appending.
+//! The state that a WAL's writer shares with the threads that sync it: how far it is written, how
+//! far it is durable, and whether it is dead. A sync never blocks an append.
+//!
+//! 1. [`WalSync::sync`] returns at once if everything written is durable.
+//! 2. Otherwise it waits for its turn (`SyncTurn`). One thread syncs at a time, and the others
+//!    usually find their bytes covered when it ends.
+//! 3. `sync_now` syncs the WAL's predecessor first (`sync_predecessor`), then the file, and raises
+//!    the synced offset.
+//! 4. A failed write or sync kills the file (`kill`). Every later call returns that error.
+//! 5. [`WalSync::retire`] ends it: everything in the file is durable in tables.
 //!
 //! What must stay true:
+//!
 //! - After a failed write or sync the file is dead: nothing is written, synced or acknowledged on
-//!   it any more (format rule F4). The kernel reports a failed write-back once; whoever syncs next
-//!   would be told that all is well.
-//! - A log is durable only with the logs before it: syncing one first syncs its predecessor, unless
-//!   everything in that is already in tables.
+//!   it again (format rule F4). The kernel reports a failed writeback once, and would report
+//!   success to the next sync.
+//! - A WAL is durable only together with the WALs before it, unless everything in those is in
+//!   tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -22,7 +31,7 @@ use crate::base::sync::{Condvar, Mutex, lock};
 use crate::base::waited::{self, Part};
 use crate::vfs::{IoClass, VfsFile};
 
-/// The durable side of a log file, shared between its writer and everybody who wants it synced.
+/// The sync state of a WAL or manifest, shared by its writer and the threads that sync it.
 #[derive(Debug)]
 pub struct WalSync {
     path: PathBuf,
@@ -31,33 +40,32 @@ pub struct WalSync {
     written: AtomicU64,
     /// Bytes that are durable.
     synced: AtomicU64,
-    /// The failure that ended the file's life.
+    /// The failure that made the file dead.
     dead: OnceLock<Error>,
-    /// Whether somebody syncs. Of two overlapping syncs the kernel may tell only one that it
-    /// failed, so there is one at a time; whoever waits for it finds its bytes covered, all of them
-    /// at once. Never held over the sync itself.
+    /// Whether a thread syncs. The kernel may report a failure to only one of two overlapping
+    /// syncs, so only one runs at a time. The lock is not held during the sync.
     syncing: Mutex<bool>,
-    /// A sync has ended.
+    /// Notified when a sync has ended.
     ended: Condvar,
-    link: Mutex<Link>,
-    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    link: Mutex<SyncTarget>,
+    /// This WAL and later ones have all writes to the WAL from this sequence number on.
     begins: AtomicU64,
-    /// See [`WalSync::reserved_bytes`].
+    /// Space that was reserved ([`WalSync::reserved_bytes`]).
     pub(super) reserved: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Link {
-    /// `None` once the log is retired.
+struct SyncTarget {
+    /// `None` once the WAL is retired.
     file: Option<Arc<dyn VfsFile>>,
-    /// The log that must be durable before this one.
+    /// The WAL that must be durable before this one.
     predecessor: Option<Arc<WalSync>>,
 }
 
-/// The right to sync, given back on drop.
-struct Turn<'a>(&'a WalSync);
+/// The right to sync. Dropping it passes the right on.
+struct SyncTurn<'a>(&'a WalSync);
 
-impl Drop for Turn<'_> {
+impl Drop for SyncTurn<'_> {
     fn drop(&mut self) {
         *lock(&self.0.syncing) = false;
         self.0.ended.notify_all();
@@ -74,24 +82,25 @@ impl WalSync {
             dead: OnceLock::new(),
             syncing: Mutex::new(false),
             ended: Condvar::new(),
-            link: Mutex::new(Link { file: Some(file), predecessor: None }),
+            link: Mutex::new(SyncTarget { file: Some(file), predecessor: None }),
             begins: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
         }
     }
 
-    /// Bytes from the file's start for which space was reserved; `u64::MAX` after a failure.
+    /// Returns the bytes from the file's start for which space was reserved; `u64::MAX` after a
+    /// failure.
     pub fn reserved_bytes(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// The file and its path; `None` once the log is retired.
+    /// Returns the file and its path; `None` once the WAL is retired.
     pub(super) fn file(&self) -> Option<(Arc<dyn VfsFile>, &Path)> {
         lock(&self.link).file.clone().map(|file| (file, self.path.as_path()))
     }
 
-    /// Makes durable everything that was written when this was called, in this log and those before
-    /// it, and returns the offset up to which this one is. May run while the writer appends. An
+    /// Makes everything durable that was written before this call, in this WAL and those before it.
+    /// Returns the offset up to which this one is durable. It may run while the writer appends. An
     /// error of this file is final; an error of a predecessor lasts until that is retired.
     pub fn sync(&self) -> Result<u64> {
         let target = self.written();
@@ -114,15 +123,15 @@ impl WalSync {
             }
             *syncing = true;
         }
-        let turn = Turn(self);
+        let turn = SyncTurn(self);
         let synced = self.sync_now();
         drop(turn);
         synced
     }
 
-    /// The sync itself; it is the caller's turn.
+    /// Syncs, in the caller's turn.
     fn sync_now(&self) -> Result<u64> {
-        // Read again: what others wrote while this caller waited rides along.
+        // Read again, so that writes made while this thread waited are covered, too.
         let target = self.written();
         if target > FILE_HEADER_BYTES as u64 {
             self.sync_predecessor()?;
@@ -130,35 +139,36 @@ impl WalSync {
         let file = lock_timed(&self.link).file.clone();
         if let Some(file) = file {
             file.sync_data(self.class).map_err(|e| self.kill("sync", e))?;
-            // A write that failed meanwhile does not undo what this sync covered, but the file is
-            // dead and nothing is acknowledged on it.
+            // A write that failed meanwhile does not undo this sync, but the file is dead and
+            // nothing is acknowledged on it.
             self.check_alive()?;
         }
         self.synced.fetch_max(target, Ordering::Release);
         Ok(target)
     }
 
-    /// Everything in this log and those before it is durable in tables and its writer is gone: it
-    /// need never be synced, and its file can go. A sync of a log after it succeeds without it.
+    /// Retires the WAL: everything in it and before it is durable in tables, and its writer is
+    /// gone. It will never be synced, and its file can be deleted. A sync of a later WAL succeeds
+    /// without it.
     pub fn retire(&self) {
         let mut link = lock(&self.link);
         link.file = None;
         link.predecessor = None;
     }
 
-    /// Bytes that are written whole.
+    /// Returns the bytes that are written whole.
     #[inline]
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Bytes that are durable.
+    /// Returns the bytes that are durable.
     #[inline]
     pub fn synced_offset(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// The failure that ended the file's life, as an error, if there was one.
+    /// Returns the failure that made the file dead, if there was one.
     #[inline]
     pub fn check_alive(&self) -> Result<()> {
         match self.dead.get() {
@@ -167,7 +177,7 @@ impl WalSync {
         }
     }
 
-    /// Ends the file's life and returns why; the first failure stays the reason.
+    /// Makes the file dead, and returns the error. The first failure stays the reason.
     #[cold]
     pub(super) fn kill(&self, operation: &'static str, error: std::io::Error) -> Error {
         let error = Error::io(operation, &self.path, error);
@@ -187,7 +197,8 @@ impl WalSync {
         self.begins.store(begins.0, Ordering::Release);
     }
 
-    /// All writes from this sequence number on that went to a log are in this one or later ones.
+    /// Returns the sequence number from which on this WAL and later ones have all writes to the
+    /// WAL.
     pub fn begins(&self) -> SeqNo {
         SeqNo(self.begins.load(Ordering::Acquire))
     }

@@ -1,4 +1,4 @@
-//! A file system in memory that fails, or waits, where a test tells it to.
+//! A file system in memory that fails or waits when a test tells it to.
 
 use std::io;
 use std::path::Path;
@@ -16,9 +16,9 @@ pub(crate) struct Switches {
     /// Calls that reached the files.
     pub(crate) writes: AtomicUsize,
     pub(crate) syncs: AtomicUsize,
-    /// While locked by a test, syncs wait.
+    /// While a test holds this lock, syncs wait.
     pub(crate) gate: Mutex<()>,
-    /// The ranges given to write-back.
+    /// The ranges whose writeback was started.
     pub(crate) written_back: Mutex<Vec<(u64, u64)>>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct TestVfs {
 }
 
 impl Default for TestVfs {
-    /// With the directory that the tests use.
+    /// Contains the directory that the tests use.
     fn default() -> TestVfs {
         let inner = MemVfs::new();
         inner.create_dir_all(Path::new("/db")).unwrap();
@@ -41,7 +41,7 @@ impl Default for TestVfs {
 struct TestFile(Arc<dyn VfsFile>, Arc<Switches>);
 
 impl TestVfs {
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
         let file = self.inner.open(path, OpenOptions::READ).unwrap();
         let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
@@ -54,7 +54,7 @@ impl TestVfs {
         self.inner.remove(path).unwrap();
     }
 
-    /// Makes a file hold exactly `bytes`.
+    /// Replaces the content of a file by `bytes`.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) {
         if self.inner.exists(path).unwrap() {
             self.inner.remove(path).unwrap();

@@ -1,10 +1,22 @@
-//! Writing log files. One record is one `write_at` from one reused buffer: copied once, hashed
-//! once.
+//! Writes WALs and the records of manifests. One record is one `write_at` from one reused buffer:
+//! copied once, hashed once.
+//!
+//! 1. [`WalWriter::create`] or [`WalWriter::begin`] opens the file, and [`RecordWriter::open`]
+//!    writes its header block.
+//! 2. [`WalWriter::follow`] or [`WalWriter::begin_anew`] stages the link to the WAL before, without
+//!    I/O.
+//! 3. [`WalWriter::append`] stages a commit group ([`RecordWriter::stage`]) and writes everything
+//!    that is staged ([`RecordWriter::write_staged`]).
+//! 4. After each `bytes_per_sync` bytes it starts writeback.
+//! 5. [`WalWriter::append_mark`] records at a close how much is synced.
+//! 6. [`WalWriter::finish`] returns the [`WalEnd`] that the next WAL follows.
 //!
 //! What must stay true:
-//! - The record at an offset is written once. After a failure nothing more is written (F4).
-//! - A `written` offset is published only after the write returned.
-//! - Nothing here waits for the disk but the write itself; syncing is [`WalSync`]'s.
+//!
+//! - The record at an offset is written once. After a failure nothing more is written (format rule
+//!   F4).
+//! - A `written` offset is published only after the write has returned.
+//! - Nothing here waits for the disk except the write itself. [`WalSync`] does the syncs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,26 +33,26 @@ use crate::base::error::{Error, Result};
 use crate::base::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
-/// A buffer that one huge group made larger than this is given back after the write.
+/// Largest buffer that is kept after a write. A huge group may have made it larger.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// Appends records to a file of either kind. Records are staged in a buffer, then written together.
+/// Appends records to a WAL or manifest. Records are staged in a buffer, then written together.
 #[derive(Debug)]
 pub struct RecordWriter {
     file: Arc<dyn VfsFile>,
     sync: Arc<WalSync>,
     class: IoClass,
     seed: u64,
-    /// Where the buffer's first byte goes.
+    /// Offset of the buffer's first byte in the file.
     offset: u64,
     chain: u64,
     buffer: Vec<u8>,
 }
 
 impl RecordWriter {
-    /// Creates the file, or opens one that was made and is empty, as `options` say, and writes its
-    /// header block. Syncing the directory is the caller's, and so is the file if this fails: its
-    /// number is used up.
+    /// Creates the file, or opens an empty spare one, as `options` say, and writes its header
+    /// block. The caller syncs the directory. If this fails, the caller also removes the file,
+    /// whose number is used up.
     pub fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -65,7 +77,7 @@ impl RecordWriter {
     }
 
     /// Adds a record to what the next [`RecordWriter::write_staged`] writes. A payload that is too
-    /// long is refused and leaves everything as it was.
+    /// long is refused, and nothing changes.
     #[inline]
     pub fn stage<'a>(
         &mut self,
@@ -94,7 +106,7 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Writes what is staged with one call and returns the offset behind it.
+    /// Writes everything that is staged with one call, and returns the offset behind it.
     #[inline]
     pub fn write_staged(&mut self) -> Result<u64> {
         self.sync.check_alive()?;
@@ -119,7 +131,7 @@ impl RecordWriter {
         &self.sync
     }
 
-    /// Where the next record goes.
+    /// Returns the offset of the next record.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset + self.buffer.len() as u64
@@ -135,35 +147,35 @@ impl RecordWriter {
     }
 }
 
-/// The log that is being written.
+/// The WAL that is being written.
 #[derive(Debug)]
 pub struct WalWriter {
     records: RecordWriter,
     number: LogNumber,
-    /// Start write-back after this many bytes; 0 leaves it to the kernel.
+    /// Number of bytes after which writeback is started; 0 leaves it to the kernel.
     bytes_per_sync: u64,
-    /// Everything below this was given to write-back.
+    /// Offset below which writeback was started.
     written_back: u64,
     pub(super) next_seqno: SeqNo,
-    /// Where the log before this one ended; once this log has records it is of no more use.
+    /// Where the WAL before this one ended. Not needed once this one has records.
     predecessor: Option<WalPosition>,
     linked: bool,
 }
 
-/// A log that takes no more records, and where it ended: what its successor must follow.
+/// A WAL that takes no more records, and where it ended: what its successor must follow.
 #[derive(Clone, Debug)]
 pub struct WalEnd {
-    /// Where the last log with records ended; `None` if no log had any.
+    /// Where the last WAL with records ended; `None` if no WAL had any.
     pub position: Option<WalPosition>,
     /// Makes it durable; `None` if it is.
     pub sync: Option<Arc<WalSync>>,
-    /// The logs up to here have all writes that are older and went to a log.
+    /// All older writes to the WAL are in the WALs up to here.
     pub next_seqno: SeqNo,
 }
 
 impl WalWriter {
-    /// Creates the log and writes its header block. No record of it may be acknowledged before the
-    /// directory is synced, which is the caller's, as is [`WalWriter::follow`].
+    /// Creates the WAL and writes its header block. The caller calls [`WalWriter::follow`], and
+    /// syncs the directory before any record is acknowledged.
     pub fn create(
         vfs: &dyn Vfs,
         path: &Path,
@@ -174,7 +186,7 @@ impl WalWriter {
         WalWriter::open(vfs, path, OpenOptions::CREATE, number, db_uid, preallocate_bytes)
     }
 
-    /// The same with a file that was made in advance, empty, and whose name is durable.
+    /// Like `create`, with an empty spare file whose name is durable.
     pub fn begin(
         vfs: &dyn Vfs,
         path: &Path,
@@ -207,28 +219,28 @@ impl WalWriter {
         })
     }
 
-    /// Starts write-back each time this many bytes have been written; 0 never.
+    /// Sets the number of bytes after which writeback is started; 0 means never.
     pub fn set_bytes_per_sync(&mut self, bytes: u64) {
         self.bytes_per_sync = bytes;
     }
 
-    /// Makes this log the successor of `previous`, before its first record. Does no I/O: the link
-    /// is written with the first group, or by [`WalWriter::write_link`]. After a recovery that
-    /// found no record `previous` has no position: older logs may lie there, but nothing of them
+    /// Makes this WAL the successor of `previous`, before its first record. It does no I/O: the
+    /// link is written with the first group, or by [`WalWriter::write_link`]. After a recovery that
+    /// found no record, `previous` has no position: older WALs may exist, but nothing in them
     /// counts.
     pub fn follow(&mut self, previous: WalEnd) -> Result<()> {
         self.link(Some(previous.position.unwrap_or(WalPosition::NOTHING)), previous)
     }
 
-    /// Makes this log the first, before its first record, with writes from `next_seqno` on: no
-    /// older log is needed any more, everything in them is in tables, durably, and so is the edit
-    /// that says so.
+    /// Makes this WAL the first, before its first record, with writes from `next_seqno` on. No
+    /// older WAL is needed: everything in them is durable in tables, and so is the edit that says
+    /// so.
     pub fn begin_anew(&mut self, next_seqno: SeqNo) -> Result<()> {
         self.link(None, WalEnd { position: None, sync: None, next_seqno })
     }
 
     fn link(&mut self, place: Option<WalPosition>, previous: WalEnd) -> Result<()> {
-        assert!(!self.linked, "a log is linked once, before its first record");
+        assert!(!self.linked, "a WAL is linked once, before its first record");
         let WalEnd { position, sync, next_seqno } = previous;
         let synced = match (&sync, position) {
             (Some(sync), _) => sync.synced_offset(),
@@ -245,16 +257,15 @@ impl WalWriter {
         Ok(())
     }
 
-    /// Writes the link before there is a group: a reader of the logs finds the way back.
+    /// Writes the link before there is a group, so that a reader of the WALs finds the way back.
     pub fn write_link(&mut self) -> Result<()> {
-        assert!(self.linked, "a log follows another, or none, before its first record");
+        assert!(self.linked, "link a WAL to another one, or to none, before its first record");
         self.records.write_staged().map(drop)
     }
 
-    /// Writes one commit group: `count` entries whose sequence numbers start at `first_seqno`,
-    /// encoded as the records of the batches in `payload`, one behind the other. Returns the offset
-    /// up to which the log must be synced to make it durable. After an error of the file the log is
-    /// dead.
+    /// Writes one commit group: `count` entries with sequence numbers from `first_seqno` on, as
+    /// encoded by the batches in `payload`. Returns the offset up to which the WAL must be synced
+    /// to make the group durable. After an error of the file the WAL is dead.
     #[inline]
     pub fn append<'a>(
         &mut self,
@@ -262,10 +273,10 @@ impl WalWriter {
         count: u32,
         payload: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<u64> {
-        assert!(self.linked, "a log follows another, or none, before its first record");
-        // First: of a group that failed the numbers are given out again.
+        assert!(self.linked, "link a WAL to another one, or to none, before its first record");
+        // Checked first, because the sequence numbers of a failed group are given out again.
         self.records.sync_handle().check_alive()?;
-        assert!(first_seqno >= self.next_seqno, "groups are appended in the commit order");
+        assert!(first_seqno >= self.next_seqno, "groups are appended in commit order");
         self.records.stage(RecordKind::Data, first_seqno, count, payload)?;
         self.next_seqno = SeqNo(first_seqno.0 + u64::from(count));
         let end = self.records.write_staged()?;
@@ -276,8 +287,8 @@ impl WalWriter {
         Ok(end)
     }
 
-    /// Writes an empty record that says how much of this log is synced. After it, damage of any
-    /// record below that is told from a torn tail: for a close.
+    /// Writes an empty record that says how much of this WAL is synced, at a close. Behind it,
+    /// damage of any record below that offset is told from a torn tail.
     pub fn append_mark(&mut self) -> Result<u64> {
         let sync = self.records.sync_handle();
         sync.check_alive()?;
@@ -288,15 +299,15 @@ impl WalWriter {
         self.records.write_staged()
     }
 
-    /// Gives back the space beyond the last record. The caller may be the only one to append.
+    /// Frees the space beyond the last record. No other thread may append.
     pub fn trim(&self) {
         space::trim(&self.sync_handle());
     }
 
-    /// Gives up the right to append; the result is what the next log follows.
+    /// Ends the writer. Returns what the next WAL follows.
     pub fn finish(self) -> WalEnd {
         if self.is_empty() {
-            // Nobody will ever look into this log: its successor follows its predecessor.
+            // No reader will look into this WAL. Its successor follows its predecessor.
             let sync = self.records.sync_handle().predecessor();
             let next_seqno = self.next_seqno;
             return WalEnd { position: self.predecessor, sync, next_seqno };
@@ -311,22 +322,22 @@ impl WalWriter {
         WalEnd { position: Some(position), sync, next_seqno: self.next_seqno }
     }
 
-    /// Makes the log durable while others append; see [`WalSync::sync`].
+    /// Returns the handle that makes the WAL durable while others append ([`WalSync::sync`]).
     pub fn sync_handle(&self) -> Arc<WalSync> {
         self.records.sync_handle().clone()
     }
 
-    /// The log's number.
+    /// Returns the WAL's number.
     pub fn number(&self) -> LogNumber {
         self.number
     }
 
-    /// Bytes written, header included.
+    /// Returns the bytes written, header included.
     pub fn size_bytes(&self) -> u64 {
         self.records.sync_handle().written()
     }
 
-    /// True if no record was written.
+    /// Returns true if no record was written.
     pub fn is_empty(&self) -> bool {
         self.size_bytes() <= FILE_HEADER_BYTES as u64
     }

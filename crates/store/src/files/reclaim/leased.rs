@@ -7,7 +7,7 @@ use std::sync::Weak;
 
 use sateen_control::Instant;
 
-use super::{Reclaimer, ReclaimState};
+use super::{ReclaimState, Reclaimer};
 use crate::base::sync::lock;
 use crate::files::leases::{LeaseLimits, Round};
 use crate::vfs::VfsLock;

@@ -1,7 +1,14 @@
-//! Iterates over a sorted run: tables that do not overlap, one behind the other.
+//! Iterates over a sorted run: tables in key order that do not overlap.
 //!
-//! What must stay true: at most one table is open at a time, a table outside the bounds is never
-//! opened, and a table that cannot be opened or read is an error, never the end of the run.
+//! 1. A seek finds the table by the run's key ranges (`lower_bound`), opens it, and seeks in it.
+//! 2. `next` and `prev` move within the open table. At its end, `first_from` or `last_before` goes
+//!    to the next table that has an entry.
+//! 3. Before a table is opened, `look` decides: tables outside the bounds, deleted by a range
+//!    tombstone, or excluded by the opener ([`OpenTable::look`]) are passed by.
+//! 4. `leap` and `leap_back` leave a table whose entries are all too old.
+//!
+//! What must stay true: at most one table is open at a time, and a table outside the bounds is
+//! never opened. A table that cannot be opened or read is an error, never the end of the run.
 
 use std::sync::Arc;
 
@@ -17,14 +24,15 @@ use crate::base::key;
 #[cfg(test)]
 mod tests;
 
-/// A sequence of tables in key order of which no two share a user key.
-#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+/// Tables in key order of which no two share a user key.
+#[expect(clippy::len_without_is_empty, reason = "no caller needs `is_empty`")]
 pub trait SortedRun {
-    /// How many tables there are.
+    /// Returns the number of tables.
     fn len(&self) -> usize;
-    /// The table at `index`.
+    /// Returns the table at `index`.
     fn get(&self, index: usize) -> Option<&Arc<TableMeta>>;
-    /// The index of the first table whose largest key is at or behind `user_key`; `len` if none is.
+    /// Returns the index of the first table whose largest key is at or behind `user_key`; `len` if
+    /// there is none.
     fn lower_bound(&self, user_key: &[u8]) -> usize;
 }
 
@@ -40,27 +48,28 @@ impl SortedRun for Run {
     }
 }
 
-/// Opens a table for iteration. Every `Fn(&Arc<TableMeta>) -> Result<impl InternalIterator>` does.
+/// Opens a table for iteration. Every `Fn(&Arc<TableMeta>) -> Result<impl InternalIterator>`
+/// implements it.
 pub trait OpenTable {
     /// The iterator over one table.
     type Iter: InternalIterator;
     /// Opens `table`.
     fn open(&self, table: &Arc<TableMeta>) -> Result<Self::Iter>;
-    /// Whether `table` has nothing that is wanted, and those before it (if `backwards`) or behind
-    /// it may.
+    /// Decides whether `table` must be opened, can be passed by, or ends the search. If
+    /// `backwards`, the search continues with the tables before it, otherwise with those behind it.
     fn look(&self, _table: &Arc<TableMeta>, _backwards: bool) -> Result<Look> {
         Ok(Look::Open)
     }
 }
 
-/// What there is to do with a table.
+/// What to do with a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// To open it.
+    /// Open it.
     Open,
-    /// To pass it by.
+    /// Pass it by.
     Pass,
-    /// To look no further.
+    /// End the search.
     Stop,
 }
 
@@ -76,35 +85,37 @@ where
     }
 }
 
-/// An iterator over one sorted run that opens its tables as it comes to them.
+/// An iterator over one sorted run. It opens a table when it comes to it.
 ///
-/// It shows all entries of the tables that reach into the bounds: those at the edges may lie
-/// outside.
+/// It shows all entries of the tables that reach into the bounds, so entries at the edges may lie
+/// outside the bounds.
 pub struct LevelIter<R, O: OpenTable> {
     run: R,
     opener: O,
     bounds: IterBounds,
-    /// A table all of which these delete is never opened.
+    /// Range tombstones. A table that they delete as a whole is never opened.
     seen: Option<SeenRanges>,
-    /// The open table and its index. Kept after the end was reached: the next seek may need it.
+    /// The open table and its index. Kept after the end was reached, because the next seek may need
+    /// it.
     table: Option<(usize, O::Iter)>,
-    /// False after an error and where the bounds end: whatever `table` stands on is not shown.
+    /// False after an error and at the end of the bounds. The position of `table` is then not
+    /// shown.
     placed: bool,
 }
 
 impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
-    /// An iterator over `run` within `bounds`. Not valid until the first seek.
+    /// Returns an iterator over `run` within `bounds`. It is invalid until the first seek.
     pub fn new(run: R, opener: O, bounds: IterBounds) -> LevelIter<R, O> {
         LevelIter { run, opener, bounds, seen: None, table: None, placed: false }
     }
 
-    /// Without the tables of which `seen` leaves nothing.
+    /// Passes by the tables that `seen` deletes as a whole.
     pub fn without(mut self, seen: Option<SeenRanges>) -> LevelIter<R, O> {
         self.seen = seen;
         self
     }
 
-    /// What there is to do with a table within the bounds.
+    /// Decides what to do with a table within the bounds.
     fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
         match &self.seen {
             Some(seen) if seen.ranges.hide_table(table, seen.as_of) => Ok(Look::Pass),
@@ -112,12 +123,12 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         }
     }
 
-    /// The open table, if all of it is older than `seqno`.
+    /// Returns the open table if all of its entries are older than `seqno`.
     fn older_table(&self, seqno: SeqNo) -> Option<&Arc<TableMeta>> {
         self.run.get(self.open_index()).filter(|table| table.seqno_max < seqno)
     }
 
-    /// The iterator over table `index`, not moved if it is the one already open.
+    /// Returns the iterator over table `index`. If that table is open already, its position stays.
     fn open(&mut self, index: usize, meta: &Arc<TableMeta>) -> Result<&mut O::Iter> {
         let kept = self.table.take().filter(|(open, _)| *open == index);
         let opened = match kept {
@@ -127,7 +138,7 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         Ok(&mut self.table.insert(opened).1)
     }
 
-    /// Stands on the first entry of table `index` or of those behind it.
+    /// Moves to the first entry of table `index` or of the tables behind it.
     fn first_from(&mut self, mut index: usize) -> Result<()> {
         self.placed = false;
         while let Some(meta) = self.run.get(index).cloned() {
@@ -156,7 +167,7 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         Ok(())
     }
 
-    /// Stands on the last entry of the tables before `end`.
+    /// Moves to the last entry of the tables before `end`.
     fn last_before(&mut self, end: usize) -> Result<()> {
         self.placed = false;
         for index in (0..end).rev() {
@@ -182,7 +193,7 @@ impl<R: SortedRun, O: OpenTable> LevelIter<R, O> {
         Ok(())
     }
 
-    /// The index of the open table.
+    /// Returns the index of the open table.
     fn open_index(&self) -> usize {
         self.table.as_ref().map_or(0, |(index, _)| *index)
     }

@@ -1,4 +1,4 @@
-//! A level reads like one sorted sequence, and opens no table that it need not.
+//! A level reads like one sorted sequence, and opens no table that it does not need.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use sateen_control::{Comparator, FileId, SeqNo, TableId, UserKey, ValueKind};
 use super::*;
 use crate::iter::vec_iter::{Entries, Fault, VecIter, internal};
 
-/// A run whose tables are lists of entries; the table's id is its index.
+/// A run whose tables are lists of entries. A table's id is its index.
 #[derive(Clone)]
 struct TestRun(Arc<Vec<(Arc<TableMeta>, Entries)>>);
 
 impl TestRun {
-    /// The tables hold the given user keys, each with the given versions.
+    /// Makes tables with the given user keys, each with the given versions.
     fn new(tables: &[Vec<(Vec<u8>, u64)>]) -> TestRun {
         let table = |(index, keys): (usize, &Vec<(Vec<u8>, u64)>)| {
             let mut entries = Vec::new();
@@ -63,7 +63,7 @@ impl SortedRun for TestRun {
     }
 }
 
-/// Opens tables of a [`TestRun`] and writes down which.
+/// Returns an opener for tables of a [`TestRun`] that records which tables it opens.
 fn opener(
     run: &TestRun,
     opened: &Rc<RefCell<Vec<u64>>>,
@@ -104,7 +104,7 @@ fn any_move() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// Sorted keys with their version counts, cut into tables.
+/// Sorted keys with their numbers of versions, cut into tables.
 fn any_tables() -> impl Strategy<Value = Vec<Vec<(Vec<u8>, u64)>>> {
     (proptest::collection::btree_map(any_key(), 1_u64..4, 0..25), 1_usize..5).prop_map(
         |(keys, per_table)| {
@@ -148,7 +148,7 @@ fn model_move(all: &[(Vec<u8>, Vec<u8>)], at: Option<usize>, step: &Move) -> Opt
     position.filter(|&position| position < all.len())
 }
 
-/// The tables of `run` that reach into `bounds`.
+/// Returns the tables of `run` that reach into `bounds`.
 fn inside(run: &TestRun, bounds: &IterBounds) -> Vec<usize> {
     let reaches = |meta: &TableMeta| {
         !bounds.is_below(meta.largest.bytes()) && !bounds.is_above(meta.smallest.bytes())
@@ -159,8 +159,9 @@ fn inside(run: &TestRun, bounds: &IterBounds) -> Vec<usize> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// The level is the concatenation of the tables that reach into the bounds, whatever the moves,
-    /// no other table is opened, and an error of an open or a read is returned by the very move.
+    /// After any moves, the level equals the concatenation of the tables that reach into the
+    /// bounds. No other table is opened, and each error of an open or a read is returned by the
+    /// move that met it.
     #[test]
     fn a_level_is_the_tables_within_bounds(
         tables in any_tables(),

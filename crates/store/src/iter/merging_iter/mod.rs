@@ -1,14 +1,26 @@
-//! Merges any number of sorted children into one sorted stream, in both directions.
+//! Merges sorted children into one sorted stream, in both directions.
+//!
+//! 1. A seek moves every child (`place_all`) and builds a heap of those that stand on an entry
+//!    (`build_heap`, `sift_down`). The heap's top is the current entry.
+//! 2. `next` and `prev` move the top's child (`step`). Then the child goes to its place in the heap
+//!    (`replace_top`), or leaves it if it has ended (`remove_top`).
+//! 3. `replace_top` remembers which of the top's two children in the heap comes first. While one
+//!    child has the next entry again and again, a step costs one comparison.
+//! 4. A change of direction moves every other child to the other side of the current entry
+//!    (`turn`).
+//! 5. `leap` lets each child before the target pass over entries that are too old (`leap_all`).
+//!
+//! Most comparisons compare one number: each heap slot has the first eight bytes of its child's
+//! user key (`precedes`). Only equal numbers compare keys (`precedes_by_key`).
 //!
 //! What must stay true:
-//! - every child that stands on an entry is in the heap, and the heap's top is the current entry;
-//! - forwards every other child stands at or behind the current entry, backwards at or before it;
-//! - entries of equal internal keys (there should be none) come in the order of their children;
-//! - a child's error empties the heap: a failing child is never taken for an exhausted one.
 //!
-//! Most comparisons are of one number: each slot of the heap holds the first eight bytes of its
-//! child's user key. Runs of entries from one child, the common case in a tree whose last level
-//! holds most of the data, cost one comparison an entry, because the runner-up is remembered.
+//! - Every child that stands on an entry is in the heap, and the heap's top is the current entry.
+//! - Forward, every other child stands at or behind the current entry; backward, at or before it.
+//! - Entries with equal internal keys, of which there should be none, come in the order of their
+//!   children.
+//! - An error of a child empties the heap, so that a failing child is never taken for one that has
+//!   ended.
 
 use std::cmp::Ordering;
 
@@ -24,31 +36,31 @@ mod tests;
 
 /// A child that stands on an entry.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// [`ordered_prefix`] of the entry's user key; stale in a heap of one, where nobody looks.
+struct HeapSlot {
+    /// [`ordered_prefix`] of the entry's user key. In a heap of one it is stale, and not used.
     prefix: u64,
-    /// The child's index.
+    /// Index of the child.
     child: usize,
 }
 
 const FORWARD: bool = false;
 const REVERSE: bool = true;
 
-/// The union of its children, sorted.
+/// The sorted union of its children.
 pub struct MergingIter<I> {
     children: Vec<I>,
-    heap: Vec<Slot>,
-    /// Which of the heap's slots 1 and 2 comes first; 0 if not known.
+    heap: Vec<HeapSlot>,
+    /// Which of slots 1 and 2 of the heap comes first; 0 if not known.
     runner_up: usize,
     reverse: bool,
-    /// The current key while the other children are turned round.
+    /// The current key while the other children change direction.
     turning_key: Vec<u8>,
     comparator: Comparator,
 }
 
 impl<I: InternalIterator> MergingIter<I> {
-    /// A merge of `children`, newest data first, compared by `comparator`. Not valid until the
-    /// first seek.
+    /// Returns a merge of `children`, newest data first, in the order of `comparator`. It is
+    /// invalid until the first seek.
     pub fn new(children: Vec<I>, comparator: &Comparator) -> MergingIter<I> {
         MergingIter {
             heap: Vec::with_capacity(children.len()),
@@ -60,7 +72,7 @@ impl<I: InternalIterator> MergingIter<I> {
         }
     }
 
-    /// Brings every child into position with `place` and makes the heap of those that have one.
+    /// Moves every child with `place`, and builds the heap of those that stand on an entry.
     fn place_all<const REVERSED: bool>(
         &mut self,
         mut place: impl FnMut(&mut I) -> Result<()>,
@@ -74,8 +86,9 @@ impl<I: InternalIterator> MergingIter<I> {
         Ok(())
     }
 
-    /// Seeks to the first entry child by child: stands `index` on its first one; false behind the
-    /// last child, and then the merge stands on its first entry. To be called for 0 and up.
+    /// Seeks to the first entry one child at a time; to be called with 0, 1, 2 and so on. Moves
+    /// child `index` to its first entry and returns true. Behind the last child it returns false,
+    /// and the merge stands on its first entry.
     pub fn open_child(&mut self, index: usize) -> Result<bool> {
         self.heap.clear();
         self.reverse = FORWARD;
@@ -93,7 +106,7 @@ impl<I: InternalIterator> MergingIter<I> {
         for (index, child) in self.children.iter().enumerate() {
             if child.valid() {
                 let prefix = ordered_prefix(&self.comparator, key::user_key(child.key()));
-                self.heap.push(Slot { prefix, child: index });
+                self.heap.push(HeapSlot { prefix, child: index });
             }
         }
         for index in (0..self.heap.len() / 2).rev() {
@@ -101,17 +114,17 @@ impl<I: InternalIterator> MergingIter<I> {
         }
     }
 
-    /// True if the entry of `a` comes before that of `b` in the given direction.
+    /// Returns true if the entry of `a` comes before that of `b` in the given direction.
     #[inline]
-    fn precedes<const REVERSED: bool>(&self, a: Slot, b: Slot) -> bool {
+    fn precedes<const REVERSED: bool>(&self, a: HeapSlot, b: HeapSlot) -> bool {
         if a.prefix != b.prefix {
             return (a.prefix < b.prefix) != REVERSED;
         }
         self.precedes_by_key(a, b) != REVERSED
     }
 
-    /// The rare part of [`Self::precedes`], forwards: the whole keys decide.
-    fn precedes_by_key(&self, a: Slot, b: Slot) -> bool {
+    /// Compares whole keys, forward: the rare case of [`Self::precedes`].
+    fn precedes_by_key(&self, a: HeapSlot, b: HeapSlot) -> bool {
         match key::compare(
             &self.comparator,
             self.children[a.child].key(),
@@ -145,11 +158,11 @@ impl<I: InternalIterator> MergingIter<I> {
 
     /// Puts the top, whose child has moved, in its place.
     #[inline]
-    fn replace_top<const REVERSED: bool>(&mut self, top: Slot) {
+    fn replace_top<const REVERSED: bool>(&mut self, top: HeapSlot) {
         match self.heap.len() {
             0 | 1 => {}
             2 => {
-                // Stores only what changes: the next step loads the top again at once.
+                // Stores only what changes, because the next step loads the top again at once.
                 let other = self.heap[1];
                 if self.precedes::<REVERSED>(top, other) {
                     self.heap[0].prefix = top.prefix;
@@ -176,17 +189,17 @@ impl<I: InternalIterator> MergingIter<I> {
         }
     }
 
-    /// Takes the top, whose child is exhausted, out of the heap.
+    /// Removes the top, whose child has ended, from the heap.
     fn remove_top<const REVERSED: bool>(&mut self) {
         self.heap.swap_remove(0);
         self.runner_up = 0;
         if self.heap.len() > 1 {
-            // In a heap of one the prefix is not kept; here it always was.
+            // Only a heap of one has a stale prefix, and this heap had more slots.
             self.sift_down::<REVERSED>(0);
         }
     }
 
-    /// Moves the current child by one and finds the new current one.
+    /// Moves the current child by one entry, and finds the new current entry.
     #[inline]
     fn step<const REVERSED: bool>(&mut self) -> Result<()> {
         let Some(&top) = self.heap.first() else { return Ok(()) };
@@ -200,12 +213,12 @@ impl<I: InternalIterator> MergingIter<I> {
             self.remove_top::<REVERSED>();
         } else if self.heap.len() > 1 {
             let prefix = ordered_prefix(&self.comparator, key::user_key(child.key()));
-            self.replace_top::<REVERSED>(Slot { prefix, child: top.child });
+            self.replace_top::<REVERSED>(HeapSlot { prefix, child: top.child });
         }
         Ok(())
     }
 
-    /// Lets every child leap that is on this side of `target`.
+    /// Lets every child on the near side of `target` leap.
     fn leap_all<const REVERSED: bool>(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
         let near = if REVERSED { Ordering::Greater } else { Ordering::Less };
         let mut leapt = false;
@@ -227,11 +240,11 @@ impl<I: InternalIterator> MergingIter<I> {
         Ok(leapt)
     }
 
-    /// Moves every child but the current one to the other side of the current entry, so that the
-    /// next step goes the other way.
+    /// Moves every child except the current one to the other side of the current entry, so that the
+    /// next step goes in the other direction.
     #[cold]
     fn turn<const REVERSED: bool>(&mut self) -> Result<()> {
-        let Some(&Slot { child: current, .. }) = self.heap.first() else { return Ok(()) };
+        let Some(&HeapSlot { child: current, .. }) = self.heap.first() else { return Ok(()) };
         self.heap.clear();
         self.reverse = REVERSED;
         self.turning_key.clear();
@@ -246,7 +259,8 @@ impl<I: InternalIterator> MergingIter<I> {
             } else {
                 child.seek(target)?;
             }
-            // An equal entry is behind us only if it comes on the far side of the current child.
+            // An equal entry has been passed only if its child comes on the far side of the current
+            // child.
             let passed = if REVERSED { index > current } else { index < current };
             if passed && child.valid() && child.key() == target.as_slice() {
                 if REVERSED {

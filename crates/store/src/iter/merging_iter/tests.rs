@@ -1,4 +1,4 @@
-//! A merge of many inputs is their sorted union, in any mixture of directions.
+//! A merge equals the sorted union of its children, with any mixture of directions.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn any_move() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// All entries of `children` with the number of their child as the value, merged.
+/// Returns all entries of `children`, merged, with the index of their child as the value.
 fn merged(children: &[Vec<Vec<u8>>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     for (index, child) in children.iter().enumerate() {
@@ -64,7 +64,7 @@ fn sorted(mut list: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     list
 }
 
-/// Where `step` leads from `at` in `all`.
+/// Returns where `step` leads from `at` in `all`.
 fn model_move(all: &[(Vec<u8>, Vec<u8>)], at: Option<usize>, step: &Move) -> Option<usize> {
     let first_from = |target: &[u8]| {
         all.partition_point(|entry| key::compare(&Comparator::BYTEWISE, &entry.0, target).is_lt())
@@ -98,8 +98,8 @@ fn apply(iter: &mut MergingIter<VecIter>, step: &Move) -> Result<()> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Whatever the moves, the merge stands where a cursor over the sorted union stands; equal
-    /// keys of several children come in the order of the children, both ways.
+    /// After any moves, the merge stands where a cursor over the sorted union stands. Equal keys of
+    /// several children come in the order of the children, in both directions.
     #[test]
     fn the_merge_is_the_sorted_union(
         lists in vec(vec(any_internal(), 0..12).prop_map(sorted), 0..7),
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// A move during which any child fails returns the error and leaves nothing to read; the next
+    /// A move during which a child fails returns the error and makes the merge invalid. The next
     /// seek works again.
     #[test]
     fn a_failing_child_is_reported_at_once(

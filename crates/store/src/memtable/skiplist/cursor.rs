@@ -1,4 +1,11 @@
 //! A position in a [`SkipList`] that moves in both directions.
+//!
+//! 1. Forward, the cursor follows the links of level 0 ([`Cursor::move_on`]).
+//! 2. Backward, it searches the last entry before its own ([`Cursor::move_back`]). It starts from
+//!    the path of its last search, on the lowest level where the path is before the entry.
+//!
+//! What must stay true: the path's places are at or before the entry, and each was reached on its
+//! level.
 
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
@@ -9,16 +16,17 @@ use super::node::{Entry, Node, Place, Target};
 use super::{Finger, Position, SkipList};
 use crate::base::sync::loom_atomic::Ordering;
 
-/// Holds a list, so that a [`Cursor`] can point into it.
+/// Owns a list, so that a [`Cursor`] can point into it.
 ///
 /// # Safety
-/// `list` returns the same list in every call, which stays where it is while the owner lives.
+/// `list` returns the same list in every call, and the list stays in its place while the owner
+/// lives.
 pub unsafe trait Owner {
     fn list(&self) -> &SkipList;
 }
 
-// SAFETY: a memtable's list is one of its fields, which is never replaced; the cursor's pointers go
-// to memory that the list owns, not to the list.
+// SAFETY: a memtable's list is one of its fields, which is never replaced. The cursor's pointers
+// lead to memory that the list owns, not to the list.
 unsafe impl Owner for Arc<crate::memtable::MemTable> {
     #[inline]
     fn list(&self) -> &SkipList {
@@ -26,7 +34,7 @@ unsafe impl Owner for Arc<crate::memtable::MemTable> {
     }
 }
 
-// SAFETY: what is in an `Arc` stays where it is.
+// SAFETY: the content of an `Arc` stays in its place.
 #[cfg(loom)]
 unsafe impl Owner for loom::sync::Arc<SkipList> {
     fn list(&self) -> &SkipList {
@@ -36,15 +44,15 @@ unsafe impl Owner for loom::sync::Arc<SkipList> {
 
 /// A position in a list that it keeps alive.
 pub struct Cursor<O> {
-    /// The entry; `None` if the cursor is not valid.
+    /// The entry; `None` if the cursor is invalid.
     node: Option<NonNull<Node>>,
-    /// While it is on the list: on each level a place at or before the entry, near enough for a
-    /// step back that does not start at the top.
+    /// The path of the last search in this list: on each level a place at or before the entry. A
+    /// step back starts there instead of at the top.
     path: Finger,
     owner: O,
 }
 
-// SAFETY: the pointers are to nodes of the owner's list, which any thread may read.
+// SAFETY: the pointers lead to nodes of the owner's list, which any thread may read.
 unsafe impl<O: Send> Send for Cursor<O> {}
 // SAFETY: as above.
 unsafe impl<O: Sync> Sync for Cursor<O> {}
@@ -54,7 +62,7 @@ impl<O: Owner> Cursor<O> {
         Cursor { node: None, path: Finger::new(), owner }
     }
 
-    /// The entry on which it stands.
+    /// Returns the current entry.
     #[inline]
     pub(in crate::memtable) fn entry(&self) -> Option<Entry<'_>> {
         // The owner keeps the list, and with it the node, at least as long as `&self`.
@@ -74,7 +82,7 @@ impl<O: Owner> Cursor<O> {
         self.node = list.seek(&target).map(|entry| entry.node);
     }
 
-    /// Moves on by one; stays invalid if it is.
+    /// Moves to the next entry. An invalid cursor stays invalid.
     #[inline]
     pub(in crate::memtable) fn move_on(&mut self) {
         self.path.list = 0;
@@ -87,7 +95,7 @@ impl<O: Owner> Cursor<O> {
         self.path.start(list);
         let mut at = list.head();
         for level in (0..list.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: the head has all levels; other places are reached on this one or above.
+            // SAFETY: the head has all levels. Other places are reached on this level or above.
             while let Some(next) = unsafe { list.next_of(at, level) } {
                 at = next.place();
             }
@@ -113,16 +121,16 @@ impl<O: Owner> Cursor<O> {
         self.node = list.entry_at(at).map(|entry| entry.node);
     }
 
-    /// Moves back by one; stays invalid if it is.
+    /// Moves to the previous entry. An invalid cursor stays invalid.
     pub(in crate::memtable) fn move_back(&mut self) {
         let Some(entry) = self.node.map(|node| Entry { node, list: PhantomData }) else { return };
         let list = self.owner.list();
         let target = Target::internal(list.comparator(), entry.key());
         let places = &mut self.path.places;
-        // On the levels below this one the path stands on the entry itself.
+        // On the levels below this one, the path stands on the entry itself.
         let level = places.iter().position(|place| !ptr::eq(*place, entry.place().link.as_ptr()));
         let start = match level {
-            // SAFETY: the path's places are of the owner's list.
+            // SAFETY: the path's places belong to the owner's list.
             Some(level) if self.path.list == list.id => unsafe {
                 Place::from_raw(places[level]).map(|place| (place, level))
             },
@@ -134,8 +142,8 @@ impl<O: Owner> Cursor<O> {
                 let record = |level: usize, position: Position<'_>| {
                     places[level] = position.at.link.as_ptr()
                 };
-                // SAFETY: the place is before the entry (at or before it, and not on it), and was
-                // reached on this level.
+                // SAFETY: the place is at or before the entry and not the entry itself, so it is
+                // before it. It was reached on this level.
                 unsafe { list.descend(position, level, &target, record) }
             }
             None => {

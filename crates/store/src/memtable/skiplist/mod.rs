@@ -1,27 +1,43 @@
-//! A sorted list of entries in arena memory into which many threads insert at once, and which any
-//! number read meanwhile, without locks.
+//! A sorted list of entries in arena memory. Many threads insert at once, and any number of threads
+//! read meanwhile, without locks.
 //!
-//! It is a skip list (Pugh 1990) that only grows: a node, once linked, stays where it is and is not
-//! changed but for its links, so readers need no protection from reclamation. What is unusual is
-//! that a search hardly reads keys. Each link carries, in the bits that an address does not need,
-//! the
-//! [`Code`] of the next node's key relative to the key of the node that holds the link: where they
-//! first differ and how the next key goes on there (offset-value coding, Conner 1977). The search
-//! keeps the code of its target relative to the node on which it stands; the smaller code is the
-//! smaller key. Keys are read only when the codes are equal. So a step costs one cache miss, a step
-//! not taken none.
+//! It is a skip list (Pugh 1990) that only grows. Once a node is linked, it stays in its place and
+//! only its links change, so readers need no protection from reclamation.
+//!
+//! Searches hardly ever read keys. Each link carries a [`Code`] in the bits that an address does
+//! not need. It is the code of the next node's key relative to the key of the node with the link:
+//! where they first differ, and how the next key continues there (offset-value coding, Conner
+//! 1977). The search keeps the code of its target relative to its current node. The smaller code
+//! belongs to the smaller key, and only equal codes read the keys. A step costs one cache miss, and
+//! looking at a link costs none.
+//!
+//! A search (`before`):
+//!
+//! 1. It starts at the head on the highest level in use, with the target's code relative to zeros.
+//! 2. `look` compares the target's code with the link's. A larger code means that the next node is
+//!    before the target: step. A smaller code means that it is not: stay. Equal codes compare keys.
+//! 3. `descend` steps on a level until it must stay, then goes down one level, until level 0.
+//! 4. `seek` returns the node behind that place. `get` compares its user key with the target's.
+//!
+//! An insert:
+//!
+//! 1. [`SkipList::insert`] chooses a height ([`random_height`]) and writes the whole node
+//!    (`Node::write`).
+//! 2. `place_finger` finds the last place before the target on each level. It starts near the
+//!    thread's previous insert, if the target is a little behind it (`near`), otherwise at the top.
+//! 3. `link` puts the node on each level from 0 up with a compare-and-swap. If another thread was
+//!    faster, it goes on from its place.
 //!
 //! What must stay true:
-//! - On every level the nodes are in ascending order, and every level holds a part of the one
-//!   below.
-//! - A link's code is that of the node to which it leads relative to the node that holds it. Both
-//!   are in one atomic word, so no reader sees one without the other.
-//! - All of a node is written before it is linked on level 0 (release), and is read only by those
-//!   who came over a link (acquire).
 //!
-//! - Where keys are not compared as bytes, all codes are equal, and keys are always read.
+//! - On every level the nodes ascend, and every level holds a part of the one below.
+//! - A link's code is that of the next node relative to the node with the link. Both are in one
+//!   atomic word, so no reader sees one without the other.
+//! - A node is written completely before it is linked on level 0 (release). A reader reaches it
+//!   only over a link (acquire).
+//! - With a custom comparator all codes are equal, and keys are always compared.
 //!
-//! The models: `RUSTFLAGS="--cfg loom" cargo test -p sateen --release loom`.
+//! The models: `RUSTFLAGS="--cfg loom" cargo test -p sateen-store --release loom`.
 
 #![expect(unsafe_code, reason = "nodes are laid out by hand in arena memory")]
 
@@ -41,7 +57,7 @@ use self::node::{Entry, HEIGHT_MAX, Head, Link, Node, Place, Word};
 use super::arena::{Arena, ArenaPool};
 use super::code::Code;
 use crate::base::sync::loom_atomic::{AtomicUsize, Ordering};
-// Not loom's, whose atomics cannot be static: ids order nothing.
+// Not loom's, whose atomics cannot be static. Ids order nothing.
 
 pub(super) use self::cursor::Cursor;
 pub(super) use self::node::Target;
@@ -49,10 +65,11 @@ pub(super) use self::node::Target;
 /// The next list's id. 0 is no list.
 static NEXT_ID: IdCounter = IdCounter::new(1);
 
-/// The levels on which an insert looks for its place near the last one before it starts at the top.
+/// Number of levels on which an insert looks for its place near the last one before it starts at
+/// the top.
 const FINGER_LEVELS: usize = 5;
 
-/// Where a search is on a level: a place before the target, and the target's code relative to it.
+/// A search's position on a level: a place before the target, and the target's code relative to it.
 #[derive(Clone, Copy)]
 struct Position<'a> {
     at: Place<'a>,
@@ -67,46 +84,47 @@ enum Ahead<'a> {
     Stay(Word),
 }
 
-/// Where an inserter last was in which list: the last node on each level that is not behind the
-/// node that it inserted. Belongs to one thread (or to one iterator); survives its list.
+/// Where a thread inserted last: on each level the last node that is not behind the inserted one.
+/// It belongs to one thread or cursor, and may outlive its list.
 pub(super) struct Finger {
-    /// The list's `id`, which no other list has had; the places are used for this one only.
+    /// The list's unique id. The places are used only for this list.
     list: u64,
     places: [*const Link; HEIGHT_MAX],
 }
 
-/// The list.
+/// The skip list.
 pub struct SkipList {
     id: u64,
-    /// From `Box::into_raw`.
+    /// From `Box::leak`.
     head: NonNull<Head>,
-    /// Levels in use: a hint where to start, never too high by more than what is being inserted.
+    /// Number of levels in use: a hint where to start. It exceeds the linked levels only by nodes
+    /// that are being inserted.
     height: AtomicUsize,
     arena: Arena,
     comparator: Comparator,
-    /// Last and in a line of its own: every insert writes it.
+    /// In a cache line of its own, because every insert writes it.
     counts: Counts,
 }
 
-/// What was inserted, counted just before it can be seen.
+/// Counts, raised directly before an entry becomes visible.
 #[repr(align(128))]
 struct Counts {
     entries: AtomicUsize,
 }
 
-// SAFETY: nodes are written before they are published and constant afterwards, but for their links,
-// which are atomic. The arena is `Send` and `Sync`.
+// SAFETY: nodes are written before they are published and constant afterwards, except for their
+// links, which are atomic. The arena is `Send` and `Sync`.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
 
 impl Finger {
-    /// A finger that is nowhere.
+    /// Returns a finger for no list.
     pub(super) const fn new() -> Finger {
         Finger { list: 0, places: [ptr::null(); HEIGHT_MAX] }
     }
 
-    /// Puts it at the head of `list` on all levels.
+    /// Puts the finger at the head of `list` on all levels.
     fn start(&mut self, list: &SkipList) {
         self.list = list.id;
         self.places.fill(list.head().link.as_ptr());
@@ -114,7 +132,7 @@ impl Finger {
 }
 
 impl SkipList {
-    /// An empty list that expects to hold about `capacity_bytes`.
+    /// Returns an empty list for about `capacity_bytes`.
     pub(super) fn new(
         capacity_bytes: usize,
         pool: Option<Arc<ArenaPool>>,
@@ -132,45 +150,45 @@ impl SkipList {
         }
     }
 
-    /// What its user keys are compared by.
+    /// Returns the comparator of the user keys.
     pub(super) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// What is searched for here: an internal key, in its parts.
+    /// Returns the search target for an internal key, given in its parts.
     #[inline]
     pub(super) fn target<'k>(&'k self, user_key: &'k [u8], trailer: u64) -> Target<'k> {
         Target::new(&self.comparator, user_key, trailer)
     }
 
-    /// Entries, counted just before they can be seen.
+    /// Returns the number of entries, counted directly before they become visible.
     pub(super) fn entries(&self) -> usize {
         self.counts.entries.load(Ordering::Relaxed)
     }
 
-    /// Nothing more is inserted.
+    /// Marks that nothing more will be inserted.
     pub(super) fn seal(&self) {
         self.arena.seal();
     }
 
-    /// Every byte that the list holds.
+    /// Returns every byte that the list holds.
     pub(super) fn reserved_bytes(&self) -> usize {
         self.arena.reserved_bytes() + mem::size_of::<Head>()
     }
 
-    /// The bytes held but for those not yet handed out.
+    /// Returns the bytes that the list holds, without those not handed out yet.
     pub(super) fn used_bytes(&self) -> usize {
         self.arena.used_bytes() + mem::size_of::<Head>()
     }
 
     #[inline]
     fn head(&self) -> Place<'_> {
-        // SAFETY: the last of the head's links, in the head's memory.
+        // SAFETY: this is the last of the head's links, in the head's memory.
         let link = unsafe { self.head.cast::<Link>().add(HEIGHT_MAX - 1) };
         Place { link, list: PhantomData }
     }
 
-    /// The node behind `at` on `level`.
+    /// Returns the node behind `at` on `level`.
     ///
     /// # Safety
     /// As for [`Place::link`].
@@ -180,7 +198,7 @@ impl SkipList {
         unsafe { Entry::from_word(at.link(level).load()) }
     }
 
-    /// Looks at what is behind `position` on `level`.
+    /// Looks at the link behind `position` on `level`.
     ///
     /// # Safety
     /// The place is before `target` and was reached on `level` or above.
@@ -197,7 +215,8 @@ impl SkipList {
         if position.code < code {
             return Ahead::Stay(word);
         }
-        // SAFETY: links lead to nodes of this list. No code is above that of a link to none.
+        // SAFETY: links lead to nodes of this list. The code of a link to none is the largest, so
+        // it is not passed.
         let Some(next) = (unsafe { Entry::from_word(word) }) else { return Ahead::Stay(word) };
         if position.code > code {
             let code = target.prefix.code_after_next(position.code, code);
@@ -210,8 +229,8 @@ impl SkipList {
         Ahead::Stay(word)
     }
 
-    /// Goes from `position` on `level` to the last place before `target` on level 0, and tells
-    /// `record` where it left each level. Returns the link there, too.
+    /// Goes from `position` on `level` to the last place before `target` on level 0, and calls
+    /// `record` where it leaves each level. Returns that place and its link.
     ///
     /// # Safety
     /// As for [`SkipList::look`].
@@ -239,7 +258,7 @@ impl SkipList {
         }
     }
 
-    /// The last place before `target`, and the link there.
+    /// Returns the last place before `target`, and its link.
     #[inline(always)]
     fn before<'a>(
         &'a self,
@@ -252,7 +271,7 @@ impl SkipList {
         unsafe { self.descend(start, top, target, record) }
     }
 
-    /// The first entry at or after `target`.
+    /// Returns the first entry at or after `target`.
     #[inline]
     pub(super) fn seek(&self, target: &Target<'_>) -> Option<Entry<'_>> {
         let (_, word) = self.before(target, |_, _| ());
@@ -260,31 +279,31 @@ impl SkipList {
         unsafe { Entry::from_word(word) }
     }
 
-    /// The first entry of `target`'s user key at or after `target`.
+    /// Returns the first entry of `target`'s user key at or after `target`.
     #[inline]
     pub(super) fn get(&self, target: &Target<'_>) -> Option<Entry<'_>> {
         let (position, word) = self.before(target, |_, _| ());
         if position.code != word.code() {
-            // Differs from `target` in the prefix: the common case of a key that is not here.
+            // The keys differ within the prefix: the common case of a key that is not in the list.
             return None;
         }
         // SAFETY: links lead to nodes of this list.
         unsafe { Entry::from_word(word) }.filter(|entry| entry.user_key() == target.user_key)
     }
 
-    /// The entry at `at`, `None` if that is the head.
+    /// Returns the entry at `at`; `None` for the head.
     #[inline]
     fn entry_at<'a>(&'a self, at: Place<'a>) -> Option<Entry<'a>> {
         (at.link != self.head().link).then(|| Entry { node: at.link.cast(), list: PhantomData })
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     pub(super) fn first(&self) -> Option<Entry<'_>> {
         // SAFETY: the head has level 0.
         unsafe { self.next_of(self.head(), 0) }
     }
 
-    /// The entry behind `entry`, which is of this list.
+    /// Returns the entry behind `entry`, which must be of this list.
     #[inline]
     pub(super) fn next<'a>(&'a self, entry: Entry<'a>) -> Option<Entry<'a>> {
         // SAFETY: every node has level 0.
@@ -296,8 +315,8 @@ impl SkipList {
         Some(next)
     }
 
-    /// Inserts an entry. `target` is its internal key, of which the list has no other; `finger` is
-    /// the caller's, best the one of its insert before.
+    /// Inserts an entry. The list must not contain its internal key `target`. `finger` is the
+    /// caller's, ideally that of its last insert.
     #[inline]
     pub(super) fn insert(&self, target: &Target<'_>, value: &[u8], finger: &mut Finger) {
         let number = self.counts.entries.fetch_add(1, Ordering::Relaxed);
@@ -310,17 +329,17 @@ impl SkipList {
         }
         let places = finger.places.iter_mut().zip(codes).take(height);
         for (level, (place, code)) in places.enumerate() {
-            // SAFETY: the finger's places are of this list, which is alive.
+            // SAFETY: the finger's places belong to this list, which is alive.
             let Some(at) = (unsafe { Place::from_raw(*place) }) else { return };
             let code = if level < known { code } else { self.code_at(at, target) };
             // SAFETY: `place_finger` left places that are before `target` and were each reached on
-            // their level; `node` is `target`'s, with `height` links, and not yet on this level.
+            // their level. `node` is `target`'s, has `height` links, and is not on this level yet.
             unsafe { self.link(node, level, Position { at, code }, target) };
             *place = node.as_ptr().cast_const().cast();
         }
     }
 
-    /// The code of `target` relative to `at`, which is before it.
+    /// Returns the code of `target` relative to `at`, which is before it.
     fn code_at(&self, at: Place<'_>, target: &Target<'_>) -> Code {
         match self.entry_at(at) {
             Some(entry) => target.prefix.code(entry.compare(target).1),
@@ -328,8 +347,8 @@ impl SkipList {
         }
     }
 
-    /// Moves `finger` to the last places before `target`. Returns on how many levels, from the
-    /// lowest, `codes` then has the codes of `target` relative to them.
+    /// Moves `finger` to the last places before `target`. Returns the number of levels, from the
+    /// lowest, whose codes relative to these places are now in `codes`.
     #[inline]
     fn place_finger(
         &self,
@@ -360,11 +379,11 @@ impl SkipList {
         known
     }
 
-    /// A position of `finger` from which it is not far down to `target`, and its level. `None` if
+    /// Returns a position of `finger` from which `target` is near, and its level. Returns `None` if
     /// `target` is before the finger or far behind it.
     #[inline]
     fn near(&self, target: &Target<'_>, finger: &Finger) -> Option<(Position<'_>, usize)> {
-        // SAFETY: the finger's places are of this list, which is alive.
+        // SAFETY: the finger's places belong to this list, which is alive.
         let mut at = unsafe { Place::from_raw(finger.places[0]) }?;
         let (order, bit) = self.entry_at(at)?.compare(target);
         if order != Order::Less {
@@ -387,11 +406,12 @@ impl SkipList {
         None
     }
 
-    /// Puts `node` on `level`, somewhere behind `position`.
+    /// Links `node` on `level`, somewhere behind `position`.
     ///
     /// # Safety
-    /// The place is of this list, before `target` and was reached on `level`; `node` has `target`
-    /// as its key and a link on `level`, and is linked on all levels below but not on this one.
+    /// The place belongs to this list, is before `target` and was reached on `level`. `node` has
+    /// the key `target` and a link for `level`. It is linked on all levels below, but not on this
+    /// one.
     #[inline]
     unsafe fn link<'a>(
         &'a self,
@@ -400,7 +420,7 @@ impl SkipList {
         mut position: Position<'a>,
         target: &Target<'_>,
     ) {
-        // SAFETY: the node's own link of this level, which nobody else can have reached.
+        // SAFETY: the node's own link of this level, which no other thread can have reached.
         let own = unsafe { node.cast::<Link>().sub(level).as_ref() };
         loop {
             // SAFETY: the caller's promise, and steps are made on this level.
@@ -413,7 +433,8 @@ impl SkipList {
             };
             // SAFETY: links lead to nodes of this list.
             let behind = match unsafe { Entry::from_word(word) } {
-                // It differs from the place where it differs from `target`, who differs only later.
+                // The next node differs from this place earlier than `target` does. So it differs
+                // from `target` in the same bit, and its code stays.
                 _ if word.code().differs_before(position.code) => word,
                 Some(next) => Word::new(next.node, next.code_after(target)),
                 None => Word::NONE,
@@ -422,7 +443,7 @@ impl SkipList {
             // SAFETY: a place's link.
             let link = unsafe { position.at.link(level) };
             let ahead = Word::new(node, position.code);
-            // Release: publishes the node. Relaxed: on failure all is read again.
+            // Release: publishes the node. Relaxed: after a failure everything is read again.
             if link
                 .0
                 .compare_exchange(word.0, ahead.0, Ordering::Release, Ordering::Relaxed)
@@ -436,13 +457,13 @@ impl SkipList {
 
 impl Drop for SkipList {
     fn drop(&mut self) {
-        // SAFETY: from `Box::leak` in `new`; nobody has the list any more.
+        // SAFETY: from `Box::leak` in `new`, and no user of the list is left.
         drop(unsafe { Box::from_raw(self.head.as_ptr()) });
     }
 }
 
-/// The height of the `number`-th node: random, but the same in every run, so that the size of a
-/// memtable does not differ between two runs of a simulation.
+/// Returns the height of the `number`-th node: random, but the same in every run, so that a
+/// memtable's size does not differ between two runs of a simulation.
 #[inline]
 fn random_height(number: usize) -> usize {
     let mut mixed = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,8 +1,15 @@
-//! The pieces of a [`SkipList`](super::SkipList): nodes and how they lie in memory, links, and the
-//! keys that are compared with them.
+//! The parts of a [`SkipList`](super::SkipList): nodes and their layout in memory, links, and the
+//! targets that are compared with them.
+//!
+//! 1. [`Node::write`] lays a node out in arena memory: links of the higher levels, header, user
+//!    key, trailer, value.
+//! 2. A [`Link`] is a [`Word`]: an address and a code.
+//! 3. A [`Place`] is a position in the list, and an [`Entry`] is a node whose key and value can be
+//!    read.
+//! 4. [`Entry::compare`] compares a node with a [`Target`], eight bytes at a time.
 //!
 //! What must stay true: a [`Place`] or [`Entry`] exists only while its list does, and only for a
-//! node that was reached over a link, so that its bytes are all written.
+//! node that was reached over a link, so that all of its bytes are written.
 
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
@@ -17,31 +24,31 @@ use crate::base::sync::loom_atomic::{AtomicPtr, Ordering};
 use crate::memtable::arena::{ADDRESS_BITS, Arena, Space};
 use crate::memtable::code::{Code, PREFIX_BYTES, Prefix};
 
-/// Levels of the list. A node reaches the next one with probability 1/2: since only steps cost, and
-/// not looks ahead, this needs fewer than the usual 1/4.
+/// Levels of the list. A node reaches the next level with probability 1/2. Only steps cost a cache
+/// miss, and looks do not, so 1/2 needs fewer misses than the usual 1/4.
 #[cfg(not(loom))]
 pub(in crate::memtable) const HEIGHT_MAX: usize = 20;
 #[cfg(loom)]
 pub(in crate::memtable) const HEIGHT_MAX: usize = 2;
 
-/// Values up to this size lie behind their key, larger ones apart from the nodes.
+/// Largest value that lies behind its key. Larger ones lie apart from the nodes.
 const VALUE_INSIDE_MAX: usize = 128;
 
-/// The most that is fetched ahead of the next value.
+/// Largest memory that is prefetched for the next value.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const WRITE_AHEAD_BYTES_MAX: usize = 2 << 10;
 
-/// Where a node leads on one level: a [`Word`].
+/// The link of a node on one level: a [`Word`].
 #[repr(transparent)]
 pub(super) struct Link(pub(super) AtomicPtr<Node>);
 
-/// The address of a node, or of none, in the high 45 bits (it has 48 and is a multiple of 8) and
-/// its code in the low 19.
+/// The address of a node, or of none, in the high 45 bits (it has 48 bits and is a multiple of 8),
+/// and the code in the low 19.
 #[derive(Clone, Copy)]
 pub(super) struct Word(pub(super) *mut Node);
 
-/// An entry. In memory, in this order: the links of its higher levels, the highest first; this
-/// struct; the user key and its trailer; the value, or the address of the value.
+/// A node. Memory contains, in this order: the links of its higher levels, the highest first; this
+/// struct; the user key and its trailer; the value or its address.
 #[repr(C)]
 pub(super) struct Node {
     link: Link,
@@ -52,15 +59,16 @@ pub(super) struct Node {
     bytes: loom::cell::UnsafeCell<()>,
 }
 
-/// The links at which every search starts, laid out like a node. It counts as having a key that
-/// begins with zeros and is before every other.
+/// The links at which every search starts, laid out like a node. Its key counts as zeros that are
+/// before every other key.
 #[repr(C)]
 pub(super) struct Head {
     pub(super) higher: [Link; HEIGHT_MAX - 1],
     pub(super) link: Link,
 }
 
-/// A place in a list: its head, or a node that was reached over a link. `'a` is the list's life.
+/// A place in a list: its head, or a node that was reached over a link. `'a` is the list's
+/// lifetime.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     /// Has the provenance of the whole head, or of the node's arena chunk.
@@ -75,13 +83,14 @@ pub(in crate::memtable) struct Entry<'a> {
     pub(super) list: PhantomData<&'a SkipList>,
 }
 
-/// What is searched for: an internal key whose parts need not lie together.
+/// What is searched for: an internal key whose parts need not be adjacent.
 pub(in crate::memtable) struct Target<'k> {
     pub(super) user_key: &'k [u8],
     trailer: u64,
-    /// Of nothing where keys are not compared as bytes: then the codes of all keys are equal.
+    /// The prefix of the empty key with a custom comparator, so that the codes of all keys are
+    /// equal.
     pub(super) prefix: Prefix,
-    /// None: as bytes.
+    /// `None` for byte order.
     comparator: Option<&'k Comparator>,
 }
 
@@ -100,7 +109,7 @@ impl<'k> Target<'k> {
         Target { user_key, trailer, prefix, comparator: Some(comparator) }
     }
 
-    /// Of an internal key.
+    /// Returns the target for an internal key.
     #[inline]
     pub(in crate::memtable) fn internal(comparator: &'k Comparator, key: &'k [u8]) -> Target<'k> {
         Target::new(comparator, crate::base::key::user_key(key), crate::base::key::trailer(key))
@@ -112,7 +121,7 @@ impl Link {
         Link(AtomicPtr::new(Word::NONE.0))
     }
 
-    /// Acquire: what is behind the word may be read.
+    /// Loads the word. Acquire: what it leads to may be read.
     #[inline]
     pub(super) fn load(&self) -> Word {
         Word(self.0.load(Ordering::Acquire))
@@ -120,7 +129,7 @@ impl Link {
 }
 
 impl Word {
-    /// Leads to no node. No code is above its.
+    /// Leads to no node. Its code is the largest.
     pub(super) const NONE: Word = Word(ptr::without_provenance_mut(Code::MAX.bits()));
 
     #[inline]
@@ -140,25 +149,31 @@ impl Word {
 }
 
 impl<'a> Place<'a> {
+    /// Returns a place for a link.
+    ///
     /// # Safety
-    /// `link` is the level-0 link of a head or node that lives for `'a`, and the place is one that
-    /// was reached on `level` at least once if it will be asked for that level's link.
+    /// `link` is the level-0 link of a head or node that lives for `'a`. If the place will be asked
+    /// for its link on `level`, it was reached on that level at least once.
     #[inline]
     pub(super) unsafe fn from_raw(link: *const Link) -> Option<Place<'a>> {
         NonNull::new(link.cast_mut()).map(|link| Place { link, list: PhantomData })
     }
 
+    /// Returns the link on `level`.
+    ///
     /// # Safety
     /// The place was reached on `level` or above (the head: any level below [`HEIGHT_MAX`]).
     #[inline]
     pub(super) unsafe fn link(self, level: usize) -> &'a Link {
         // SAFETY: a node that is reached on `level` has links up to it, which lie before the one of
-        // level 0, within the provenance that `self.link` has.
+        // level 0, within the provenance of `self.link`.
         unsafe { self.link.sub(level).as_ref() }
     }
 }
 
 impl<'a> Entry<'a> {
+    /// Returns the entry that a word leads to.
+    ///
     /// # Safety
     /// `word` was loaded from a link of a list that lives for `'a`.
     #[inline]
@@ -180,25 +195,25 @@ impl<'a> Entry<'a> {
         node
     }
 
-    /// The bytes behind the header.
+    /// Returns the address of the bytes behind the header.
     #[inline]
     fn bytes(self) -> *const u8 {
-        // SAFETY: the key is there, in the same piece of memory.
+        // SAFETY: the key is there, in the same allocation.
         unsafe { self.node.as_ptr().cast::<u8>().add(mem::size_of::<Node>()) }
     }
 
     #[inline]
     pub(super) fn user_key(self) -> &'a [u8] {
         let len = self.header().user_key_len as usize;
-        // SAFETY: `insert` wrote as many bytes there before it published the node.
+        // SAFETY: `Node::write` wrote that number of bytes before the node was published.
         unsafe { slice::from_raw_parts(self.bytes(), len) }
     }
 
-    /// The internal key.
+    /// Returns the internal key.
     #[inline]
     pub(in crate::memtable) fn key(self) -> &'a [u8] {
         let len = self.header().user_key_len as usize + TRAILER_BYTES;
-        // SAFETY: as for `user_key`; the trailer is behind it.
+        // SAFETY: as for `user_key`, and the trailer is behind it.
         unsafe { slice::from_raw_parts(self.bytes(), len) }
     }
 
@@ -209,13 +224,13 @@ impl<'a> Entry<'a> {
         u64::from_le_bytes(unsafe { self.bytes().add(at).cast::<[u8; 8]>().read() })
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline]
     pub(in crate::memtable) fn value(self) -> &'a [u8] {
         let header = self.header();
         let len = header.value_len as usize;
-        // SAFETY: `insert` wrote the value, or its address, behind the trailer; a value apart lies
-        // in the same arena.
+        // SAFETY: `Node::write` wrote the value, or its address, behind the trailer. A value that
+        // lies apart is in the same arena.
         unsafe {
             let behind = self.bytes().add(header.user_key_len as usize + TRAILER_BYTES);
             let start = if len <= VALUE_INSIDE_MAX {
@@ -227,7 +242,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Eight bytes of the user key, filled up with zeros, as a number. Only for `index` below
+    /// Returns eight bytes of the user key, padded with zeros, as a number. `index` is below
     /// [`PREFIX_BYTES`] / 8.
     #[inline]
     fn prefix_word(self, index: usize) -> u64 {
@@ -236,15 +251,15 @@ impl<'a> Entry<'a> {
         if len <= start {
             return 0;
         }
-        // SAFETY: `start` is within the user key, behind which eight more bytes are the trailer.
+        // SAFETY: `start` is within the user key, behind which the trailer has eight more bytes.
         let bytes = unsafe { self.bytes().add(start).cast::<[u8; 8]>().read() };
         let word = u64::from_be_bytes(bytes);
         let present = len - start;
         if present >= 8 { word } else { word & !(u64::MAX >> (present * 8)) }
     }
 
-    /// The order of this entry's key and `target`, and the first bit in which their prefixes differ
-    /// (a number beyond the prefix if they do not).
+    /// Compares this entry's key with `target`. Also returns the first bit in which their prefixes
+    /// differ, or a number beyond the prefix if they are equal.
     #[inline]
     pub(super) fn compare(self, target: &Target<'_>) -> (Order, usize) {
         if let Some(comparator) = target.comparator {
@@ -258,12 +273,12 @@ impl<'a> Entry<'a> {
             }
         }
         let order = if len <= PREFIX_BYTES {
-            // Equal but for zeros at the end of the longer one.
+            // Equal except for zeros at the end of the longer key.
             (self.header().user_key_len as usize).cmp(&target.user_key.len())
         } else {
             self.user_key().cmp(target.user_key)
         };
-        // Among equal user keys the newest first.
+        // Among equal user keys the newest comes first.
         (order.then_with(|| target.trailer.cmp(&self.trailer())), PREFIX_BYTES * 8)
     }
 
@@ -273,7 +288,7 @@ impl<'a> Entry<'a> {
         order.then_with(|| target.trailer.cmp(&self.trailer()))
     }
 
-    /// The code of this entry's key relative to `target`, which is before it.
+    /// Returns the code of this entry's key relative to `target`, which is before it.
     #[inline]
     pub(super) fn code_after(self, target: &Target<'_>) -> Code {
         let (_, bit) = self.compare(target);
@@ -283,40 +298,40 @@ impl<'a> Entry<'a> {
         Code::new(bit, word(index), word(index + 1))
     }
 
-    /// Asks for the memory that a reader of this entry will touch first.
+    /// Prefetches the memory that a reader of this entry touches first.
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch(self.node.as_ptr().cast());
     }
 }
 
-/// Asks for the cache line at `address`, of which nothing need be true.
+/// Prefetches the cache line at `address`, which need not be valid.
 #[inline]
 fn prefetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint; it faults at no address.
+        // SAFETY: a prefetch is a hint, and faults at no address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
 
-/// The length of a key or value: the engine's limits (format rule F11) are far below.
+/// Returns the length of a key or value. The engine's limits (format rule F11) are far below 4 GiB.
 #[inline]
 fn len_u32(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("keys and values are checked against their limits at the API")
 }
 
-/// Asks for the right to write `bytes` from `address` on, of which nothing need be true: the next
-/// value is likely to go there, and its copying would wait for that line by line.
+/// Prefetches `bytes` from `address` for writing; `address` need not be valid. The next value
+/// probably goes there, and copying it would wait for each line.
 #[inline]
 fn prefetch_to_write(address: *const u8, bytes: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     for offset in (0..bytes.min(WRITE_AHEAD_BYTES_MAX)).step_by(64) {
         use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint; it faults at no address.
+        // SAFETY: a prefetch is a hint, and faults at no address.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.wrapping_add(offset).cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -324,7 +339,7 @@ fn prefetch_to_write(address: *const u8, bytes: usize) {
 }
 
 impl Node {
-    /// A node with `height` links that is in no list yet.
+    /// Writes a node with `height` links, which is in no list yet.
     #[inline]
     pub(super) fn write(
         arena: &Arena,
@@ -346,9 +361,8 @@ impl Node {
             #[cfg(loom)]
             bytes: loom::cell::UnsafeCell::new(()),
         };
-        // SAFETY: the arena gave `node_bytes`, aligned for the links, which are what the pieces
-        // below add up to, and a place for the value if it lies apart. Nobody else has the
-        // addresses.
+        // SAFETY: the arena returned `node_bytes`, aligned for the links, which is the sum of the
+        // pieces below, and a place for a value that lies apart. No other thread has the addresses.
         unsafe {
             for level in 1..height {
                 node.cast::<Link>().add(level - 1).write(Link::new());

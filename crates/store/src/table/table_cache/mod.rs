@@ -1,13 +1,21 @@
-//! The open tables and their files: one descriptor for each *file*, shared by its tables (BoLT
-//! §3.2.1). A lookup holds the read lock of one shard for one hash lookup. Files are opened and
-//! read outside of all locks (invariant 6).
+//! The table cache: open tables and their files. Each *file* has one descriptor, which its tables
+//! share (BoLT §3.2.1).
 //!
-//! Descriptors and table memory have limits of their own. A table borrows the descriptor of its
-//! file for each read (`vfs/descriptors.rs`). So the least recently used descriptors can be closed
-//! while tables stay open and iterators and jobs hold any number of them. If tables take too much
-//! memory, tables that were not used lately are dropped; readers that hold one keep it until they
-//! release it.
+//! 1. [`TableCache::get`] returns an open table (`get_open`): one hash lookup under the read lock
+//!    of a shard.
+//! 2. Otherwise `open` opens the file (`file`) and checks its header. Then it reads the table's end
+//!    and opens the file with its separated values (`values_file`).
+//! 3. `enter` adds the table, unless another thread was faster or the file was evicted meanwhile.
+//! 4. `make_room` evicts tables by CLOCK until memory is within its limit. Readers that hold such a
+//!    table keep it until they release it.
+//! 5. `forget_gone` removes entries of tables and files that are no longer open.
+//! 6. The reclaimer calls [`OpenTables::evict`] and [`OpenTables::evict_file`] before it frees
+//!    space.
 //!
+//! Descriptors have a limit of their own ([`DescriptorPool`]). A table borrows its file's
+//! descriptor for each read, so descriptors can be closed while tables stay open.
+//!
+//! What must stay true: files are opened and read outside all locks (ARCHITECTURE.md, invariant 6).
 //! Lock order: `files`, then one shard.
 
 use std::collections::hash_map::Entry as MapEntry;
@@ -39,19 +47,19 @@ pub struct TableCacheOptions {
     pub vfs: Arc<dyn Vfs>,
     /// The database directory.
     pub directory: PathBuf,
-    /// The database to which the files must belong.
+    /// Uid of the database to which the files must belong.
     pub db_uid: u64,
     /// Whether reads bypass the page cache.
     pub direct: bool,
-    /// How many descriptors may be open, at least 1.
+    /// Largest number of open descriptors, at least 1.
     pub open_files_max: usize,
-    /// How much memory open tables may take.
+    /// Most memory that open tables may take.
     pub memory_bytes_max: u64,
-    /// Where tables are that are in memory as a whole.
+    /// The images of tables in memory.
     pub images: Option<Arc<TableImages>>,
 }
 
-/// Table numbers come one after the other: one multiplication spreads them.
+/// Ids of tables are consecutive, so one multiplication spreads them.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -76,7 +84,7 @@ type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 #[derive(Debug)]
 struct OpenTable {
     table: Arc<Table>,
-    /// Set by lookups, cleared by the search for something to evict.
+    /// Set by lookups, cleared by `make_room`.
     used: AtomicBool,
 }
 
@@ -88,20 +96,20 @@ struct Shard(RwLock<IdMap<TableId, OpenTable>>);
 struct OpenFile {
     file: Arc<PooledFile>,
     path: Arc<Path>,
-    /// Its tables that are open.
+    /// Tables of the file that are open.
     tables: Vec<TableId>,
 }
 
 #[derive(Debug, Default)]
 struct Files {
     open: IdMap<FileId, OpenFile>,
-    /// Files that have values of open tables, which hold them.
+    /// Files with separated values of open tables, which hold them.
     values: IdMap<FileId, Weak<PooledFile>>,
-    /// Tables in the order in which they are looked at for eviction; some may be gone.
+    /// Tables in CLOCK order. Some may be gone.
     tables: VecDeque<(TableId, FileId)>,
 }
 
-/// What is dropped when no lock is held: closing a file is a system call.
+/// What is dropped after the locks are released, because closing a file is a system call.
 #[derive(Debug, Default)]
 struct Evicted {
     _files: Vec<OpenFile>,
@@ -113,18 +121,18 @@ struct Evicted {
 pub struct TableCache {
     options: TableCacheOptions,
     descriptors: Arc<DescriptorPool>,
-    /// The bound in force.
+    /// The memory limit in force.
     memory_bytes_max: AtomicU64,
     shards: Box<[Shard]>,
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
-    /// How many tables are open.
+    /// Number of open tables.
     tables: AtomicUsize,
     opens: AtomicU64,
 }
 
 impl TableCache {
-    /// An empty cache.
+    /// Returns an empty cache.
     pub fn new(options: TableCacheOptions) -> TableCache {
         TableCache {
             descriptors: DescriptorPool::new(options.vfs.clone(), options.open_files_max),
@@ -138,7 +146,7 @@ impl TableCache {
         }
     }
 
-    /// The open table; opened, for `class`, if it was not. The table must be live: in a Version
+    /// Returns the table, and opens it for `class` if needed. The table must be live: in a version
     /// that the caller holds, or not yet in any.
     #[inline]
     pub fn get(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
@@ -148,47 +156,48 @@ impl TableCache {
         }
     }
 
-    /// The table if it is open.
+    /// Returns the table if it is open.
     #[inline]
     pub fn get_open(&self, id: TableId) -> Option<Arc<Table>> {
         let shard = read(self.shard(id));
         let open = shard.get(&id)?;
-        // Looked at before it is set: a line that all readers write would travel between them.
+        // Loaded before it is stored: a cache line that every reader wrote would move between
+        // cores.
         if !open.used.load(Ordering::Relaxed) {
             open.used.store(true, Ordering::Relaxed);
         }
         Some(open.table.clone())
     }
 
-    /// Where tables are that are in memory as a whole.
+    /// Returns the images of tables in memory.
     pub fn images(&self) -> Option<&Arc<TableImages>> {
         self.options.images.as_ref()
     }
 
-    /// Bytes of memory that open tables take: indexes and filters above all.
+    /// Returns the memory that open tables take, mostly indexes and filters.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// Other bounds: descriptors, and memory of tables. What memory is above its bound goes when
+    /// Changes the limits of descriptors and memory. Tables above the memory limit are evicted when
     /// the next table is opened.
     pub fn set_limits(&self, (files, memory_bytes): (usize, u64)) {
         self.descriptors.set_max(files);
         self.memory_bytes_max.store(memory_bytes, Ordering::Relaxed);
     }
 
-    /// How many descriptors of tables are open, and how many may be.
+    /// Returns the number of open descriptors of tables, and their limit.
     pub fn descriptors(&self) -> (usize, usize) {
         (self.descriptors.in_use(), self.descriptors.max())
     }
 
-    /// False if a further table would put out another, or a descriptor.
+    /// Returns false if another table would evict a table or close a descriptor.
     pub fn has_room(&self) -> bool {
         let memory_left = self.memory_bytes_max.load(Ordering::Relaxed) / 8 * 7;
         self.memory_bytes() < memory_left && self.descriptors.in_use() < self.descriptors.max()
     }
 
-    /// The files whose descriptors are open.
+    /// Returns the files whose descriptors are open.
     pub fn open_files(&self) -> Vec<FileId> {
         let files = lock_timed(&self.files);
         let open = files.open.iter().filter(|(_, open)| open.file.is_open());
@@ -197,14 +206,14 @@ impl TableCache {
         files
     }
 
-    /// How many tables are open.
+    /// Returns the number of open tables.
     pub fn open_tables(&self) -> usize {
         let open = self.shards.iter().map(|shard| read(&shard.0).len()).sum();
         assert_eq!(open, self.tables.load(Ordering::Relaxed));
         open
     }
 
-    /// How many times a table was opened.
+    /// Returns how often a table was opened.
     pub fn opens(&self) -> u64 {
         self.opens.load(Ordering::Relaxed)
     }
@@ -235,7 +244,7 @@ impl TableCache {
             comparator: Some(meta.smallest.comparator().clone()),
             image: Weak::new(),
         };
-        // What is opened is in the file for sure: only what comes then is read in memory.
+        // The table's end is read from the file for sure. Later reads use the image.
         let mut table = Table::open(source, class)?;
         file.opened();
         if let Some(images) = &self.options.images {
@@ -247,12 +256,12 @@ impl TableCache {
         Ok(self.enter(file_id, Arc::new(table)))
     }
 
-    /// Enters an opened table, unless another thread was faster: then its one is the answer.
+    /// Adds an opened table. If another thread was faster, returns that thread's table.
     fn enter(&self, file_id: FileId, table: Arc<Table>) -> Arc<Table> {
         let id = table.id();
         let mut files = lock_timed(&self.files);
-        // Evicted meanwhile: the reader may use the table, but it is not kept, so that no
-        // descriptor is open that is not counted.
+        // If the file was evicted meanwhile, the reader may use the table, but the cache does not
+        // keep it. Otherwise a descriptor would be open that is not counted.
         let open_file = files.open.get_mut(&file_id);
         let Some(open_file) = open_file.filter(|open| is_same(&open.file, &table.source().file))
         else {
@@ -261,7 +270,8 @@ impl TableCache {
         let kept = match write(self.shard(id)).entry(id) {
             MapEntry::Occupied(existing) => existing.get().table.clone(),
             MapEntry::Vacant(vacant) => {
-                // Used is what is used again: a scan that opens everything once evicts itself.
+                // A first lookup does not count as use: a scan that opens every table once evicts
+                // its own.
                 vacant.insert(OpenTable { table: table.clone(), used: AtomicBool::new(false) });
                 open_file.tables.push(id);
                 files.tables.push_back((id, file_id));
@@ -276,7 +286,7 @@ impl TableCache {
         kept
     }
 
-    /// The open file, opened and checked if it was not.
+    /// Returns the open file. If needed, opens it and checks its header.
     fn file(&self, id: FileId, class: IoClass) -> Result<(Arc<PooledFile>, Arc<Path>)> {
         if let Some(open) = lock_timed(&self.files).open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
@@ -295,7 +305,7 @@ impl TableCache {
         Ok((file, path))
     }
 
-    /// The file that has values of tables, opened if no open table has its values there.
+    /// Returns a file with separated values, and opens it unless an open table uses it.
     fn values_file(&self, id: FileId) -> Result<ValuesFile> {
         let known = |files: &Files| files.values.get(&id).and_then(Weak::upgrade);
         let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
@@ -316,11 +326,11 @@ impl TableCache {
         ValuesFile::on(file, path)
     }
 
-    /// Takes out tables, but not `keep`, until what is open is within its bound of memory.
+    /// Evicts tables, except `keep`, until memory is within its limit.
     fn make_room(&self, files: &mut Files, keep: TableId) -> Evicted {
         let mut evicted = Evicted::default();
         let memory_max = self.memory_bytes_max.load(Ordering::Relaxed);
-        // Each table is passed over at most once for having been used.
+        // Each table is spared at most once for having been used.
         let mut looks = files.tables.len() * 2;
         while looks > 0 && self.memory_bytes() > memory_max {
             looks -= 1;
@@ -340,8 +350,8 @@ impl TableCache {
         evicted
     }
 
-    /// Tables that are gone, or were and are open again, stay in their order until they are half
-    /// of it. So do files without an open table whose descriptor is closed.
+    /// Removes tables from the CLOCK queue that are gone or stand in it twice, once they are half
+    /// of it. Does the same with files that have no open table and no open descriptor.
     fn forget_gone(&self, files: &mut Files) -> Vec<OpenFile> {
         const FEW: usize = 1024;
         if files.tables.len() > 2 * self.tables.load(Ordering::Relaxed) + FEW {
@@ -356,7 +366,7 @@ impl TableCache {
         files.open.extract_if(|_, open| idle(open)).map(|(_, open)| open).collect()
     }
 
-    /// Whether the table was looked up since this was last asked; `None` if it is not open.
+    /// Returns true if the table was looked up since the last call; `None` if it is not open.
     fn was_used(&self, id: TableId) -> Option<bool> {
         let shard = read(self.shard(id));
         Some(shard.get(&id)?.used.swap(false, Ordering::Relaxed))
@@ -375,7 +385,7 @@ impl TableCache {
 
     #[inline]
     fn shard(&self, id: TableId) -> &RwLock<IdMap<TableId, OpenTable>> {
-        // The hash table uses the product's high and low bits; the shard takes plain low ones.
+        // The hash map uses the product's high and low bits. The shard uses the low bits of the id.
         let shard = usize::try_from(id.0 % SHARDS as u64).unwrap_or(0);
         &self.shards[shard].0
     }
@@ -393,17 +403,17 @@ fn is_same(file: &Arc<PooledFile>, other: &Arc<dyn VfsFile>) -> bool {
 mod tests;
 
 impl OpenTables for TableCache {
-    /// What is in memory as a whole of `tables` goes; they are read in their files from now on.
+    /// Frees the images of `tables`, which are read from their files from now on.
     fn forget_images(&self, tables: &mut dyn Iterator<Item = TableId>) {
         if let Some(images) = &self.options.images {
             images.forget(tables);
         }
     }
 
-    /// Forgets a table that no Version has any more.
+    /// Closes a table that no version names.
     fn evict(&self, id: TableId) {
-        // The list of the file and the shard change under the one lock: a table that is opened
-        // again meanwhile is in both or in neither.
+        // The file's list and the shard change under one lock, so that a table that is opened again
+        // meanwhile is in both or in neither.
         let mut files = lock_timed(&self.files);
         let Some(table) = self.remove(id) else { return };
         if let Some(open) = files.open.get_mut(&table.source().file_id) {
@@ -413,7 +423,7 @@ impl OpenTables for TableCache {
         drop(table);
     }
 
-    /// Closes a file that is about to be removed, and forgets its tables.
+    /// Closes a file that is about to be removed, and its tables.
     fn evict_file(&self, id: FileId) {
         if let Some(images) = &self.options.images {
             images.forget_file(id);

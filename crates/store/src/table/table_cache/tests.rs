@@ -1,4 +1,4 @@
-//! What must hold of the table cache: right answers, bounds that are kept, no handle left behind.
+//! Tests of the table cache: right answers, limits that hold, and no handle left behind.
 
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -14,7 +14,7 @@ use crate::vfs::MemVfs;
 const DB: u64 = 7;
 const CLASS: IoClass = IoClass::Client;
 
-/// `files` files of `tables` tables; table `t` holds the key `t` with the value `t`.
+/// Writes `files` files of `tables` tables. Table `t` has the key `t` with the value `t`.
 fn write(vfs: &MemVfs, files: u64, tables: u64) -> Vec<Arc<TableMeta>> {
     let mut metas = Vec::new();
     for f in 1..=files {
@@ -84,13 +84,13 @@ fn bounds_are_kept_and_answers_stay_right() {
             let meta = &metas[(state >> 33) as usize % metas.len()];
             check(&cache, meta);
             assert!(cache.open_files().len() <= files_max.max(1));
-            // What was opened last stays, whatever the bound.
+            // The table that was opened last stays, whatever the limit.
             assert!(cache.memory_bytes() <= memory_max.max(5 * 2000), "{}", cache.memory_bytes());
         }
     }
 }
 
-/// What is bounded by memory goes table by table, whatever file it is in.
+/// The memory limit evicts single tables, whatever file they are in.
 #[test]
 fn a_table_in_use_outlasts_those_beside_it() {
     let vfs = MemVfs::new();
@@ -110,7 +110,7 @@ fn a_table_in_use_outlasts_those_beside_it() {
     }
     assert!(cache.open_tables() >= 7);
     assert_eq!((cache.open_files().len(), cache.opens()), (2, 1 + 100 * 79));
-    // Of those that are gone no more is remembered than of those that are there, about.
+    // Entries of tables that are gone are about as many as the open tables, at most.
     assert!(cache.files.lock().unwrap().tables.len() < 2000);
 }
 
@@ -180,6 +180,6 @@ fn threads_that_open_and_evict_agree() {
     for f in 1..=8 {
         cache.evict_file(FileId(f));
     }
-    // Whatever happened, nothing is left that no file accounts for.
+    // At the end, no table or memory is left without a file.
     assert_eq!((cache.open_tables(), cache.memory_bytes()), (0, 0));
 }

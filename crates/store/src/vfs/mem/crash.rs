@@ -28,7 +28,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use super::contents::Contents;
-use super::state::{DataChange, Inode, Kind, NameChange, Names, Node, Operation, ROOT, MemState, set};
+use super::state::{
+    DataChange, Inode, Kind, MemState, NameChange, Names, Node, Operation, ROOT, set,
+};
 use crate::base::sync::leaf::lock;
 
 const SECTOR_BYTES: u64 = 512;

@@ -16,7 +16,7 @@ use twox_hash::XxHash3_64;
 
 use super::contents::CHUNK_BYTES;
 use super::crash::Recording;
-use super::state::{Inode, Name, NameChange, Names, Operation, ROOT, MemState};
+use super::state::{Inode, MemState, Name, NameChange, Names, Operation, ROOT};
 use super::{Guard, Taken};
 
 /// A running file system: its state, and what is lost at a power loss, such as handles and locks.

@@ -39,7 +39,7 @@ use std::{fmt, io};
 use live::{Live, components, fitting};
 use locks::{MemLock, MemMark};
 use rustix::io::Errno;
-use state::{DataChange, Inode, Name, NameChange, Operation, ROOT, MemState};
+use state::{DataChange, Inode, MemState, Name, NameChange, Operation, ROOT};
 use twox_hash::XxHash3_64;
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};

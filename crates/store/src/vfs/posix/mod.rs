@@ -371,7 +371,9 @@ impl PosixFile {
 
     fn refuse_if_poisoned(&self) -> io::Result<()> {
         if self.poisoned.load(Ordering::Relaxed) {
-            return Err(io::Error::other("an earlier sync of this handle failed, so its content on disk is unknown"));
+            return Err(io::Error::other(
+                "an earlier sync of this handle failed, so its content on disk is unknown",
+            ));
         }
         Ok(())
     }

@@ -1,40 +1,45 @@
-//! Reading log files back, and telling rot from a torn tail.
+//! Reads records of WALs and manifests, and tells damage from a torn tail.
 //!
-//! A record that does not verify ends the file. Whether that is an error is decided by proof: if
-//! any header that verifies further on, or the caller, says that the file was once durable beyond
-//! that offset, then bytes that had been safe are damaged: corruption. Otherwise it is the tail
-//! that was never synced, which a crash may leave in any state: missing, zero, or in pieces of
-//! which later ones survived. Records behind the first bad one are dropped: what is left is a
-//! prefix.
+//! 1. [`RecordReader::open`] reads and checks the header block (`read_header`).
+//! 2. [`RecordReader::next`] fills the buffer (`fill`, `refill`) and verifies the record's header.
+//!    Only then does it trust the length, and verify the whole record.
+//! 3. A record that does not verify ends the file (`end`). `proves_synced_beyond` searches the rest
+//!    of the file for a header which proves that this place was once durable.
+//! 4. With such a proof, or one from the caller, bytes that had been safe are damaged: corruption.
+//!    Otherwise it is the tail that was never synced, which a crash may leave in any state:
+//!    missing, zero, or in pieces of which later ones survived.
+//! 5. Records behind the first bad one are dropped, so a prefix remains.
 //!
-//! What must stay true: memory is bounded by a chunk plus the largest record that verified; every
-//! byte is hostile; a length is believed only after its header check and never beyond the file.
+//! `wal_reader` reads the commit groups of a WAL on top of this, and `salvage` reads what is left
+//! of a damaged file.
+//!
+//! What must stay true: memory is bounded by a chunk plus the largest record that verified. Every
+//! byte is hostile. A length is trusted only after its header check, and never beyond the end of
+//! the file.
 
 mod salvage;
+mod wal_reader;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::{LogNumber, SeqNo};
-
 use super::frame::{
     BadHeader, FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES,
-    RecordHeader, RecordKind,
+    RecordHeader,
 };
-use super::{WalLink, WalPosition};
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::plant::planted;
-use crate::batch::{BatchEntry, BatchReader};
-use crate::files::wal_file_name;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
-/// So much of a file is read at once.
+pub use wal_reader::{WalReader, WalRecord};
+
+/// Bytes that are read at once.
 pub const CHUNK_BYTES: usize = 1 << 20;
-/// So much where only the beginning is looked at.
+/// Bytes that are read at once if only the beginning is needed.
 const LINK_CHUNK_BYTES: usize = 4 << 10;
 const FILE_HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
-/// Whether `bytes` are the beginning of a file of ours that is not of `kind`.
+/// Returns true if `bytes` begin a file of this engine that is not of `kind`.
 fn begins_another_kind(kind: FileKind, bytes: &[u8]) -> bool {
     let others: [&[u8]; 2] = [b"SATfile\n", b"sateen "];
     let records = [FileKind::Wal, FileKind::Manifest].into_iter().filter(|other| *other != kind);
@@ -45,54 +50,55 @@ fn begins_another_kind(kind: FileKind, bytes: &[u8]) -> bool {
 /// How a file ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
-    /// Behind the last record comes nothing.
+    /// Behind the last record there is nothing.
     #[default]
     Clean,
-    /// Behind the last record come bytes that are none, and nothing proves that they ever were.
+    /// Behind the last record are bytes that are no record, and nothing proves that they ever were
+    /// one.
     Torn {
-        /// Where they start.
+        /// Start of these bytes.
         offset: u64,
-        /// How many there are.
+        /// Number of these bytes.
         bytes: u64,
     },
 }
 
-/// A verified record of either kind of file; its payload is [`RecordReader::payload`].
+/// A verified record. Its payload is [`RecordReader::payload`].
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub header: RecordHeader,
     pub offset: u64,
 }
 
-/// Reads the records of a file of either kind.
+/// Reads the records of a WAL or manifest.
 #[derive(Debug)]
 pub struct RecordReader {
     path: PathBuf,
-    /// `None` if there is no such file.
+    /// `None` if the file does not exist.
     file: Option<Arc<dyn VfsFile>>,
     class: IoClass,
     file_bytes: u64,
     header: Option<FileHeader>,
     seed: u64,
     chain: u64,
-    /// Where the next record is.
+    /// Offset of the next record.
     position: u64,
-    /// Bytes of the payload of the record before `position`.
+    /// Length of the payload of the record before `position`.
     payload_bytes: usize,
     buffer: Vec<u8>,
-    /// The file offset of the buffer's first byte.
+    /// Offset in the file of the buffer's first byte.
     buffer_at: u64,
-    /// So much is read at once.
+    /// Bytes that are read at once.
     chunk_bytes: usize,
-    /// The caller knows that the file was durable up to here.
+    /// Offset up to which the caller knows that the file was durable.
     synced_floor: u64,
     tail: Option<Tail>,
 }
 
 impl RecordReader {
-    /// Opens a file that should be number `number` of the database `db_uid`; with `None` the header
-    /// is believed. A file that is missing, or so short or torn that it has no header, reads as
-    /// empty unless something proves that it was more.
+    /// Opens a file that must have number `number` and belong to the database `db_uid`; with `None`
+    /// the header's uid is trusted. A file that is missing, or too short or torn to have a header,
+    /// reads as empty unless something proves that it was more.
     pub fn open(
         vfs: &dyn Vfs,
         path: &Path,
@@ -110,7 +116,7 @@ impl RecordReader {
         RecordReader::of_file(file, path, (kind, number, db_uid), synced_floor, chunk_bytes)
     }
 
-    /// [`RecordReader::open`] of a file that is open; `None` if there is none.
+    /// Like [`RecordReader::open`], for a file that is open; `None` if it does not exist.
     fn of_file(
         file: Option<Arc<dyn VfsFile>>,
         path: &Path,
@@ -149,12 +155,13 @@ impl RecordReader {
         self.seed = FileHeader { version: FORMAT_VERSION, db_uid: expected, number }.seed(kind);
         self.chain = self.seed;
         let Some(header) = header else {
-            // A crash leaves no whole beginning of another file here: files were exchanged.
+            // A crash never leaves the whole beginning of another kind of file here, so files were
+            // exchanged.
             if begins_another_kind(kind, self.unread()) {
                 let kind = CorruptionKind::Malformed("another kind of file");
                 return Err(self.corruption(0, kind));
             }
-            // Without a header nothing that follows is read, except as a proof that it was there.
+            // Without a header nothing behind it is read, except as a proof that it was there.
             return self.end(CorruptionKind::Checksum);
         };
         if header.version > FORMAT_VERSION {
@@ -168,17 +175,23 @@ impl RecordReader {
             });
         }
         if header.db_uid != expected {
-            return Err(self.corruption(0, CorruptionKind::Inconsistent("of another database")));
+            return Err(self.corruption(
+                0,
+                CorruptionKind::Inconsistent("the file belongs to another database"),
+            ));
         }
         if header.number != number {
-            return Err(self.corruption(0, CorruptionKind::Inconsistent("of another file number")));
+            return Err(self.corruption(
+                0,
+                CorruptionKind::Inconsistent("the file has another number in its header"),
+            ));
         }
         self.header = Some(header);
         self.position = FILE_HEADER_END;
         Ok(())
     }
 
-    /// The next record; `None` at the end, and then for ever.
+    /// Returns the next record; `None` at the end, and in all later calls.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Record>> {
         if self.tail.is_some() {
@@ -199,7 +212,8 @@ impl RecordReader {
                 return Err(self.newer(format!("the record kind {kind}")));
             }
             Err(BadHeader::SyncedAhead) => {
-                let kind = CorruptionKind::Malformed("more is synced than was written");
+                let kind =
+                    CorruptionKind::Malformed("a record claims that more was synced than written");
                 return Err(self.corruption(self.position, kind));
             }
         };
@@ -226,15 +240,15 @@ impl RecordReader {
         Ok(Some(Record { header, offset }))
     }
 
-    /// The payload of the record that [`RecordReader::next`] just returned.
+    /// Returns the payload of the record that [`RecordReader::next`] just returned.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let end = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
         self.buffer.get(end.saturating_sub(self.payload_bytes)..end).unwrap_or_default()
     }
 
-    /// Goes on behind the last record that was read, as if the file ended at `end`: what was found
-    /// there before may have been written since, or only be looked at from now on.
+    /// Continues behind the last record that was read, as if the file ended at `end`. What was
+    /// there before may have been written since, or may only count from now on.
     pub fn go_on(&mut self, end: u64) {
         self.tail = None;
         self.buffer.clear();
@@ -242,7 +256,7 @@ impl RecordReader {
         self.file_bytes = end;
     }
 
-    /// Goes on behind the last record that was read, to the end of the file as it is now.
+    /// Continues behind the last record that was read, up to the current end of the file.
     pub fn grow(&mut self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let end = file.len().map_err(|e| Error::io("read the length of", &self.path, e))?;
@@ -250,32 +264,32 @@ impl RecordReader {
         Ok(())
     }
 
-    /// How the file ended, once [`RecordReader::next`] returned `None`.
+    /// Returns how the file ended, once [`RecordReader::next`] has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
         self.tail
     }
 
-    /// The file's header; `None` if it has none.
+    /// Returns the file's header; `None` if it has none.
     pub fn header(&self) -> Option<FileHeader> {
         self.header
     }
 
-    /// The offset behind the last record that was read.
+    /// Returns the offset behind the last record that was read.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The checksum of the last record that was read.
+    /// Returns the checksum of the last record that was read.
     pub fn chain(&self) -> u64 {
         self.chain
     }
 
-    /// Corruption of this file at `offset`.
+    /// Returns corruption of this file at `offset`.
     pub fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
         Error::corruption(&self.path, offset, kind)
     }
 
-    /// This file was written by a newer version, as `what` shows.
+    /// Returns the error for a file of a newer version, as `what` shows.
     pub fn newer(&self, what: String) -> Error {
         Error::IncompatibleDirectory {
             path: self.path.clone(),
@@ -283,7 +297,7 @@ impl RecordReader {
         }
     }
 
-    /// True if a header from `position` on proves that the file was durable beyond `floor`.
+    /// Returns true if a header from `position` on proves that the file was durable beyond `floor`.
     pub fn proves_synced_beyond(&mut self, floor: u64) -> Result<bool> {
         let resume = self.position;
         let mut found = self.synced_floor > floor;
@@ -315,14 +329,15 @@ impl RecordReader {
         Ok(())
     }
 
-    /// The bytes in the buffer from `position` on.
+    /// Returns the bytes in the buffer from `position` on.
     #[inline]
     fn unread(&self) -> &[u8] {
         let start = usize::try_from(self.position - self.buffer_at).unwrap_or(usize::MAX);
         self.buffer.get(start..).unwrap_or_default()
     }
 
-    /// Makes [`RecordReader::unread`] at least `needed` bytes long; false if the file ends before.
+    /// Makes [`RecordReader::unread`] at least `needed` bytes long. Returns false if the file ends
+    /// before.
     #[inline]
     fn fill(&mut self, needed: usize) -> Result<bool> {
         if self.unread().len() >= needed {
@@ -354,232 +369,9 @@ impl RecordReader {
         self.buffer.truncate(have + got);
         read.map_err(|e| Error::io("read", &self.path, e))?;
         if have + got < wanted {
-            // The file was cut while it was read: it ends here.
+            // The file was cut while it was read, and ends here.
             self.file_bytes = read_at + got as u64;
         }
         Ok(self.buffer.len() >= needed)
-    }
-}
-
-/// One commit group of a log.
-#[derive(Clone, Copy, Debug)]
-pub struct WalRecord<'a> {
-    /// The log that it is from.
-    pub log: LogNumber,
-    /// Where in it.
-    pub offset: u64,
-    /// The sequence number of its first entry.
-    pub first_seqno: SeqNo,
-    /// How many entries it has.
-    pub count: u32,
-    /// The entries, as a batch encodes them.
-    pub payload: &'a [u8],
-}
-
-impl WalRecord<'_> {
-    /// Where its entries begin in the log.
-    pub fn payload_offset(&self) -> u64 {
-        self.offset + RECORD_HEADER_BYTES as u64
-    }
-
-    /// Gives out its entries with their sequence numbers. An error names the log in `directory`.
-    pub fn for_each_entry(
-        &self,
-        directory: &Path,
-        mut act: impl FnMut(SeqNo, BatchEntry<'_>),
-    ) -> Result<()> {
-        let mut reader = BatchReader::new(self.payload);
-        let mut seqno = self.first_seqno;
-        loop {
-            let entry = reader.next().map_err(|error| {
-                let kind = CorruptionKind::Malformed(error.as_text());
-                Error::corruption(&wal_file_name(directory, self.log), self.offset, kind)
-            })?;
-            let Some(entry) = entry else { return Ok(()) };
-            act(seqno, entry);
-            seqno = SeqNo(seqno.0 + 1);
-        }
-    }
-}
-
-/// Reads one log.
-#[derive(Debug)]
-pub struct WalReader {
-    records: RecordReader,
-    number: LogNumber,
-    link: Option<WalLink>,
-    current: Option<Record>,
-    next_seqno: SeqNo,
-}
-
-impl WalReader {
-    /// Opens log `number` of the database `db_uid` (`None`: whichever the file says) and reads its
-    /// link. The caller knows that the log was durable up to `synced_floor` (0 if it does not).
-    pub fn open(
-        vfs: &dyn Vfs,
-        path: &Path,
-        number: LogNumber,
-        db_uid: Option<u64>,
-        synced_floor: u64,
-    ) -> Result<WalReader> {
-        WalReader::open_in_chunks(vfs, path, number, db_uid, synced_floor, CHUNK_BYTES)
-    }
-
-    /// What log `number` says of the one before it, and from where on it and later logs have all
-    /// that was logged. `None` if it does not say so. Reads little more than that.
-    pub fn look(
-        vfs: &dyn Vfs,
-        path: &Path,
-        number: LogNumber,
-        db_uid: u64,
-    ) -> Result<Option<(WalLink, SeqNo)>> {
-        let mut reader =
-            WalReader::open_in_chunks(vfs, path, number, Some(db_uid), 0, LINK_CHUNK_BYTES)?;
-        let Some(link) = reader.link else { return Ok(None) };
-        // A log that began anew and did not say from where on.
-        if reader.next_seqno == SeqNo(0) {
-            let first = reader.next()?.map(|record| record.first_seqno);
-            return Ok(first.map(|first| (link, first)));
-        }
-        Ok(Some((link, reader.next_seqno)))
-    }
-
-    fn open_in_chunks(
-        vfs: &dyn Vfs,
-        path: &Path,
-        number: LogNumber,
-        db_uid: Option<u64>,
-        synced_floor: u64,
-        chunk_bytes: usize,
-    ) -> Result<WalReader> {
-        let kind = FileKind::Wal;
-        let records =
-            RecordReader::open(vfs, path, kind, number.0, db_uid, synced_floor, chunk_bytes)?;
-        WalReader::of_records(records, number)
-    }
-
-    /// [`WalReader::open`] of a file that is open already.
-    pub(super) fn of_file(
-        file: Arc<dyn VfsFile>,
-        path: &Path,
-        number: LogNumber,
-        db_uid: Option<u64>,
-        synced_floor: u64,
-    ) -> Result<WalReader> {
-        let what = (FileKind::Wal, number.0, db_uid);
-        let records = RecordReader::of_file(Some(file), path, what, synced_floor, CHUNK_BYTES)?;
-        WalReader::of_records(records, number)
-    }
-
-    fn of_records(mut records: RecordReader, number: LogNumber) -> Result<WalReader> {
-        let (mut link, mut next_seqno) = (None, SeqNo(0));
-        if let Some(first) = records.next()? {
-            let malformed =
-                |what| records.corruption(first.offset, CorruptionKind::Malformed(what));
-            if first.header.kind != RecordKind::Link {
-                return Err(malformed("a log that does not start with a link"));
-            }
-            let decoded = WalLink::decode(records.payload());
-            link = Some(decoded.ok_or_else(|| malformed("a link of another size"))?);
-            next_seqno = first.header.first_seqno;
-        }
-        Ok(WalReader { records, number, link, current: None, next_seqno })
-    }
-
-    /// The next commit group; `None` at the end.
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<WalRecord<'_>>> {
-        Ok(if self.advance()? { self.record() } else { None })
-    }
-
-    /// [`WalReader::advance`] in a log that may be written meanwhile: a record that does not verify
-    /// is read once more, since it may have been read while it was written.
-    pub fn advance_beside_writer(&mut self) -> Result<bool> {
-        match self.advance() {
-            Err(error) if error.is_corruption() => {
-                self.grow()?;
-                self.advance()
-            }
-            moved => moved,
-        }
-    }
-
-    /// Moves to the next commit group, which [`WalReader::record`] then is; false at the end.
-    #[inline]
-    pub(super) fn advance(&mut self) -> Result<bool> {
-        self.current = None;
-        let record = loop {
-            let Some(record) = self.records.next()? else { return Ok(false) };
-            match record.header.kind {
-                RecordKind::Data => break record,
-                RecordKind::Mark => {}
-                RecordKind::Link if record.offset == FILE_HEADER_END => {}
-                _ => return Err(self.malformed(record, "a record that is of no log")),
-            }
-        };
-        let RecordHeader { first_seqno, count, .. } = record.header;
-        if first_seqno < self.next_seqno {
-            return Err(self.malformed(record, "sequence numbers run backwards"));
-        }
-        self.next_seqno = SeqNo(first_seqno.0 + u64::from(count));
-        self.current = Some(record);
-        Ok(true)
-    }
-
-    /// The commit group that [`WalReader::advance`] moved to.
-    #[inline]
-    pub fn record(&self) -> Option<WalRecord<'_>> {
-        self.current.map(|record| WalRecord {
-            log: self.number,
-            offset: record.offset,
-            first_seqno: record.header.first_seqno,
-            count: record.header.count,
-            payload: self.records.payload(),
-        })
-    }
-
-    /// Goes on behind the last group that was read, as if the log ended at `end`.
-    pub fn go_on(&mut self, end: u64) {
-        self.records.go_on(end);
-    }
-
-    /// Goes on behind the last group that was read, to the end of the log as it is now.
-    pub(super) fn grow(&mut self) -> Result<()> {
-        self.records.grow()
-    }
-
-    /// Where the log before this one ended; `None` if this one has no record.
-    pub fn link(&self) -> Option<WalLink> {
-        self.link
-    }
-
-    /// How the log ended, once [`WalReader::next`] returned `None`.
-    pub fn tail(&self) -> Option<Tail> {
-        self.records.tail()
-    }
-
-    /// The place behind what has been read.
-    pub fn position(&self) -> WalPosition {
-        WalPosition {
-            number: self.number,
-            end: self.records.position(),
-            chain: self.records.chain(),
-            next_seqno: self.next_seqno,
-        }
-    }
-
-    /// True if a record of this log that has not been read yet, or the link before it, proves that
-    /// the file was durable beyond `floor`.
-    pub(super) fn proves_synced_beyond(&mut self, floor: u64) -> Result<bool> {
-        self.records.proves_synced_beyond(floor)
-    }
-
-    /// Corruption of this log at `offset`.
-    pub(super) fn corruption(&self, offset: u64, kind: CorruptionKind) -> Error {
-        self.records.corruption(offset, kind)
-    }
-
-    fn malformed(&self, record: Record, what: &'static str) -> Error {
-        self.corruption(record.offset, CorruptionKind::Malformed(what))
     }
 }

@@ -1,7 +1,13 @@
-//! Reading what can be read of a damaged log.
+//! Reads what can be read of a damaged WAL or manifest.
 //!
-//! What must stay true: a record is given out only if it verifies behind what stands before it: the
-//! record before it, or, where that is damaged, the checksum that it has left.
+//! 1. `open_damaged` opens the file without trusting its header.
+//! 2. [`RecordReader::next`] reads records until one does not verify.
+//! 3. [`RecordReader::skip_damage`] searches for a header that verifies, from the bad record on. If
+//!    its record verifies behind the checksum that the bad record stored, reading continues with
+//!    it. Otherwise that record is skipped, and supplies the checksum for the one behind it.
+//!
+//! What must stay true: a record is returned only if it verifies behind what stands before it: the
+//! record before it or, if that is damaged, the checksum that it stored.
 
 use std::path::Path;
 
@@ -13,7 +19,7 @@ use crate::vfs::{IoClass, OpenOptions, Vfs};
 use crate::wal::frame::{FORMAT_VERSION, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 
 impl RecordReader {
-    /// Opens a file whose header may be damaged: what it must say is known.
+    /// Opens a file whose header may be damaged. The caller knows what the header must contain.
     pub fn open_damaged(
         vfs: &dyn Vfs,
         path: &Path,
@@ -43,9 +49,9 @@ impl RecordReader {
         })
     }
 
-    /// Goes on behind damage, which [`RecordReader::next`] has just told: with the first record
-    /// that can be found, or, if what stands before it is not known well enough to verify it, with
-    /// the one behind it. False if there is none.
+    /// Continues behind damage, after [`RecordReader::next`] has reported it. Continues with the
+    /// first record that can be found. If too little is known of what stands before that record to
+    /// verify it, continues with the one behind it. Returns false if there is none.
     pub fn skip_damage(&mut self) -> Result<bool> {
         self.tail = None;
         self.fill(RECORD_HEADER_BYTES)?;
@@ -71,8 +77,8 @@ impl RecordReader {
                 self.chain = chain;
                 return Ok(true);
             }
-            // It cannot be verified. The one behind it can, if its checksum is not what is damaged;
-            // or if nothing else of it is.
+            // This record cannot be verified. The one behind it can, if this one's checksum is
+            // undamaged, or if nothing else of it is damaged.
             let stored = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             let computed = RecordHeader::chain_behind(record, self.chain);
             self.position = end;
@@ -82,7 +88,7 @@ impl RecordReader {
         Ok(false)
     }
 
-    /// Whether the record at `position` verifies behind `chain`.
+    /// Returns true if the record at `position` verifies behind `chain`.
     fn verifies_behind(&mut self, chain: u64) -> Result<bool> {
         if !self.fill(RECORD_HEADER_BYTES)? {
             return Ok(false);
@@ -104,7 +110,7 @@ impl RecordReader {
 }
 
 impl WalReader {
-    /// Opens log `number`, which may be damaged anywhere, to read what of it can be.
+    /// Opens WAL `number`, which may be damaged anywhere, to read what is left.
     pub fn open_damaged(
         vfs: &dyn Vfs,
         path: &Path,
@@ -116,7 +122,7 @@ impl WalReader {
         Ok(WalReader { records, number, link: None, current: None, next_seqno: SeqNo(0) })
     }
 
-    /// Goes on behind damage: see [`RecordReader::skip_damage`].
+    /// Continues behind damage ([`RecordReader::skip_damage`]).
     pub fn skip_damage(&mut self) -> Result<bool> {
         self.records.skip_damage()
     }

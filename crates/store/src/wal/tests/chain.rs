@@ -1,4 +1,4 @@
-//! Several logs: what is replayed after a crash is one prefix, and damage is told from loss.
+//! Several WALs: what is replayed after a crash is one prefix, and damage is told from loss.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::*;
 use crate::base::sync::atomic::Ordering;
 use crate::vfs::{OpenOptions, Vfs};
 
-/// Replays the logs of `vfs` from `first_needed` on: the sequence numbers, and the end.
+/// Replays the WALs of `vfs` from `first_needed` on. Returns the sequence numbers and the end.
 fn replay(vfs: &TestVfs, first_needed: u64) -> Result<(Vec<u64>, ChainEnd)> {
     replay_durable(vfs, first_needed, None)
 }
 
-/// The same where it is known how far they were durable.
+/// The same, if it is known how far they were durable.
 fn replay_durable(
     vfs: &TestVfs,
     first_needed: u64,
@@ -47,7 +47,8 @@ fn follow(vfs: &TestVfs, number: u64, previous: WalEnd) -> WalWriter {
     writer
 }
 
-/// Three logs of three groups each, with seqnos 1 to 9; each is synced as `synced` says.
+/// Writes three WALs of three groups each, with sequence numbers 1 to 9. `synced` says which are
+/// synced.
 fn three_logs(vfs: &TestVfs, synced: [bool; 3]) -> Vec<Arc<WalSync>> {
     let mut previous = None;
     let mut syncs = Vec::new();
@@ -99,7 +100,7 @@ fn what_follows_a_lost_unsynced_tail_is_lost_too() {
 #[test]
 fn a_lost_tail_that_a_later_sync_covered_is_corruption() {
     let vfs = TestVfs::default();
-    // Syncing the third syncs the ones before it.
+    // A sync of the third also syncs the ones before it.
     three_logs(&vfs, [false, false, true]);
     assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 3);
     cut(&vfs, 1, 3);
@@ -134,7 +135,7 @@ fn a_loss_before_where_the_logs_are_known_to_be_durable_is_corruption() {
     assert_eq!(replay_durable(&vfs, 0, durable(bytes / 2)).unwrap().0, [1, 2, 3, 4, 5]);
     assert_eq!(replay_durable(&vfs, 3, durable(bytes)).unwrap().0, [7, 8, 9], "not needed");
 
-    // The log before it was durable, too, all of it.
+    // The WAL before it was durable, too, all of it.
     let vfs = TestVfs::default();
     three_logs(&vfs, [false; 3]);
     cut(&vfs, 1, 3);
@@ -202,7 +203,7 @@ fn a_log_that_was_never_used_is_skipped() {
     let (seqnos, end) = replay(&vfs, 0).unwrap();
     assert_eq!((seqnos, end.dropped), (vec![1, 2], vec![LogNumber(2)]));
     assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 2, "the first and the third");
-    // The third may not stand if what it follows is gone.
+    // The third must go if what it follows is lost.
     cut(&vfs, 1, 3);
     append(&mut writer, 3);
     assert!(replay(&vfs, 0).unwrap_err().is_corruption());
@@ -261,7 +262,7 @@ fn a_log_that_continues_another_content_is_an_error() {
     assert!(error.to_string().contains("does not continue"), "{error}");
 }
 
-/// One step of a life of a database's logs.
+/// One step in the life of a database's WALs.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Append,
@@ -280,8 +281,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// Lives through `steps` and returns, for each log, how much of it is durable, and the newest seqno
-/// that is.
+/// Lives through `steps`. Returns for each WAL how much of it is durable, and the newest durable
+/// sequence number.
 fn live(
     vfs: &TestVfs,
     steps: &[Step],
@@ -302,7 +303,7 @@ fn live(
             }
             Step::Sync => {
                 writer.sync_handle().sync().unwrap();
-                // An empty log acknowledges nothing of the one before it.
+                // An empty WAL acknowledges nothing of the one before it.
                 if !writer.is_empty() {
                     acknowledged = seqno - 1;
                 }
@@ -320,8 +321,8 @@ fn live(
     (syncs.into_iter().map(|(number, sync)| (number, sync.synced_offset())).collect(), acknowledged)
 }
 
-/// Power goes: of what is not durable, each sector of each file survives, or is zero, or was never
-/// written, as `random` says.
+/// Power fails: `random` decides for each sector of each file that is not durable whether it
+/// survives, is zero, or was never written.
 fn lose_power(vfs: &TestVfs, durable: &[(u64, u64)], random: &mut TestRng) {
     for (number, synced) in durable {
         let mut bytes = vfs.bytes(&path(*number));
@@ -362,7 +363,7 @@ proptest! {
         prop_assert!(recovered >= acknowledged, "{recovered} of {acknowledged}");
         prop_assert_eq!(seqnos, (1..=recovered).collect::<Vec<_>>());
 
-        // The next life goes on where this one ended, with the dropped logs still lying there.
+        // The next life continues where this one ended, with the dropped WALs still there.
         let start = end.make_durable(&vfs, Path::new(DIRECTORY)).unwrap();
         let (durable, acknowledged) = live(&vfs, &second_life, 100, Some(start));
         lose_power(&vfs, &durable, &mut random);

@@ -1,5 +1,5 @@
-//! What a log must hold: a prefix of what was appended, no shorter than what was synced, or an
-//! error that names the file. Never a record that was not written.
+//! Tests of the WAL. It gives a prefix of what was appended, no shorter than what was synced, or an
+//! error that names the file. It never gives a record that was not written.
 
 mod chain;
 mod one_log;
@@ -23,7 +23,7 @@ fn create(vfs: &TestVfs, number: u64) -> WalWriter {
     WalWriter::create(vfs, &path(number), LogNumber(number), UID, 0).unwrap()
 }
 
-/// Makes a log the successor of `previous`, or the first.
+/// Makes a WAL the successor of `previous`, or the first.
 fn follow_or_begin(writer: &mut WalWriter, previous: Option<WalEnd>) {
     match previous {
         Some(previous) => writer.follow(previous).unwrap(),
@@ -31,14 +31,14 @@ fn follow_or_begin(writer: &mut WalWriter, previous: Option<WalEnd>) {
     }
 }
 
-/// A log that follows none.
+/// Creates a WAL that follows none.
 fn create_first(vfs: &TestVfs, number: u64) -> WalWriter {
     let mut writer = create(vfs, number);
     writer.begin_anew(SeqNo(0)).unwrap();
     writer
 }
 
-/// Appends a group of one entry whose payload says its sequence number.
+/// Appends a group of one entry whose payload contains its sequence number.
 fn append(writer: &mut WalWriter, seqno: u64) -> u64 {
     let payload = format!("entry {seqno}");
     writer.append(SeqNo(seqno), 1, [payload.as_bytes()]).unwrap()

@@ -1,4 +1,4 @@
-//! One log: round trips, damage, dead files, syncing beside appending.
+//! One WAL: round trips, damage, dead files, and syncs beside appends.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::vfs::{Fault, FaultRule, FaultVfs, OpenOptions, Vfs, VfsOperation};
 
 const HEADER_END: u64 = FILE_HEADER_BYTES as u64;
 
-/// Five groups; a sync after the third, which the fourth and fifth tell of. Returns the offset of
-/// that sync and all groups with the offsets behind them.
+/// Writes five groups with a sync after the third, which the fourth and fifth record. Returns the
+/// offset of that sync, and all groups with the offsets behind them.
 fn small_log(vfs: &TestVfs) -> (u64, Vec<(u64, Vec<u8>, u64)>) {
     let mut writer = create_first(vfs, 1);
     let mut groups = Vec::new();
@@ -31,8 +31,7 @@ fn small_log(vfs: &TestVfs) -> (u64, Vec<(u64, Vec<u8>, u64)>) {
     (synced, groups)
 }
 
-/// Reading must give a prefix of `groups`, or an error that names the file; which of both is
-/// returned.
+/// Reading must give a prefix of `groups`, or an error that names the file. Returns which.
 fn expect_prefix_or_error(vfs: &TestVfs, groups: &[(u64, Vec<u8>, u64)]) -> Option<usize> {
     match read(vfs, 1, 0) {
         Ok((read, _)) => {
@@ -104,7 +103,7 @@ fn zeroed_or_garbage_ranges_are_judged_by_what_was_synced() {
                 vfs.replace(&path(1), &damaged);
                 let outcome = expect_prefix_or_error(&vfs, &groups);
                 assert!(outcome.is_none_or(|n| n < groups.len()));
-                // While one header that tells of the sync is whole, damage below it is an error.
+                // While one header that records the sync is whole, damage below it is an error.
                 let told = groups.iter().zip(groups.iter().skip(1)).any(|(before, group)| {
                     let header = before.2..before.2 + RECORD_HEADER_BYTES as u64;
                     group.0 > 12 && (end as u64 <= header.start || start as u64 >= header.end)
@@ -165,7 +164,7 @@ fn a_read_that_comes_short_is_an_error_and_a_log_that_was_cut_is_not() {
             match reader.next() {
                 Ok(Some(record)) => read += usize::from(record.payload == payload),
                 Ok(None) => break,
-                // What is read again afterwards goes on where it was.
+                // A read after the error continues where it was.
                 Err(error) => tell(error),
             }
         }
@@ -217,7 +216,7 @@ fn bytes_of_former_files_behind_the_end_are_no_records() {
     let vfs = TestVfs::default();
     small_log(&vfs);
     let log = vfs.bytes(&path(1));
-    // The same records under another number, or of another database, at the very same offsets.
+    // The same records under another number, or of another database, at the same offsets.
     let other = TestVfs::default();
     let mut writer = WalWriter::create(&other, &path(2), LogNumber(2), UID, 0).unwrap();
     writer.begin_anew(SeqNo(0)).unwrap();
