@@ -192,7 +192,7 @@ fn a_thread_that_panics_stops_writes_and_loses_nothing() {
             }
         };
         let text = refused.to_string();
-        assert!(text.contains("sateen-work-") && text.contains("a fault rule demands this panic"), "{text}");
+        assert!(text.contains("sateen-work-") && text.contains("panic by a fault rule"), "{text}");
         db.flush().unwrap_err();
         let options_of_compaction = CompactRangeOptions::default();
         let family = db.default_column_family();

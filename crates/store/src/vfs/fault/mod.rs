@@ -227,7 +227,7 @@ impl Faults {
                     self.changed.wait_while(state, stands).unwrap_or_else(PoisonError::into_inner),
                 );
             }
-            Fault::Panic => panic!("a fault rule demands this panic"),
+            Fault::Panic => panic!("panic by a fault rule"),
             fault => return fault.error().map_or(Ok(Some(chosen)), Err),
         }
         Ok(None)
