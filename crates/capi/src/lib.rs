@@ -27,6 +27,7 @@ pub mod calls;
 pub mod checksums;
 pub mod compact_files;
 pub mod compaction_filter;
+pub mod compaction_styles;
 pub mod comparator;
 mod counters;
 pub mod database;

@@ -401,6 +401,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_level_style_compaction(
     // SAFETY: the contract of the module.
     unsafe {
         change(options, |options| {
+            options.set_style(0);
             let family = &mut options.0.column_family;
             family.memtable_bytes = (memtable_memory_budget / 4).max(64 << 10);
             family.memtables_max = 6;
@@ -409,7 +410,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_level_style_compaction(
     }
 }
 
-/// Sets memtables for this many bytes and leaves the levels unchanged.
+/// Chooses universal compaction, and sets memtables for this many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
     options: *mut rocksdb_options_t,
@@ -418,6 +419,7 @@ pub unsafe extern "C" fn rocksdb_options_optimize_universal_style_compaction(
     // SAFETY: the contract of the module.
     unsafe {
         change(options, |options| {
+            options.set_style(1);
             let family = &mut options.0.column_family;
             family.memtable_bytes = (memtable_memory_budget / 4).max(64 << 10);
             family.memtables_max = 6;

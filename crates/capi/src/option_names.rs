@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int};
 use sateen::{Error, OptionInfo, Options};
 
 use crate::abi::{ErrPtr, count_of, guard, missing, text};
+use crate::compaction_styles::{in_text, style_in_text};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
@@ -141,7 +142,20 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             one("wal_recovery", if absolute { "absolute" } else { "prefix" })
         }
         "compression" | "compression_per_level" => one("compression", &compressions(value)),
-        "bottommost_compression" | "compaction_style" if value.starts_with('k') => Ok(vec![]),
+        "bottommost_compression" if value.starts_with('k') => Ok(vec![]),
+        "compaction_style" => match style_in_text(value) {
+            Some((name, value)) => one(name, value),
+            None if value.starts_with('k') || value == "3" => Ok(vec![]),
+            None => one(name, value),
+        },
+        "compaction_options_universal" | "compaction_options_fifo" => {
+            let mut all = Vec::new();
+            for (name, value) in entries(value)? {
+                let ours = in_text(&name, &value)?;
+                all.extend(ours.map(|(name, value)| (name.to_owned(), nearest(name, &value))));
+            }
+            Ok(all)
+        }
         "compaction_pri" if value.starts_with('k') => one(
             "compaction_priority",
             if value == "kRoundRobin" { "round-robin" } else { "min-overlapping-ratio" },

@@ -12,6 +12,7 @@ use sateen::{Db, Error, Options, ReadOptions};
 use crate::abi::{missing, text};
 use crate::accepted::rocksdb_dbpath_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use crate::compaction_styles::check_ttl;
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Setting, Settings};
 use crate::value_codes::keep_text;
@@ -41,10 +42,13 @@ const OF_OPTIONS: &[Promise] = &[
     off("disallow_memtable_writes", "every column family takes writes"),
     off("verify_manifest_content_on_close", "the manifest is verified at the next open"),
     Promise {
-        option: "compaction_style",
-        takes: |style| style != 2,
-        why: "nothing is deleted for the age or the size of all (FIFO)",
+        option: "universal_compaction_options.compression_size_percent",
+        takes: |percent| percent < 0,
+        why: "levels are compressed by compression_per_level",
     },
+    off("universal_compaction_options.incremental", "a merge takes whole runs"),
+    off("fifo_compaction_options.max_data_files_size", "tables alone are counted"),
+    off("fifo_compaction_options.use_kv_ratio_compaction", "tables alone are counted"),
     Promise {
         option: "wal_recovery_mode",
         takes: |mode| mode != 3,
@@ -93,6 +97,7 @@ impl rocksdb_options_t {
     /// a database at `path`, or for a column family.
     pub(crate) fn promised(&self, path: Option<&Path>) -> sateen::Result<Options> {
         keep(OF_OPTIONS, &self.2)?;
+        check_ttl(self)?;
         for option in PATHS {
             let kept: Option<*const c_char> = self.kept(option);
             // SAFETY: a kept text ends with a zero.

@@ -106,6 +106,11 @@ fn what_bindings_expect() {
 }
 
 #[test]
+fn universal_and_fifo_compaction() {
+    run("styles");
+}
+
+#[test]
 fn promises_are_kept_or_refused() {
     run("promises");
 }

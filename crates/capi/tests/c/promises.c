@@ -50,7 +50,6 @@ static void databases(const char* path) {
     REFUSED(memtable_protection_bytes_per_key, 8);
     REFUSED(block_protection_bytes_per_key, 8);
     REFUSED(disallow_memtable_writes, 1);
-    REFUSED(compaction_style, 2);
     REFUSED(wal_recovery_mode, 3);
 
     rocksdb_options_t* options = rocksdb_options_create();
@@ -65,9 +64,10 @@ static void databases(const char* path) {
 
     options = rocksdb_options_create();
     rocksdb_options_t* made = rocksdb_options_create();
-    rocksdb_get_options_from_string(options, "compaction_style=kCompactionStyleFIFO", made, &err);
+    rocksdb_get_options_from_string(options, "compaction_style=kCompactionStyleFIFO;ttl=60", made,
+        &err);
     CHECK(err == NULL);
-    refused_at_open(path, made, "compaction_style=2 is not implemented");
+    refused_at_open(path, made, "ttl=60 is not implemented: FIFO compaction");
     made = rocksdb_options_create();
     const char* lists[] = {
         "comparator=rocksdb.ReverseBytewiseComparator",
@@ -124,9 +124,13 @@ static void taken(const char* path) {
     rocksdb_set_options(db, 1, names, values, &err);
     refused("paranoid_file_checks=1 is not implemented");
     rocksdb_options_t* of_family = rocksdb_options_create();
-    rocksdb_options_set_compaction_style(of_family, 2);
+    rocksdb_universal_compaction_options_t* universal =
+        rocksdb_universal_compaction_options_create();
+    rocksdb_universal_compaction_options_set_incremental(universal, 1);
+    rocksdb_options_set_universal_compaction_options(of_family, universal);
+    rocksdb_universal_compaction_options_destroy(universal);
     CHECK(rocksdb_create_column_family(db, of_family, "c", &err) == NULL);
-    refused("compaction_style=2");
+    refused("universal_compaction_options.incremental=1 is not implemented");
     rocksdb_options_destroy(of_family);
 
     rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
