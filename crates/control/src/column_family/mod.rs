@@ -1,4 +1,17 @@
-//! What control knows of one column family, and what it wants done for it.
+//! What control knows of one column family, and the work that it wants for it.
+//!
+//! 1. Events change it: a version ([`ColumnFamily::set_version`]), memtables
+//!    ([`ColumnFamily::set_memtables`]), options, clients' requests. A change of the tree computes
+//!    targets, debt and the runs that writers feel anew, by its policy.
+//! 2. [`ColumnFamily::wants_flush`] says whether a flush is due, [`ColumnFamily::start_flush`]
+//!    takes all sealed memtables into one.
+//! 3. [`ColumnFamily::urgency`] says how urgent a compaction is: a client's request first, then
+//!    what the policy's scores say, then work that only tidies up.
+//! 4. [`ColumnFamily::pick`] looks for one: tables that range tombstones hide, the next step of a
+//!    request, the policy's pick, sparse files. After a look that found nothing it looks again only
+//!    when something has changed.
+//! 5. [`ColumnFamily::level0_blockers`] names the jobs that keep level 0 from going down.
+//! 6. [`ColumnFamily::pressure`] and [`ColumnFamily::take_load`] say what writers depend on.
 
 mod requests;
 mod tuning;
@@ -22,20 +35,20 @@ use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
-/// Compactions may be behind by this part of the bottommost level: it is what they would have to
-/// rewrite, and the excess that they would rewrite it for is less by the multiplier of levels.
+/// Compactions may be behind by one part in this many of the bottommost level. They would have to
+/// rewrite that level, for an excess that is smaller by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 
-/// A memtable that is full within this time is worth waiting for.
+/// How soon a memtable must be full to be worth waiting for.
 const MORE_COMES_SECONDS: u64 = 10;
 
-/// How often it is looked whether more still comes into level 0 that stays for it.
+/// How often a level 0 that stays for more is looked at again.
 const LEVEL0_LOOK: Duration = Duration::from_millis(100);
 
-/// How urgent it is that a sparse file goes: nothing is less so.
+/// The urgency of rewriting a sparse file: nothing is less urgent.
 const SPARSE_URGENCY: f64 = 0.0;
 
-/// What a look for work found.
+/// The result of a look for work.
 #[derive(Debug)]
 pub(crate) enum Pick {
     Plan { plan: Box<CompactionPlan>, manual: bool },
@@ -45,52 +58,52 @@ pub(crate) enum Pick {
 
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
-    /// What is in force: as configured, but for the size of memtables.
+    /// The options in force: those configured, with the adjusted size of memtables.
     options: Arc<CfOptions>,
     configured: Arc<CfOptions>,
-    /// The size that memtables have been adjusted to. In force from the next one on.
+    /// The adjusted size of memtables, in force from the next one on.
     adjusted_memtable_bytes: Option<u64>,
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
     policy: &'static dyn CompactionPolicy,
-    /// Where flushes cut their runs.
+    /// The keys at which flushes cut their runs.
     stripes: Stripes,
-    /// How many runs of level 0 a reader may have to look into.
+    /// The runs that writers feel.
     level0_runs: u32,
     sealed: u32,
     sealed_bytes: u64,
     active_bytes: u64,
-    /// Bytes that were written since the last sample, and bytes a second lately.
+    /// Bytes written since the last sample, and bytes a second lately.
     filled: u64,
     fill: Smoothed,
-    /// Whether what writers depend on has changed since it was last taken.
+    /// True if the load has changed since it was last taken.
     load_changed: bool,
-    /// What has overflowed since it was last taken.
+    /// The overflows since they were last taken.
     overflows: Overflows,
-    /// Whether memory has overflowed by what was sealed last, and by nothing before.
+    /// True if the memtable sealed last made memory overflow, and nothing did before.
     last_sealed_overflowed: bool,
     /// The running flush, and the bytes of its memtables.
     flush: Option<(JobId, u64)>,
-    /// Sealed memtables that are to be flushed however few they are.
+    /// Sealed memtables that are flushed however few they are.
     flush_requested: u32,
     flush_retry_at: Option<Instant>,
     compaction_retry_at: Option<Instant>,
-    /// See [`PickContext::input_bytes_max`].
+    /// The most input bytes while the disk is nearly full ([`PickContext::input_bytes_max`]).
     input_bytes_max: u64,
-    /// Level 0 stays where it is as more comes: when to look again whether it does.
+    /// When to look again at a level 0 that stays for more.
     level0_look_at: Option<Instant>,
-    /// The scores as of this version and the claims; empty: to be computed.
+    /// The scores for this version and the claims; empty if they have to be computed.
     scores: Vec<LevelScore>,
     /// The urgency of work that is done when no level is due, computed with the scores.
     idle_urgency: Option<f64>,
-    /// Whether a pick could find something: nothing has changed since one found nothing if not.
+    /// False if a pick found nothing and nothing has changed since.
     pick_worthwhile: bool,
-    /// The same, when only level 0 was looked at.
+    /// True if a pick of level 0 alone found nothing and nothing has changed since.
     level0_only_failed: bool,
-    /// What should be written anew where it is, when there is nothing else to do.
+    /// Tables of sparse files, rewritten when nothing else is to be done.
     sparse: SparseTables,
-    /// What should go, as deletions of ranges leave nothing of it.
+    /// Tables that range tombstones hide, to be dropped.
     covered: CoveredTables,
     requests: VecDeque<Request>,
 }
@@ -141,7 +154,7 @@ impl ColumnFamily {
         self.pending_bytes
     }
 
-    /// Says whether another size of memtables is configured; otherwise an adjusted one stays.
+    /// Returns true if another size of memtables is configured; otherwise an adjusted one stays.
     pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
         let resized = self.configured.write_buffer_size != options.write_buffer_size;
         let in_force = self.options.write_buffer_size;
@@ -161,13 +174,13 @@ impl ColumnFamily {
         }
     }
 
-    /// These files should go.
+    /// Takes note of the files that should go.
     pub(crate) fn set_sparse(&mut self, files: &BTreeSet<FileId>) {
         self.sparse = SparseTables::of(&self.version, files);
         self.pick_worthwhile = true;
     }
 
-    /// All readers see the range tombstones up to `seen`: what they leave nothing of can go.
+    /// Drops the tables that range tombstones up to `seen` hide: all readers see these.
     pub(crate) fn drop_covered(&mut self, seen: SeqNo) {
         self.covered = CoveredTables::of(&self.version, seen);
         self.pick_worthwhile |= !self.covered.is_empty();
@@ -190,7 +203,7 @@ impl ColumnFamily {
         self.claims_changed();
     }
 
-    /// The claims changed: scores and picks must be looked at again.
+    /// Makes scores and picks be computed anew, because the claims changed.
     pub(crate) fn claims_changed(&mut self) {
         self.scores.clear();
         self.pick_worthwhile = true;
@@ -200,7 +213,7 @@ impl ColumnFamily {
         }
     }
 
-    /// Says whether there is something to decide anew.
+    /// Returns true if there is something to decide anew.
     pub(crate) fn set_memtables(
         &mut self,
         sealed: u32,
@@ -215,13 +228,13 @@ impl ColumnFamily {
             self.last_sealed_overflowed = overflows && !self.overflows.memory;
         }
         self.overflows.memory |= overflows;
-        // What was written into the one that was sealed meanwhile, and into the new one.
+        // Bytes written into the memtable that was sealed meanwhile, and into the new one.
         let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
         let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
         self.filled += if sealed > self.sealed { into_sealed + active_bytes } else { into_active };
         self.active_bytes = active_bytes;
         self.load_changed |= sealed != self.sealed;
-        // Flushed ones were the oldest, and those requested first.
+        // The oldest are flushed first, and so are those requested.
         let flushed = self.sealed.saturating_sub(sealed);
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
@@ -229,7 +242,7 @@ impl ColumnFamily {
         changed | (switched && self.memtable_switched())
     }
 
-    /// What writers depend on, if it has changed since the last call.
+    /// Returns the load that writers depend on, if it has changed since the last call.
     pub(crate) fn take_load(&mut self) -> Option<Load> {
         std::mem::take(&mut self.load_changed).then(|| Load {
             sealed: self.sealed,
@@ -244,12 +257,12 @@ impl ColumnFamily {
         deepest.map_or(0, |level| level.bytes())
     }
 
-    /// Bytes that compactions may be behind without anybody noticing.
+    /// Returns the debt that nobody notices.
     pub(crate) fn debt_tolerated(&self) -> u64 {
         self.bottommost_bytes() / DEBT_PART_TOLERATED
     }
 
-    /// What writers under a smooth rate depend on, without the progress of running jobs.
+    /// Returns what writers under a smooth rate depend on, without the progress of running jobs.
     pub(crate) fn pressure(&self) -> Pressure {
         Pressure {
             sealed: self.sealed,
@@ -262,12 +275,12 @@ impl ColumnFamily {
         }
     }
 
-    /// A sample of so long is over.
+    /// Takes note of the end of a sample.
     pub(crate) fn sampled(&mut self, over_ns: u64) {
         self.fill.add(std::mem::take(&mut self.filled), over_ns);
     }
 
-    /// Bytes a second that clients write into its memtables.
+    /// Returns the bytes a second that clients write into the memtables.
     pub(crate) fn fill(&self) -> u64 {
         self.fill.per_second()
     }
@@ -278,12 +291,12 @@ impl ColumnFamily {
         self.policy.level0_goes_in_parts(&self.options).then_some(bytes.max(1))
     }
 
-    /// Bytes of the memtables that are being flushed.
+    /// Returns the bytes of the memtables that are being flushed.
     pub(crate) fn flush_bytes(&self) -> u64 {
         self.flush.map_or(0, |(_, bytes)| bytes)
     }
 
-    /// The running flush.
+    /// Returns the running flush.
     pub(crate) fn flush_job(&self) -> Option<JobId> {
         self.flush.map(|(job, _)| job)
     }
@@ -293,15 +306,15 @@ impl ColumnFamily {
         self.policy.level0_amplification(&self.view(), &self.stripes)
     }
 
-    /// Whether level 0 has more runs than two compactions out of it begin with.
+    /// Returns true if level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
         let trigger = self.options.level0_file_num_compaction_trigger.max(1);
         !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
     }
 
-    /// Whether level 0 should go down before all else, and is not on its way.
+    /// Returns true if level 0 should go down before all else and is not being compacted.
     fn level0_wanted(&mut self, in_flight: &InFlight) -> bool {
-        // Some stripes may be stuck while others go down.
+        // With stripes, some may be stuck while others go down.
         let alone = self.stripes.is_empty();
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
@@ -314,7 +327,7 @@ impl ColumnFamily {
         self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0)
     }
 
-    /// The compactions that keep level 0 from going down, if it should.
+    /// Returns the compactions that keep level 0 from going down, if it should.
     pub(crate) fn level0_blockers(
         &mut self,
         in_flight: &InFlight,
@@ -326,7 +339,7 @@ impl ColumnFamily {
         self.policy.level0_blockers(&self.level0_context(in_flight, group_bytes_max))
     }
 
-    /// What a look at level 0 alone sees.
+    /// Returns the context of a look at level 0 alone.
     fn level0_context<'a>(
         &'a self,
         in_flight: &'a InFlight,
@@ -347,28 +360,28 @@ impl ColumnFamily {
         }
     }
 
-    /// Whether level 0 should wait for the next flush: where clients use the device, too, and that
-    /// is soon.
+    /// Returns true if the next flush comes soon and clients use the device, so that level 0 can
+    /// wait for it.
     fn more_comes(&self, group_bytes_max: u64) -> bool {
         group_bytes_max < u64::MAX
             && self.fill().saturating_mul(MORE_COMES_SECONDS) >= self.options.write_buffer_size
     }
 
-    /// The longest chain of compactions that a flush could wait for.
+    /// Returns the longest chain of compactions that a flush could wait for.
     pub(crate) fn chain(&self) -> CompactionChain {
         self.policy.chain(&self.level0_context(&InFlight::default(), u64::MAX))
     }
 
     pub(crate) fn request_flush(&mut self) {
         self.flush_requested = self.sealed;
-        // What was sealed for it need not have been full.
+        // A memtable sealed for the request need not have been full.
         if std::mem::take(&mut self.last_sealed_overflowed) {
             self.overflows.memory = false;
         }
     }
 
-    /// Whether writers wait for a flush and the bytes that it would free, if one may and should
-    /// start.
+    /// Returns whether writers wait for a flush, and the bytes that it would free; `None` if none
+    /// may or should start.
     pub(crate) fn wants_flush(&self, now: Instant) -> Option<(bool, u64)> {
         let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
             || self.flush_requested > 0;
@@ -377,13 +390,13 @@ impl ColumnFamily {
         due.then_some((full, self.sealed_bytes))
     }
 
-    /// Whether no flush may start because one failed a short while ago.
+    /// Returns true if no flush may start because one failed a short while ago.
     pub(crate) fn flush_waits(&self, now: Instant) -> bool {
         self.flush_retry_at.is_some_and(|at| now < at)
     }
 
-    /// All that is sealed goes into one flush: so many memtables, into tables that end at these
-    /// stripes.
+    /// Starts a flush of all sealed memtables. Returns their number, and the stripes at which its
+    /// tables end.
     pub(crate) fn start_flush(&mut self, job: JobId) -> (u32, Stripes) {
         self.flush = Some((job, self.sealed_bytes));
         self.flush_retry_at = None;
@@ -400,8 +413,8 @@ impl ColumnFamily {
         self.flush_retry_at = retry_at;
     }
 
-    /// A compaction for which there was no space is followed by such as take half as much, until
-    /// one succeeds: what that gives back may do for more.
+    /// Halves the inputs of the next compactions after one for which the disk had no space, and
+    /// doubles them after one that succeeded: it may have freed enough for more.
     pub(crate) fn fit_inputs(&mut self, plan: &CompactionPlan, result: JobResult) {
         let most = &mut self.input_bytes_max;
         match result {
@@ -421,7 +434,7 @@ impl ColumnFamily {
         self.compaction_retry_at = Some(at);
     }
 
-    /// How urgently a compaction is wanted; `None` if none is or none may start. Clients' requests
+    /// Returns how urgent a compaction is; `None` if none is wanted or may start. Clients' requests
     /// go before everything else.
     pub(crate) fn urgency(
         &mut self,
@@ -441,7 +454,7 @@ impl ColumnFamily {
             if request.blocked {
                 return None;
             }
-            // What it wants may not be what may start now.
+            // Only a compaction out of level 0 may start, and the request wants another one.
             if request.job.is_none() && !(level0_only && self.level0_only_failed) {
                 return Some(f64::INFINITY);
             }
@@ -451,7 +464,7 @@ impl ColumnFamily {
             return None;
         }
         self.compute_scores(in_flight);
-        // It costs no I/O.
+        // Dropping tables costs no I/O.
         if !level0_only && !self.covered.is_empty() {
             return Some(f64::INFINITY);
         }
@@ -473,9 +486,9 @@ impl ColumnFamily {
         }
     }
 
-    /// Looks for the next compaction. What is found has to be claimed before the next look, which
-    /// may be due at [`ColumnFamily::retry_at`]. `clears_way`: who holds what level 0 needs is told
-    /// to end for it; `group_bytes_max`: as in [`PickContext`].
+    /// Looks for the next compaction. The caller has to claim it before the next look, which may be
+    /// due at [`ColumnFamily::retry_at`]. `clears_way`: jobs that hold what level 0 needs are told
+    /// to end early; `group_bytes_max`: as in [`PickContext`].
     pub(crate) fn pick(
         &mut self,
         now: Instant,
@@ -506,7 +519,7 @@ impl ColumnFamily {
             return Pick::Plan { plan: Box::new(plan), manual: false };
         }
         if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
-            // A long request must not let level 0 fill up: they take turns.
+            // A long request must not let level 0 fill up, so the two take turns.
             if std::mem::take(&mut request.yields) {
                 let level0 = PickContext { level0_only: true, ..context };
                 if let Some(plan) = self.policy.pick(&level0) {
@@ -514,7 +527,7 @@ impl ColumnFamily {
                 }
             }
             return match request.compaction.step(&context) {
-                // It waits for a slot that is not level 0's alone.
+                // The request waits for a slot that is not reserved for level 0.
                 ManualStep::Plan(plan) if level0_only && plan.class != IoClass::L0 => {
                     let picked = self.policy.pick(&context);
                     self.automatic(picked, level0_only)
@@ -542,7 +555,7 @@ impl ColumnFamily {
         self.automatic(picked, level0_only)
     }
 
-    /// What was picked, not for a request.
+    /// Returns a pick that is not for a request.
     fn automatic(&mut self, picked: Option<CompactionPlan>, level0_only: bool) -> Pick {
         if picked.is_none() {
             self.found_nothing(level0_only);
@@ -550,7 +563,7 @@ impl ColumnFamily {
         picked.map_or(Pick::Nothing, |plan| Pick::Plan { plan: Box::new(plan), manual: false })
     }
 
-    /// There is nothing to pick until something changes.
+    /// Takes note that there is nothing to pick until something changes.
     pub(crate) fn found_nothing(&mut self, level0_only: bool) {
         if level0_only {
             self.level0_only_failed = true;
@@ -559,7 +572,7 @@ impl ColumnFamily {
         }
     }
 
-    /// When to look again at what failed.
+    /// Returns when to look again after a failure, or at a level 0 that stays.
     pub(crate) fn retry_at(&self, now: Instant) -> Option<Instant> {
         let times = [self.flush_retry_at, self.compaction_retry_at, self.level0_look_at];
         times.into_iter().flatten().filter(|at| *at > now).min()

@@ -1,4 +1,10 @@
-//! Clients' requests to compact a range: one after the other.
+//! Clients' requests for compactions. They are served one after the other.
+//!
+//! 1. A request is queued. Its state is a [`ManualCompaction`].
+//! 2. [`ColumnFamily::pick`] asks the first one for its next step, and
+//!    [`ColumnFamily::manual_started`] notes its job.
+//! 3. [`ColumnFamily::manual_finished`] moves it on. Level 0 may have a turn before the next step.
+//! 4. A failure, a cancellation or a drop ends a request as incomplete.
 
 use super::ColumnFamily;
 use crate::compaction::{ChosenFiles, ManualCompaction};
@@ -13,9 +19,9 @@ pub(super) struct Request {
     pub(super) compaction: ManualCompaction,
     pub(super) job: Option<JobId>,
     pub(super) cancelled: bool,
-    /// It waits for other compactions: none may start before it goes on.
+    /// True if it waits for other compactions: none may start before it goes on.
     pub(super) blocked: bool,
-    /// It has just had its turn.
+    /// True if it has just had its turn.
     pub(super) yields: bool,
 }
 
@@ -72,7 +78,7 @@ impl ColumnFamily {
         }
     }
 
-    /// The job of the first request is over; says so if the request is given up with it.
+    /// Ends the job of the first request. Returns an action if the request ends with it.
     pub(crate) fn manual_finished(
         &mut self,
         job: JobId,
@@ -91,7 +97,7 @@ impl ColumnFamily {
         Some(Action::ManualDone { request, complete: false })
     }
 
-    /// The column family is gone: nobody will be told of its requests otherwise.
+    /// Returns the end of all requests, because the column family is gone.
     pub(crate) fn abandon(self) -> Vec<Action> {
         self.requests
             .iter()

@@ -1,4 +1,8 @@
-//! The size of memtables, which may be adjusted, and what has overflowed.
+//! The size of memtables, which the tuner may adjust, and what has overflowed.
+//!
+//! 1. [`ColumnFamily::take_overflows`] tells the tuner which stages have overflowed (ADOC §4).
+//! 2. [`ColumnFamily::adjust_memtables`] sets the size of memtables from the next one on.
+//! 3. [`ColumnFamily::memtable_switched`] puts it in force when another memtable takes writes.
 
 use std::sync::Arc;
 
@@ -7,27 +11,27 @@ use crate::policy::CfOptions;
 use crate::tuner::Overflows;
 
 impl ColumnFamily {
-    /// The size of memtables that is configured.
+    /// Returns the configured size of memtables.
     pub(crate) fn configured_memtable_bytes(&self) -> u64 {
         self.configured.write_buffer_size
     }
 
-    /// The size of memtables from the next one on.
+    /// Returns the size of memtables from the next one on.
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.adjusted_memtable_bytes.unwrap_or(self.configured.write_buffer_size)
     }
 
-    /// From the next one on memtables have this size.
+    /// Sets the size of memtables from the next one on.
     pub(crate) fn adjust_memtables(&mut self, bytes: u64) {
         self.adjusted_memtable_bytes = Some(bytes);
     }
 
-    /// From the next one on memtables are as configured again. Says whether they were adjusted.
+    /// Returns to the configured size from the next memtable on. Returns true if it was adjusted.
     pub(crate) fn reset_memtables(&mut self) -> bool {
         self.adjusted_memtable_bytes.take().is_some()
     }
 
-    /// Another memtable takes writes: it may have another size. Says whether it has.
+    /// Puts the size of a new memtable in force. Returns true if it is another one.
     pub(super) fn memtable_switched(&mut self) -> bool {
         let bytes = self.memtable_bytes();
         if bytes == self.options.write_buffer_size {
@@ -38,7 +42,7 @@ impl ColumnFamily {
         true
     }
 
-    /// `configured`, but for the size of memtables, is in force.
+    /// Puts `configured` in force, with this size of memtables.
     pub(super) fn set_memtable_bytes(&mut self, configured: &Arc<CfOptions>, bytes: u64) {
         self.options = if bytes == configured.write_buffer_size {
             configured.clone()
@@ -47,16 +51,16 @@ impl ColumnFamily {
         };
     }
 
-    /// What has overflowed since the last call. `debt`: more waits for compaction than may.
+    /// Returns what has overflowed since the last call. `debt`: too much waits for compaction.
     pub(crate) fn take_overflows(&mut self, debt: bool) -> Overflows {
         let overflows = std::mem::take(&mut self.overflows);
-        // It may go on.
+        // Level 0 may still overflow.
         self.note_level0();
         let redundancy = debt && !self.options.disable_auto_compactions;
         Overflows { redundancy, ..overflows }
     }
 
-    /// The same trigger as that of the write controller.
+    /// Notes an overflow of level 0, by the trigger of the write controller.
     pub(super) fn note_level0(&mut self) {
         let trigger = self.options.level0_slowdown_writes_trigger.max(1);
         self.overflows.level0 |=

@@ -23,45 +23,46 @@ pub use tuner::{DebtLimit, TunerOptions};
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// How writers are slowed down when background work falls behind.
+/// The rule by which writers are slowed down when background work falls behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdmissionPolicy {
     /// RocksDB's triggers, for all column families together.
     #[default]
     Triggers,
-    /// One smooth rate for each column family, from how far each resource is used up and how fast
-    /// it drains.
+    /// One smooth rate for each column family, which follows from how far each resource is used up
+    /// and how fast it drains.
     Smooth,
 }
 
-/// What concerns the whole database.
+/// The options of the whole database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlOptions {
     /// Flushes that run at a time. At least 1.
     pub max_background_flushes: usize,
     /// Compactions that run at a time. At least 1.
     pub max_background_compactions: usize,
-    /// How many of those only compactions out of level 0 may take.
+    /// How many of those are reserved for compactions out of level 0.
     pub l0_slots_reserved: usize,
-    /// More than one compaction only while writers are delayed, or near it (RocksDB's behaviour).
+    /// True if more than one compaction runs only while writers are delayed, or near it (RocksDB's
+    /// behaviour).
     pub parallel_only_under_pressure: bool,
-    /// Who gets the device, and how much of it.
+    /// How background work shares the device with clients.
     pub scheduler: SchedulerOptions,
-    /// What is adjusted while the database runs.
+    /// Which limits are adjusted while the database runs.
     pub tuner: TunerOptions,
     /// How writers are slowed down.
     pub admission: AdmissionPolicy,
-    /// When what is stored is verified, and how fast.
+    /// When stored data is verified, and how fast.
     pub scrub: ScrubOptions,
     /// The most that one grant allows.
     pub slice_bytes_max: u64,
     /// The limit on background bytes.
     pub rate_limiter: RateLimiterOptions,
-    /// The rate writers are first slowed down to, and the most they are given while slowed down.
+    /// The rate to which writers are first slowed down, and the most they get while slowed down.
     pub delayed_write_rate: u64,
-    /// How long nothing like a failed job is started again.
+    /// How long no job like one that failed is started.
     pub retry_delay: Duration,
-    /// One flush stores the sealed memtables of all column families.
+    /// True if one flush stores the sealed memtables of all column families.
     pub atomic_flush: bool,
 }
 
@@ -86,7 +87,7 @@ impl Default for ControlOptions {
 }
 
 impl ControlOptions {
-    /// Divides `jobs` slots as RocksDB's `max_background_jobs` does.
+    /// Returns these options with `jobs` slots, divided as RocksDB's `max_background_jobs` does.
     #[must_use]
     pub fn with_max_background_jobs(mut self, jobs: usize) -> ControlOptions {
         let JobSlots { flushes, compactions } = JobSlots::divided(jobs);
@@ -94,7 +95,7 @@ impl ControlOptions {
         self
     }
 
-    /// The job slots that are configured.
+    /// Returns the configured job slots.
     #[must_use]
     pub fn slots(&self) -> JobSlots {
         JobSlots {
@@ -114,29 +115,29 @@ pub struct JobSlots {
 }
 
 impl JobSlots {
-    /// Divides `jobs` slots as RocksDB does: a quarter is for flushes.
+    /// Returns `jobs` slots divided as RocksDB does: a quarter is for flushes.
     #[must_use]
     pub fn divided(jobs: usize) -> JobSlots {
         let flushes = (jobs / 4).max(1);
         JobSlots { flushes, compactions: jobs.saturating_sub(flushes).max(1) }
     }
 
-    /// Both together.
+    /// Returns both together.
     #[must_use]
     pub fn total(self) -> usize {
         self.flushes.saturating_add(self.compactions)
     }
 }
 
-/// What the tables of the lowest level undergo in a manual compaction that arrives there.
+/// What a manual compaction does to the lowest level when it arrives there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BottommostLevelCompaction {
-    /// They stay as they are.
+    /// Its tables stay as they are.
     Skip,
-    /// Those with tombstones are rewritten.
+    /// Tables with tombstones are rewritten.
     #[default]
     IfTombstones,
-    /// All are rewritten, except what the same request has just written.
+    /// All tables are rewritten, except those that the same request has written.
     Force,
 }
 

@@ -35,21 +35,21 @@ impl Default for DeviceProfile {
 /// too high, that shows while little more than the device has is asked for.
 const BANDWIDTH_START: u64 = 192 << 20;
 
-/// When what is stored is verified, and how fast.
+/// When stored data is verified, and how fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubOptions {
-    /// Bytes a second; 0: as fast as there is room.
+    /// Bytes a second; 0: as fast as the device has room.
     pub bytes_per_second: u64,
-    /// From the end of one to the begin of the next; `None`: only when a client asks.
+    /// The time from the end of one scrub to the next; `None`: only when a client asks.
     pub interval_ns: Option<u64>,
 }
 
 /// Which bytes of background jobs the rate limiter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateLimiterMode {
-    /// Only what jobs read.
+    /// Bytes that jobs read.
     ReadsOnly,
-    /// Only what jobs write (RocksDB's default).
+    /// Bytes that jobs write (RocksDB's default).
     #[default]
     WritesOnly,
     /// Both.
@@ -63,8 +63,8 @@ pub struct RateLimiterOptions {
     pub bytes_per_second: Option<u64>,
     /// How often the bucket is refilled.
     pub refill_period: Duration,
-    /// Every so many refills the order of priorities is reversed, so that low priority does not
-    /// starve; 0: never.
+    /// The number of refills after which the order of priorities is reversed once, so that low
+    /// priority does not starve; 0: never.
     pub fairness: u32,
     /// RocksDB's tuner: every 100 refills the limit moves 5 % up when the bucket ran dry in more
     /// than 90 % of them, 5 % down when in fewer than 50 %, between a twentieth of
@@ -90,12 +90,12 @@ impl Default for RateLimiterOptions {
 /// inputs (SILK §5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preemption {
-    /// It waits for them.
+    /// It waits for their end.
     #[default]
     Off,
     /// The one whose pause matters least is paused.
     LeastLoss,
-    /// Any of them is (the paper's choice).
+    /// A random one is paused (the paper's choice).
     Random,
 }
 
@@ -109,24 +109,25 @@ pub struct SchedulerOptions {
     pub priority: bool,
     /// Whether and how deep compactions give way (§5.2.2).
     pub preemption: Preemption,
-    /// A compaction that gives way for good loses all that it has done, instead of installing what
-    /// can stand by itself.
+    /// True if a compaction that gives way for good loses all its work. Otherwise it installs the
+    /// part that can stand by itself.
     pub discard_preempted: bool,
-    /// Bytes a second of the device, for reads as for writes; `None`: learned.
+    /// Bytes a second of the device, for reads and for writes; `None`: learned.
     pub device_bytes_per_second: Option<u64>,
-    /// Bytes a second that flushes and level 0 always get; `None`: what the memtables fill up with.
+    /// Bytes a second that flushes and level 0 always get; `None`: the rate at which memtables
+    /// fill.
     pub floor_bytes_per_second: Option<u64>,
-    /// What of the bandwidth stays unused, in thousandths (the paper's ε).
+    /// The part of the bandwidth that stays unused, in thousandths (the paper's ε).
     pub headroom: u64,
-    /// The allocation changes when it would by more than so many bytes a second (the paper: 10 MB/s
+    /// The difference, in bytes a second, from which on the allocation changes (the paper: 10 MB/s
     /// of 200); `None`: a twentieth of the bandwidth.
     pub change_bytes_per_second: Option<u64>,
-    /// In a long peak deep work that falls behind gets its share all the same.
+    /// True if deep work that falls behind gets its share even in a long peak.
     pub debt_floor: bool,
-    /// Beside clients, background work takes no more than it needs to get rid of its debt in this
-    /// time, even if they leave it more. Zero: all that they leave (the paper's).
+    /// The time in which background work should get rid of its debt. Beside clients it takes no
+    /// more bandwidth than that needs. Zero: all that clients leave (the paper's).
     pub drain_time: Duration,
-    /// What is believed of the device at first.
+    /// The first belief about the device.
     pub hint: DeviceProfile,
 }
 
@@ -149,7 +150,7 @@ impl Default for SchedulerOptions {
 }
 
 impl SchedulerOptions {
-    /// All of it, and nothing to configure.
+    /// Returns SILK with all its parts.
     #[must_use]
     pub fn silk() -> SchedulerOptions {
         SchedulerOptions {
