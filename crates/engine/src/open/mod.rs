@@ -180,7 +180,7 @@ pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLo
         locked => locked,
     };
     locked.map(Arc::from).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::locked(vfs, path),
+        std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
         std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
             path: directory.to_owned(),
             reason: "it is not a directory".into(),

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use crate::base::names::{shown, shown_path};
 use crate::base::system::{is_out_of_descriptors, open_files_limit};
-use crate::vfs::Vfs;
 
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -231,12 +230,6 @@ impl Error {
     /// Returns the error for corruption of `path` at `offset`.
     pub fn corruption(path: &Path, offset: u64, kind: CorruptionKind) -> Error {
         Error::Corruption { path: path.to_owned(), offset, kind }
-    }
-
-    /// Returns the error for a lock file at `path` that is held by another process or handle.
-    pub fn locked(vfs: &dyn Vfs, path: PathBuf) -> Error {
-        let holder = vfs.lock_holder(&path);
-        Error::Locked { path, holder }
     }
 
     /// Returns true if a writer that replaced the file could have caused the error, as well as

@@ -182,10 +182,10 @@ fn repair_watched(
     if let Some(reason) = refused {
         return Err(Error::IncompatibleDirectory { path: directory, reason });
     }
-    let lock_path = directory.join("LOCK");
-    let _lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::locked(vfs.as_ref(), lock_path.clone()),
-        _ => Error::io("lock", &lock_path, error),
+    let path = directory.join("LOCK");
+    let _lock = vfs.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
+        _ => Error::io("lock", &path, error),
     })?;
     let mut repair = Repair {
         vfs,
