@@ -1,4 +1,4 @@
-//! C programs that are compiled against the header and linked with the library.
+//! C programs, compiled against the header and linked with the library.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Where the library was built: beside this test, or one above.
+/// Returns the directory of the built library: that of this test, or its parent.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let found = test.ancestors().skip(1).take(2).find(|directory| {
-        // Named outright, as a linker would look for it.
+        // The name is the one that a linker would look for.
         directory.join("libsateen_rocksdb.so").exists()
     });
     found.expect("libsateen_rocksdb.so was built with this test").to_owned()
@@ -120,8 +120,8 @@ fn misuse_is_told() {
     run("misuse");
 }
 
-/// A program that is to find the library which it was linked with: cargo's path comes before that,
-/// and may lead to an older one.
+/// Returns the command for a program that must find the library it was linked with. Cargo's path
+/// would come first and may lead to an older one.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_remove("LD_LIBRARY_PATH");
@@ -154,7 +154,7 @@ fn a_database_of_rocksdb_is_not_touched() {
     run("foreign");
 }
 
-/// The examples print what they are to show.
+/// The examples print the expected output.
 #[test]
 fn the_examples_run() {
     let said = |name: &str| {
@@ -202,12 +202,12 @@ fn signatures_are_those_of_the_version_that_was_chosen() {
     }
 }
 
-/// Runs the program `name`, which says that all is well. Returns what it said on standard error.
+/// Runs the program `name`, which checks itself. Returns its standard error.
 fn run(name: &str) -> String {
     run_with(name, &[])
 }
 
-/// The same, compiled with more flags.
+/// Does the same with more compiler flags.
 fn run_with(name: &str, flags: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join(name);
@@ -224,7 +224,7 @@ fn run_with(name: &str, flags: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The text of the headers, those that others include after them.
+/// Returns the text of the headers, included ones after those that include them.
 fn headers() -> Vec<(PathBuf, String)> {
     let parts = std::fs::read_dir(here("include/rocksdb/c")).unwrap();
     let parts = parts.map(|entry| entry.unwrap().path());
@@ -232,7 +232,7 @@ fn headers() -> Vec<(PathBuf, String)> {
     all.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-/// The names that the headers declare.
+/// Returns the names that the headers declare.
 fn declared() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, text) in headers() {
@@ -245,14 +245,14 @@ fn declared() -> BTreeSet<String> {
     names
 }
 
-/// The names that RocksDB's libraries export.
+/// Returns the names that RocksDB's libraries export.
 fn listed() -> BTreeSet<String> {
     let list = std::fs::read_to_string(here("names.txt")).unwrap();
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}")).collect()
 }
 
-/// Builds and runs a program that has the address of each function.
+/// Builds and runs a program that takes the address of each function.
 fn all_link(compiler: &[&str], head: &str, names: &BTreeSet<String>) {
     let directory = tempfile::tempdir().unwrap();
     let addresses: Vec<String> =
@@ -288,7 +288,7 @@ fn every_function_of_rocksdb_links() {
     all_link(&["cc", "-std=c99"], &head, &names);
 }
 
-/// Each header can be included by itself, also by its path: so do programs that generate bindings.
+/// Each header can be included alone and by its path, as generators of bindings do.
 #[test]
 fn every_header_stands_alone() {
     let directory = tempfile::tempdir().unwrap();
@@ -301,7 +301,7 @@ fn every_header_stands_alone() {
     }
 }
 
-/// A declaration: what is returned, the name, and the types of the parameters.
+/// A declaration: the result, the name, and the types of the parameters.
 struct Declared {
     returns: String,
     name: String,
@@ -333,7 +333,7 @@ fn declarations() -> Vec<Declared> {
     all
 }
 
-/// The checks of a program: what a setter was given, the getter returns.
+/// Returns the checks of a program: a getter returns what its setter was given.
 fn checks_of_getters() -> String {
     let all = declarations();
     let narrow = std::fs::read_to_string(here("narrow.txt")).unwrap();
@@ -350,12 +350,12 @@ fn checks_of_getters() -> String {
         let getter = setter.name.replacen("_set_", "_get_", 1);
         let create = handle.trim_end_matches("_t*").to_owned() + "_create";
         let create = create.replace("table_options", "options");
-        // Flags, though they are set by an integer.
+        // These are flags although an integer sets them.
         let is_flag = narrow.contains(&format!("{} bool\n", getter.replacen("rocksdb_", "", 1)))
             || setter.name.ends_with("disable_auto_compactions");
         let values = if is_flag { ["1", "0"] } else { values };
         if setter.name.ends_with("_statistics_level") {
-            // There is none before statistics are on.
+            // The getter works only with statistics on.
             continue;
         }
         let (Some(get), Some(create)) = (find(&getter), find(&create)) else { continue };
@@ -391,19 +391,19 @@ fn getters_return_what_was_set() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What the sources export, the headers declare.
+/// The headers declare everything that the sources export.
 #[test]
 fn every_function_is_in_the_header() {
     let names = declared();
     for file in std::fs::read_dir(here("src")).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        // Types, and the beginnings of names that a message composes, are no functions.
+        // Types and beginnings of composed names are not functions.
         let is_function = |word: &&str| {
             word.starts_with("rocksdb_") && !word.ends_with("_t") && !word.ends_with('_')
         };
         for word in words.filter(is_function) {
-            // The header gives a function of an older interface its name of today.
+            // The header gives a function of an older interface its current name.
             let name = word.rsplit_once("_abi").map_or(word, |(name, _)| name);
             assert!(names.contains(name), "{name} is not in the header");
         }

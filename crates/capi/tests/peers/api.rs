@@ -5,9 +5,9 @@ use std::path::Path;
 
 /// An object of the library.
 pub(crate) type H = *mut c_void;
-/// Bytes that it is given.
+/// Bytes that the library gets.
 pub(crate) type P = *const c_char;
-/// Where it leaves the text of an error.
+/// The place for the text of an error.
 pub(crate) type E = *mut *mut c_char;
 
 /// `full_merge` of a merge operator: state, key, value before, operands, success, length.
@@ -38,7 +38,7 @@ pub(crate) type PartialMerge = extern "C" fn(
 pub(crate) type Compare = extern "C" fn(H, P, usize, P, usize) -> c_int;
 /// The prefix of a key: state, key, length of the prefix.
 pub(crate) type Transform = extern "C" fn(H, P, usize, *mut usize) -> *mut c_char;
-/// Whether a key has a prefix: state, key.
+/// True if a key has a prefix: state, key.
 pub(crate) type InDomain = extern "C" fn(H, P, usize) -> c_uchar;
 /// Filters: state, level, key, value, new value, its length, whether there is one.
 pub(crate) type Filter = extern "C" fn(
@@ -54,18 +54,18 @@ pub(crate) type Filter = extern "C" fn(
 ) -> c_uchar;
 /// The name of a callback's object.
 pub(crate) type Name = extern "C" fn(H) -> P;
-/// Told of an entry with a value: state, column family, key, value.
+/// Called for an entry with a value: state, column family, key, value.
 pub(crate) type Entry = extern "C" fn(H, u32, P, usize, P, usize);
-/// Told of a deletion: state, column family, key.
+/// Called for a deletion: state, column family, key.
 pub(crate) type Deletion = extern "C" fn(H, u32, P, usize);
-/// Told of an entry with a value in the default column family.
+/// Called for an entry with a value in the default column family.
 pub(crate) type Entry0 = extern "C" fn(H, P, usize, P, usize);
-/// Told of a deletion in the default column family.
+/// Called for a deletion in the default column family.
 pub(crate) type Deletion0 = extern "C" fn(H, P, usize);
 
 macro_rules! functions {
     ($(fn $name:ident($($type:ty),*) $(-> $answer:ty)?;)*) => {
-        /// The functions; a field is named as the C function without `rocksdb_`.
+        /// The functions. A field has the name of the C function without `rocksdb_`.
         #[expect(non_snake_case, reason = "as RocksDB names it")]
         pub(crate) struct Api {
             $(pub(crate) $name: unsafe extern "C" fn($($type),*) $(-> $answer)?,)*

@@ -1,5 +1,5 @@
-//! `atomic_flush` without a log, and a process that ends without closing its database: both
-//! libraries leave all column families at one commit.
+//! `atomic_flush` without a WAL in a process that ends without closing its database: both libraries
+//! leave all column families at the same commit.
 
 use std::ffi::{CString, c_int};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const NAMES: [&str; 2] = ["default", "other"];
 /// Bytes of the values of each column family.
 const LENGTHS: [usize; 2] = [1024, 1];
 const BATCHES: usize = 3000;
-/// What the process that is ended writes with, and where.
+/// The variable that names the library and the directory for the process that ends.
 const CHILD: &str = "SATEEN_PEERS_ATOMIC";
 
 struct Open<'a> {
@@ -50,7 +50,7 @@ impl Open<'_> {
         Open { api, db, families }
     }
 
-    /// Puts the same key into both, in one batch that no log has.
+    /// Puts the same key into both families, in one batch without a WAL.
     fn write(&self) {
         let api = self.api;
         let mut error = null_mut();
@@ -76,7 +76,7 @@ impl Open<'_> {
                 (api.writebatch_destroy)(batch);
                 assert!(error.is_null());
             }
-            // Until what is full is stored; nothing else is.
+            // Wait until the full memtable is flushed. Nothing else is flushed.
             (api.wait_for_compact)(
                 self.db,
                 (api.wait_for_compact_options_create)(),
@@ -104,7 +104,7 @@ impl Open<'_> {
     }
 }
 
-/// Not a test: what the process does that is ended.
+/// Not a test, but the work of the process that ends.
 #[test]
 fn write_and_end() {
     let Ok(what) = std::env::var(CHILD) else { return };

@@ -1,5 +1,5 @@
-//! What the libraries call back: a merge operator, a comparator, a compaction filter, and what is
-//! told of a batch.
+//! The callbacks of both libraries: a merge operator, a comparator, a compaction filter, and
+//! visitors of a batch.
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::ptr::null_mut;
@@ -14,7 +14,7 @@ extern "C" fn name(_state: H) -> P {
     c"peers".as_ptr()
 }
 
-/// Adds what the setup of a sequence asks for to options.
+/// Sets the callbacks of a sequence's setup in options.
 pub(crate) fn install(api: &Api, options: H, setup: crate::op::Setup) {
     // SAFETY: the options are from the library, as is what they are given, which they own or keep;
     // filter and comparator are never freed.
@@ -45,13 +45,14 @@ pub(crate) fn install(api: &Api, options: H, setup: crate::op::Setup) {
     }
 }
 
-/// The comparator of the reverse order, which is never freed.
+/// Returns the comparator of the reverse order, which is never freed.
 pub(crate) fn comparator(api: &Api) -> H {
     // SAFETY: functions that live as long as the process.
     unsafe { (api.comparator_create)(null_mut(), nothing, compare, name) }
 }
 
-/// The first two bytes, of shorter keys all: each key has a prefix.
+/// Returns the length of the prefix: two bytes, or the whole of a shorter key. Each key has a
+/// prefix.
 extern "C" fn prefix(_state: H, key: P, key_length: usize, length: *mut usize) -> *mut c_char {
     // SAFETY: the length is the library's.
     unsafe { *length = key_length.min(2) };
@@ -68,7 +69,7 @@ extern "C" fn compare(_state: H, a: P, a_length: usize, b: P, b_length: usize) -
     b.cmp(a) as c_int
 }
 
-/// Joins what there is with commas, into memory from `malloc`.
+/// Joins the parts with commas into memory from `malloc`.
 fn join<'a>(parts: impl Iterator<Item = &'a [u8]>, length: *mut usize) -> *mut c_char {
     let joined = parts.collect::<Vec<_>>().join(&b',');
     // SAFETY: the memory is new and has room for the bytes; `length` is the library's.

@@ -1,8 +1,8 @@
-//! Where the libraries are that are compared.
+//! The paths of the compared libraries.
 
 use std::path::{Path, PathBuf};
 
-/// RocksDB's.
+/// Returns RocksDB's library.
 pub(crate) fn theirs() -> Result<PathBuf, String> {
     match std::env::var_os("SATEEN_PEERS_LIBRARY") {
         Some(path) => Ok(PathBuf::from(path)),
@@ -10,7 +10,7 @@ pub(crate) fn theirs() -> Result<PathBuf, String> {
     }
 }
 
-/// The library of `scripts/fetch-rocksdb`.
+/// Returns the library that `cargo xtask fetch-rocksdb` fetched.
 pub(crate) fn fetched() -> Option<PathBuf> {
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
     let files = std::fs::read_dir(peers).ok()?.flatten().map(|entry| entry.path());
@@ -19,7 +19,7 @@ pub(crate) fn fetched() -> Option<PathBuf> {
         .find(|path| path.extension().is_some_and(|extension| extension == "so"))
 }
 
-/// Where our library was built: beside this test, or one above.
+/// Returns our library, which was built beside this test or one folder above.
 pub(crate) fn ours() -> Result<PathBuf, String> {
     let test = std::env::current_exe().map_err(|error| error.to_string())?;
     let places = test.ancestors().skip(1).take(2);

@@ -1,10 +1,10 @@
-//! The same calls to this library and to RocksDB, whose answers must be the same: values, where
-//! iterators stand, counts, and of errors their kind.
+//! Makes the same calls to this library and to RocksDB. The answers must agree: values, positions
+//! of iterators, counts, and the kinds of errors.
 //!
-//! A sequence is told by its seed and its operations: `SATEEN_PEERS=7:0-19,25` replays one, and
-//! is what a failure prints, after it was reduced. `SATEEN_PEERS_CALLS=1000000` does so many calls,
-//! from the seed `SATEEN_PEERS_SEED` on. `SATEEN_PEERS_LIBRARY` is RocksDB's library; without it
-//! the one that `scripts/fetch-rocksdb` has fetched counts. Where there is none, nothing is
+//! A sequence is named by its seed and its operations. A failure is reduced and prints such a name;
+//! `SATEEN_PEERS=7:0-19,25` replays it. `SATEEN_PEERS_CALLS=1000000` makes that many calls, from
+//! the seed `SATEEN_PEERS_SEED` on. `SATEEN_PEERS_LIBRARY` is RocksDB's library; without it the
+//! tests use the one that `cargo xtask fetch-rocksdb` fetched. Without a library nothing is
 //! compared.
 #![expect(unsafe_code, reason = "C functions are called")]
 
@@ -26,11 +26,11 @@ use api::Api;
 use op::{Op, Rng, Setup};
 use side::Side;
 
-/// How many operations a sequence has.
+/// The number of operations of a sequence.
 const OPERATIONS: usize = 1500;
-/// How many shorter sequences are tried to reduce one.
+/// The largest number of shorter sequences tried to reduce one.
 const TRIES_MAX: usize = 600;
-/// How long the short form goes on.
+/// The length of the short form.
 const SHORT: Duration = Duration::from_secs(10);
 
 struct Libraries {
@@ -39,7 +39,7 @@ struct Libraries {
     comparators: bool,
 }
 
-/// Where the answers were not the same.
+/// The first operation with different answers.
 struct Difference {
     at: usize,
     ours: String,
@@ -65,7 +65,7 @@ fn answers_are_those_of_rocksdb() {
     let mut seed = number("SATEEN_PEERS_SEED").unwrap_or(1);
     let (first, begun, mut calls) = (seed, Instant::now(), 0);
     while wanted.map_or(begun.elapsed() < SHORT, |wanted| calls < wanted) {
-        // Told beforehand: a library that ends the process tells nothing.
+        // The message comes first, because a library that ends the process prints nothing.
         if wanted.is_some() {
             eprintln!("SATEEN_PEERS={seed}:0-{} after {calls} calls", OPERATIONS - 1);
         }
@@ -87,7 +87,7 @@ fn answers_are_those_of_rocksdb() {
 fn load() -> Result<Libraries, String> {
     let theirs = libraries::theirs()?;
     let words = sources();
-    // What only keeps a setting has no source: `build.rs` writes it.
+    // A function that only stores a setting has no source: `build.rs` generates it.
     let kept = |name: &str| name.contains("options_");
     let there = |name: &str| {
         kept(name) || words.iter().any(|word| word.strip_prefix("rocksdb_") == Some(name))
@@ -104,7 +104,7 @@ fn load() -> Result<Libraries, String> {
     })
 }
 
-/// The functions that our sources name: the others are not there.
+/// Returns the functions that our sources name. The others are not implemented.
 fn sources() -> Vec<String> {
     let mut words = Vec::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -119,7 +119,7 @@ fn sources() -> Vec<String> {
     words
 }
 
-/// Does the operations on both; how many calls were answered alike.
+/// Does the operations on both libraries. Returns the number of equal answers.
 fn run(
     libraries: &Libraries,
     seed: u64,
@@ -150,7 +150,7 @@ fn run(
     Ok(ours.calls)
 }
 
-/// Leaves out what the difference does not need.
+/// Removes operations that the difference does not need.
 fn reduce(libraries: &Libraries, seed: u64, mut numbers: Vec<usize>) -> Vec<usize> {
     let last = |numbers: &[usize]| numbers.last().map(|number| Op::of(seed, *number).kind);
     let wanted = last(&numbers);
@@ -162,7 +162,7 @@ fn reduce(libraries: &Libraries, seed: u64, mut numbers: Vec<usize>) -> Vec<usiz
             fewer.drain(at..(at + size).min(numbers.len()));
             tries += 1;
             match run(libraries, seed, &fewer, false) {
-                // One that another operation shows may be another difference.
+                // A difference at another operation may be another bug.
                 Err(difference) if last(&fewer[..=difference.at]) == wanted => {
                     fewer.truncate(difference.at + 1);
                     numbers = fewer;
@@ -178,7 +178,7 @@ fn reduce(libraries: &Libraries, seed: u64, mut numbers: Vec<usize>) -> Vec<usiz
 fn told(seed: u64, numbers: &[usize], difference: &Difference) -> String {
     let Difference { at, ours, theirs } = difference;
     let op = Op::of(seed, numbers[*at]);
-    // Of long answers what is around the first line that differs.
+    // Long answers are cut to the lines around the first difference.
     let lines = ours.lines().zip(theirs.lines()).take_while(|(a, b)| a == b).count();
     let part = |text: &str| text.lines().skip(lines).take(3).collect::<Vec<_>>().join("\n    ");
     format!(
@@ -190,7 +190,7 @@ fn told(seed: u64, numbers: &[usize], difference: &Difference) -> String {
     )
 }
 
-/// Numbers as ranges.
+/// Formats numbers as ranges.
 fn written(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for number in numbers {

@@ -1,5 +1,5 @@
-//! What a sequence does: its settings follow from its seed, and each operation from the seed and
-//! its number alone, so that what is left of a sequence is told by the numbers.
+//! The operations of a sequence. Its settings follow from its seed. Each operation follows from the
+//! seed and its number alone, so that numbers name the rest of a reduced sequence.
 
 use std::fmt;
 
@@ -33,19 +33,19 @@ impl Rng {
     }
 }
 
-/// What all column families of a sequence are opened with.
+/// The settings of all column families of a sequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setup {
     /// A merge operator that joins with commas.
     pub(crate) merges: bool,
     /// A comparator of the reverse order.
     pub(crate) reverse: bool,
-    /// A compaction filter. What it is shown by when must not matter: then there are no
-    /// snapshots, no merges, and only compactions of everything.
+    /// A compaction filter. The answers must not depend on when it runs, so there are no snapshots,
+    /// no merges, and full compactions only.
     pub(crate) filter: bool,
-    /// Files are written and taken in.
+    /// Files are written and ingested.
     pub(crate) ingests: bool,
-    /// It is opened with a TTL that nothing outlives.
+    /// The database has a TTL that never expires.
     pub(crate) ttl: bool,
     /// A prefix extractor.
     pub(crate) prefix: bool,
@@ -57,7 +57,7 @@ impl Setup {
         let (filter, merges) = (rng.one_in(5), !rng.one_in(6));
         let reverse = rng.one_in(3) && comparators;
         let ttl = rng.one_in(5) && !filter;
-        // What is written by others cannot be read with a TTL.
+        // A database with a TTL cannot read files that were written without one.
         let (ingests, prefix) = (rng.one_in(2) && !ttl, rng.one_in(3));
         Setup { merges: merges && !filter, reverse, filter, ingests, ttl, prefix }
     }
@@ -87,7 +87,7 @@ kinds! {
     Reopen 2, ReadOnly 1, OpenTwice 1, OpenWrong 1,
 }
 
-/// An operation. Each kind uses what it needs.
+/// An operation. Each kind uses the fields that it needs.
 #[derive(Clone)]
 pub(crate) struct Op {
     pub(crate) kind: Kind,
@@ -100,7 +100,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// The `number`-th operation of the sequence of `seed`.
+    /// Returns the `number`-th operation of the sequence of `seed`.
     pub(crate) fn of(seed: u64, number: usize) -> Op {
         let mut rng = Rng::new(seed, number as u64);
         let mut at = rng.below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
@@ -121,7 +121,8 @@ impl Op {
     }
 }
 
-/// Few keys, some of them odd; none is beyond `r`, where those of single deletions begin.
+/// Draws one of a few keys, some of them odd. All are before `r`, where the keys of single
+/// deletions begin.
 pub(crate) fn key(rng: &mut Rng) -> Vec<u8> {
     match rng.below(40) {
         0 => Vec::new(),

@@ -1,4 +1,4 @@
-//! What is tried: each setter of the headers, and each option that RocksDB has a text of.
+//! The cases: each setter of the headers, and each option that RocksDB has as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,13 +8,13 @@ use crate::declaration::{Declaration, Type, declarations};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A setter is given the value, and a database opened.
+    /// A setter gets the value, and a database is opened.
     Set,
     /// An option is set by text, and a database opened.
     Text,
     /// An option of an open database is set.
     RunTime,
-    /// A setter is given the value, and its getter asked.
+    /// A setter gets the value, and its getter must return it.
     RoundTrip,
     /// One of the stories of `scenarios`.
     Story,
@@ -34,7 +34,7 @@ const KINDS: [(&str, Kind); 6] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) kind: Kind,
-    /// Of the function, or the option.
+    /// The name of the function or the option.
     pub(crate) name: String,
     pub(crate) value: String,
 }
@@ -64,19 +64,19 @@ impl fmt::Display for Case {
     }
 }
 
-/// All that the headers declare.
+/// Returns all declarations of the headers.
 pub(crate) fn declared() -> BTreeMap<String, Declaration> {
     let mut headers = String::new();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/rocksdb/c");
     let files = std::fs::read_dir(include).expect("headers").flatten();
-    // Other signatures of the same functions.
+    // `older.h` has other signatures of the same functions.
     for file in files.filter(|file| file.file_name() != "older.h") {
         headers.push_str(&std::fs::read_to_string(file.path()).expect("a header"));
     }
     declarations(&headers)
 }
 
-/// The ends of a number's range, and what is odd.
+/// Returns the ends of a number's range, and odd values.
 fn ends(number: &str) -> Vec<String> {
     let integers = |min: i128, max: i128| {
         let mut all = vec![min, -1, 0, 1, 2, 3, 42, max];
@@ -99,7 +99,7 @@ fn ends(number: &str) -> Vec<String> {
     }
 }
 
-/// The handle and the type of what a setter sets.
+/// Returns the handle and the type of a setter's value.
 pub(crate) fn setter(of: &Declaration) -> Option<(&str, &'static str)> {
     match (&of.returns, &of.parameters[..]) {
         (Type::Nothing, [Type::Handle(handle), Type::Number(number)])
@@ -125,7 +125,7 @@ fn of_setters(kind: Kind, is_wanted: impl Fn(&Declaration, &str) -> bool) -> Vec
     cases
 }
 
-/// The handles that a database is used with.
+/// The handles that the use of a database takes.
 pub(crate) const USED: [&str; 8] = [
     "rocksdb_options_t",
     "rocksdb_block_based_table_options_t",
@@ -141,7 +141,7 @@ pub(crate) fn setters() -> Vec<Case> {
     of_setters(Kind::Set, |_, handle| USED.contains(&handle))
 }
 
-/// The getter of what a setter sets.
+/// Returns the getter of a setter's value.
 pub(crate) fn getter_of(setter: &str) -> Option<String> {
     match setter {
         "rocksdb_options_compaction_readahead_size" => {
@@ -168,7 +168,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Those in RocksDB's file of options, whose lines are separated by tabs.
+    /// Returns the options in RocksDB's OPTIONS file, whose lines are separated by tabs.
     pub(crate) fn all(text: &str) -> Vec<Named> {
         let mut section = "";
         let mut all = Vec::new();
@@ -204,7 +204,7 @@ impl Named {
                 "inf",
                 "nan",
             ],
-            // Objects and paths: the default says itself back.
+            // Objects and paths are set to their default.
             other => vec![other],
         }
     }

@@ -1,4 +1,4 @@
-//! A child process, which runs cases with one library and writes down what came of each.
+//! A child process, which runs cases with one library and writes down the result of each.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -12,15 +12,15 @@ use super::cases::{self, Case, Kind};
 use crate::api::{Api, E, H};
 use crate::declaration::{Declaration, Type};
 
-/// A case that takes longer hangs.
+/// The limit after which a case counts as hung.
 const SECONDS_MAX: u32 = 120;
-/// Writers of RocksDB may wait for ever for what an option never lets happen.
+/// The same for RocksDB, whose writers may wait for ever for something that an option prevents.
 const SECONDS_MAX_THEIRS: u32 = 8;
-/// A process that takes more is ended by its allocations.
+/// The largest memory of a process. Allocations beyond it fail and end the process.
 const MEMORY_MAX: u64 = 8 << 30;
 const KEYS: usize = 30;
 
-/// A directory, in memory where there is one.
+/// Makes a directory, in memory if possible.
 pub(super) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
@@ -86,7 +86,7 @@ impl Child {
         crate::api::find(self.library, name).ok()
     }
 
-    /// A handle of a type that is made from nothing.
+    /// Makes a handle of a type whose function takes no arguments.
     fn made(&self, handle: &str) -> Option<H> {
         let name = match handle {
             "rocksdb_block_based_table_options_t" => "rocksdb_block_based_options".to_owned(),
@@ -100,7 +100,7 @@ impl Child {
         Some(unsafe { transmute::<*mut c_void, extern "C" fn() -> H>(function)() })
     }
 
-    /// Calls a setter; none if the library has none.
+    /// Calls a setter; `None` if the library does not have it.
     pub(super) fn call_setter(&self, name: &str, handle: H, value: &str) -> Option<()> {
         let function = self.function(name)?;
         let (_, number) = cases::setter(self.declared.get(name)?)?;
@@ -171,7 +171,7 @@ impl Child {
         unsafe {
             let options = handles["rocksdb_options_t"];
             (self.api.options_set_create_if_missing)(options, 1);
-            // Little, so that little is preallocated.
+            // A small memtable, so that little is preallocated.
             (self.api.options_set_write_buffer_size)(options, 1 << 20);
         }
         handles
@@ -225,7 +225,7 @@ impl Child {
         let (names, values) = ([name.as_ptr()], [value.as_ptr()]);
         type Set = extern "C" fn(H, c_int, *const *const c_char, *const *const c_char, E);
         let mut done = Err("absent".to_owned());
-        // Of the column family, or of the database.
+        // The option may be the column family's or the database's.
         for setter in ["rocksdb_set_options", "rocksdb_set_db_options"] {
             let function = self.function(setter).ok_or("absent")?;
             // SAFETY: the type is that of the header.
@@ -274,7 +274,7 @@ impl Child {
         told(|e| unsafe { (api.flush_cf)(db, flushing, self.family(db), e) })
     }
 
-    /// The default column family.
+    /// Returns the default column family.
     pub(super) fn family(&self, db: H) -> H {
         let function = self.function("rocksdb_get_default_column_family_handle");
         // SAFETY: the type is that of the header.
@@ -309,7 +309,7 @@ impl Child {
         Ok(format!("found {found} scanned {scanned}"))
     }
 
-    /// Writes, deletes, flushes, compacts, ingests, reads, and opens it again.
+    /// Writes, deletes, flushes, compacts, ingests and reads, and opens the database again.
     fn use_database(&self, handles: &Handles, path: &Path) -> Result<String, String> {
         let (api, writing) = (&self.api, handles["rocksdb_writeoptions_t"]);
         let db = self.open(handles, path)?;
@@ -367,7 +367,7 @@ impl Child {
     }
 }
 
-/// Calls something that may fail.
+/// Makes a call that may fail.
 pub(super) fn told<T>(act: impl FnOnce(E) -> T) -> Result<T, String> {
     let mut error: *mut c_char = null_mut();
     let answer = act(&raw mut error);

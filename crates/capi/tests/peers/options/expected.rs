@@ -1,8 +1,8 @@
-//! Where this library does otherwise than RocksDB, and why.
+//! The differences from RocksDB, and their reasons.
 
 use super::cases::{Case, Kind};
 
-/// The kind, what the name is, a part of the value, and the reason.
+/// The kind, the name, a part of the value, and the reason.
 const EXPECTED: &[(Kind, &str, &str, &str)] = &[
     (
         Kind::Set,
@@ -18,7 +18,7 @@ const EXPECTED: &[(Kind, &str, &str, &str)] = &[
     ),
 ];
 
-/// Why the answers to a case may differ; none if they may not.
+/// Returns why the answers to a case may differ; `None` if they may not.
 pub(super) fn reason(case: &Case) -> Option<&'static str> {
     if matches!(case.kind, Kind::Text | Kind::RunTime) && case.value.contains("0.5") {
         return Some("a whole number has no fraction: RocksDB cuts it off without a word");

@@ -1,13 +1,13 @@
-//! Each option alone at the ends of its range, on both libraries: what RocksDB takes is taken here,
-//! with the same answers, and what it refuses never ends the process or hangs. And what getters
-//! return of what setters were given.
+//! Sets each option alone to the ends of its range, in both libraries. This library must accept
+//! what RocksDB accepts, with the same answers. Values that RocksDB refuses must never end the
+//! process or hang it. Getters must return what setters were given.
 //!
-//! Cases are run by child processes, since RocksDB ends the process for some. A child takes a list
-//! and writes down what came of each case; the next child goes on behind the case that ended one.
+//! Child processes run the cases, because some end RocksDB's process. A child takes a list and
+//! writes down the result of each case. The next child continues after the case that ended one.
 //!
-//! `SATEEN_PEERS_OPTIONS=all` runs all cases; else each test runs a part of them, another one each
-//! day of the year, and prints which. `SATEEN_PEERS_OPTIONS=write_buffer` runs those with that in
-//! their name.
+//! `SATEEN_PEERS_OPTIONS=all` runs all cases. Otherwise each test runs a part of them, a different
+//! one each day of the year, and prints which. `SATEEN_PEERS_OPTIONS=write_buffer` runs those with
+//! this text in their name.
 
 mod cases;
 mod child;
@@ -22,19 +22,19 @@ use crate::libraries;
 use cases::Case;
 
 const CHILD: &str = "SATEEN_PEERS_CHILD";
-/// One case in so many is run by default.
+/// One of this many cases runs by default.
 const PART: usize = 8;
 
-/// What a child did to the last case that it began.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
-    /// What it wrote down.
+    /// The answer that the child wrote down.
     Told(String),
-    /// How it ended.
+    /// The way in which the child ended.
     Ended(String),
 }
 
-/// Not a test: what a child does.
+/// Not a test, but the work of a child.
 #[test]
 fn child() {
     if let Some(directory) = std::env::var_os(CHILD) {
@@ -70,7 +70,7 @@ fn answers(library: &Path, cases: &[Case]) -> Vec<Answer> {
     answers
 }
 
-/// The cases that this run is about.
+/// Returns the cases of this run.
 fn wanted(cases: Vec<Case>) -> Vec<Case> {
     match std::env::var("SATEEN_PEERS_OPTIONS") {
         Ok(all) if all == "all" => cases,
@@ -85,7 +85,7 @@ fn wanted(cases: Vec<Case>) -> Vec<Case> {
     }
 }
 
-/// The answers of both libraries to `cases`, ours first.
+/// Returns the answers of both libraries to `cases`, ours first.
 fn both(cases: &[Case]) -> Option<Vec<(Answer, Option<Answer>)>> {
     let ours = libraries::ours().expect("our library");
     let theirs = libraries::theirs().map_err(|reason| println!("SKIPPED({reason})")).ok();
@@ -99,7 +99,7 @@ fn both(cases: &[Case]) -> Option<Vec<(Answer, Option<Answer>)>> {
     })
 }
 
-/// Compares the answers to `cases`, but for what `expected` says.
+/// Compares the answers to `cases`, except for the differences in `expected`.
 fn compare(cases: Vec<Case>) {
     let cases = wanted(cases);
     let Some(answers) = both(&cases) else { return };
@@ -108,7 +108,7 @@ fn compare(cases: Vec<Case>) {
         let is_ok = |answer: &Answer| matches!(answer, Answer::Told(it) if it.starts_with("ok"));
         let (kind, is_fine) = match (&ours, &theirs) {
             (Answer::Ended(_), _) => ("ended", false),
-            // Options that promise something: `src/promises.rs` has them and the reasons.
+            // `src/promises.rs` has the options with promises and the reasons for refusing them.
             (Answer::Told(told), _) if told.contains(" is not implemented") => {
                 ("refused by name", told.starts_with("refused"))
             }
@@ -144,7 +144,7 @@ fn each_option_at_run_time_takes_what_rocksdb_takes() {
 
 #[test]
 fn getters_return_what_rocksdb_returns() {
-    // They are quick: all of them, always.
+    // These cases are quick, so that all of them always run.
     let cases = cases::round_trips();
     assert!(cases.len() > 800, "{}", cases.len());
     let Some(answers) = both(&cases) else { return };
@@ -175,7 +175,7 @@ fn options_of_calls_do_what_rocksdbs_do() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The options that RocksDB writes into its file of options, with the values that they have.
+/// Returns the options that RocksDB writes into its OPTIONS file, with their values.
 fn names() -> Option<Vec<cases::Named>> {
     let library = libraries::theirs().map_err(|reason| println!("SKIPPED({reason})")).ok()?;
     let listing = answers(&library, &[Case::listing()]);

@@ -1,4 +1,4 @@
-//! Short stories about options of single calls, told by both libraries.
+//! Scenarios for options of single calls, run with both libraries.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar};
 use std::mem::transmute;
@@ -9,7 +9,7 @@ use super::cases::{Case, Kind};
 use super::child::{Child, told};
 use crate::api::{E, H, P};
 
-/// All stories: what it is about, and its parameters.
+/// Returns all scenarios: the subject of each, and its parameters.
 pub(super) fn all() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let mut add = |name: &str, value: String| {
@@ -250,7 +250,7 @@ impl Child {
         }
     }
 
-    /// A thread that was told nothing counts.
+    /// A thread without a perf level counts.
     fn perf(&self, path: &Path) -> Result<String, String> {
         let db = self.open(&self.handles(), path)?;
         self.put(db, "a")?;
@@ -266,7 +266,7 @@ impl Child {
                 wanted.into_iter().for_each(|wanted| level(wanted));
                 reset(context);
                 self.get(db, "a");
-                // Bytes that reads returned, and memtables that they searched.
+                // Bytes that reads returned, and memtables that they searched, are compared.
                 all.push_str(&format!(
                     " {wanted:?}:{},{}",
                     metric(context, 7),
@@ -300,7 +300,7 @@ impl Child {
         }
     }
 
-    /// The options of a database with a comparator and more of the caller's.
+    /// Loads the options of a database with a comparator and other objects of the caller.
     fn loads(&self, path: &Path) -> Result<String, String> {
         let (api, handles) = (&self.api, self.handles());
         let options = handles["rocksdb_options_t"];
@@ -338,7 +338,7 @@ impl Child {
                 })?;
                 let first = CStr::from_ptr(*names).to_string_lossy();
                 all.push_str(&format!(" {count} {first}"));
-                // With what is no text set again it opens.
+                // The database opens once the objects that are not text are set again.
                 crate::callbacks::install(api, *families, setup);
                 let (mut family, name) = (null_mut(), name.as_ptr());
                 let db = told(|e| {
@@ -388,7 +388,8 @@ impl Child {
         }
     }
 
-    /// Whether a cache has more pinned while an iterator stands somewhere, and no more after that.
+    /// Returns whether a cache has more pinned bytes while an iterator has a position, and no more
+    /// afterwards.
     fn pinned(&self, path: &Path) -> Result<String, String> {
         let (api, handles) = (&self.api, self.handles());
         let cache = function!(self, "cache_create_lru", fn(usize) -> H);
@@ -420,7 +421,7 @@ impl Child {
     }
 }
 
-/// The kind of an error: what stands before the colon.
+/// Returns the kind of an error: the text before the colon.
 fn kind(error: &str) -> String {
     error.split(':').next().unwrap_or_default().to_owned()
 }

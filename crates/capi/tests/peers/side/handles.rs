@@ -7,7 +7,7 @@ use super::{FAMILIES, SLOTS, Side, at, bytes};
 use crate::api::{H, P};
 use crate::op::{Kind, Op};
 
-/// Options as text, right and wrong.
+/// Options as text, valid and invalid.
 const TEXTS: &[&CStr] = &[
     c"write_buffer_size=131072;max_write_buffer_number=4",
     c"write_buffer_size=128K",
@@ -29,7 +29,7 @@ const TEXTS: &[&CStr] = &[
     c"disable_auto_compactions=perhaps",
 ];
 
-/// Options that are set while the database is open: name, value.
+/// Options to set while the database is open: name, value.
 const SETTABLE: &[(&CStr, &CStr)] = &[
     (c"write_buffer_size", c"131072"),
     (c"write_buffer_size", c"65536"),
@@ -42,7 +42,7 @@ const SETTABLE: &[(&CStr, &CStr)] = &[
     (c"comparator", c"x"),
 ];
 
-/// Seconds that no sequence takes.
+/// More seconds than any sequence takes.
 const TTL: c_int = 10_000_000;
 
 impl Side<'_> {
@@ -110,7 +110,7 @@ impl Side<'_> {
         self.db = null_mut();
     }
 
-    /// Whether sequence numbers are those of the calls.
+    /// Returns true if sequence numbers follow from the calls.
     pub(super) fn counted(&self) -> bool {
         !self.uncounted && !self.ingested
     }
@@ -174,7 +174,7 @@ impl Side<'_> {
                     format!("{told} for {text:?}")
                 }
                 Kind::Reopen => self.reopen(),
-                // There is no such opening with a TTL.
+                // RocksDB cannot open a database with a TTL for reading only.
                 Kind::ReadOnly if self.setup.ttl => String::new(),
                 Kind::ReadOnly => self.read_only(),
                 Kind::OpenTwice => {
@@ -232,7 +232,7 @@ impl Side<'_> {
         told
     }
 
-    /// The names that the database has, in order.
+    /// Returns the names of the column families, in order.
     pub(super) fn list(&mut self) -> Result<Vec<String>, String> {
         let (api, options, path) = (self.api, self.options, self.directory.as_ptr());
         let mut count = 0;
@@ -260,7 +260,7 @@ impl Side<'_> {
         format!("{names:?} {told}\n{}", self.everything())
     }
 
-    /// Opens it for reading, tries to write, and opens it again.
+    /// Opens the database for reading only, tries to write, and opens it again.
     fn read_only(&mut self) -> String {
         self.close();
         let names = self.list().unwrap_or_default();
@@ -295,7 +295,7 @@ impl Side<'_> {
         made.map_or_else(|error| error, |_| "made".to_owned())
     }
 
-    /// Opens what cannot be opened so.
+    /// Opens a database in ways that must fail.
     fn open_wrong(&mut self, op: &Op) -> String {
         let (api, options, fresh) = (self.api, self.options, self.fresh_options());
         let absent = CString::new(format!("{}-absent", self.directory.to_string_lossy()));
@@ -334,7 +334,7 @@ impl Side<'_> {
         format!("{} for {}", wrong.map_or_else(|error| error, |_| "ok".to_owned()), op.bits % 4)
     }
 
-    /// Options that create nothing.
+    /// Returns options that do not create a database.
     fn fresh_options(&self) -> H {
         // SAFETY: it has no conditions.
         unsafe { (self.api.options_create)() }

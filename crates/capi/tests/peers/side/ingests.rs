@@ -1,4 +1,4 @@
-//! Files that are written by the library's own writer and taken in.
+//! Files that the library's own writer makes, and their ingestion.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use crate::api::{H, P};
 use crate::op::{Op, Rng, key, value};
 
 impl Side<'_> {
-    /// Writes files and takes them in, once or, what may be refused, twice.
+    /// Writes files and ingests them once, or twice, which may be refused.
     pub(super) fn ingest(&mut self, op: &Op) -> String {
         let mut rng = Rng::new(op.bits, 2);
         let mut text = String::new();
@@ -29,14 +29,14 @@ impl Side<'_> {
             text.push_str(&format!(", again {}", self.take_in(op.family, &paths, false)));
         }
         for path in paths {
-            // Those that were moved or not written are not there.
+            // Files that were moved or not written do not exist.
             let _gone = std::fs::remove_file(path_of(&path));
         }
         let family = self.families[op.family];
         format!("{text}\n{}", self.scan(family))
     }
 
-    /// What cannot be taken in.
+    /// Ingests files that must be refused.
     pub(super) fn ingest_wrong(&mut self, op: &Op) -> String {
         let path = self.fresh_file();
         let mut rng = Rng::new(op.bits, 3);
@@ -51,7 +51,7 @@ impl Side<'_> {
         for path in [good, path] {
             let _gone = std::fs::remove_file(path_of(&path));
         }
-        // None of them is in.
+        // None of the files is ingested.
         let family = self.families[op.family];
         format!("{text}\n{}", self.scan(family))
     }
@@ -63,7 +63,7 @@ impl Side<'_> {
         CString::new(format!("{directory}/{}.sst", self.files)).expect("no zeros in names")
     }
 
-    /// Writes a file of some keys in their order, or against it; what was answered.
+    /// Writes a file of some keys, in order or against it. Returns the answers.
     fn write_file(&mut self, path: &CString, rng: &mut Rng) -> String {
         let api = self.api;
         let mut keys: Vec<_> = (0..rng.below(14)).map(|_| key(rng)).collect();

@@ -1,11 +1,11 @@
-//! What batches and the log have in them.
+//! The contents of batches and of the WAL.
 
 use super::{Side, bytes, shown};
 use crate::api::H;
 use crate::op::{Op, Rng};
 
 impl Side<'_> {
-    /// The bytes of a batch.
+    /// Returns the bytes of a batch.
     ///
     /// # Safety
     /// The handle is that of a batch.
@@ -15,8 +15,8 @@ impl Side<'_> {
         unsafe { bytes((self.api.writebatch_data)(batch, &raw mut length), length).to_vec() }
     }
 
-    /// What the log has from some sequence number on: operations, since which of them were
-    /// written together is up to the engine.
+    /// Returns the operations in the WAL from a sequence number on. How the engine grouped them
+    /// into batches does not matter.
     pub(super) fn updates(&mut self, op: &Op) -> String {
         let (api, db) = (self.api, self.db);
         if !self.counted() || self.setup.ttl {
@@ -54,8 +54,8 @@ impl Side<'_> {
     }
 }
 
-/// The operations of a batch in RocksDB's bytes; with sequence numbers if the first one is told,
-/// from another one on.
+/// Returns the operations of a batch in RocksDB's form, with sequence numbers if the first one is
+/// given.
 pub(super) fn operations(data: &[u8], numbered: Option<(u64, u64)>) -> String {
     let mut text = String::new();
     let Some(mut rest) = data.get(12..) else { return "no batch".to_owned() };
@@ -79,9 +79,9 @@ pub(super) fn operations(data: &[u8], numbered: Option<(u64, u64)>) -> String {
 fn operation(rest: &mut &[u8]) -> Option<String> {
     let (tag, after) = rest.split_first()?;
     *rest = after;
-    // The kind, whether a column family is named, how many byte strings there are.
+    // The kind, whether a column family is named, and the number of byte strings.
     let (what, named, parts) = match tag {
-        // Here a single deletion is a deletion.
+        // A single deletion counts as a deletion here.
         0x0 | 0x7 => ("delete", false, 1),
         0x1 => ("put", false, 2),
         0x2 => ("merge", false, 2),
@@ -103,7 +103,7 @@ fn operation(rest: &mut &[u8]) -> Option<String> {
     Some(told)
 }
 
-/// A number of seven bits a byte.
+/// Parses a varint.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {

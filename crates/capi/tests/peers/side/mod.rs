@@ -1,4 +1,4 @@
-//! A database of one library, and what it answers.
+//! A database of one library, and its answers.
 
 mod handles;
 mod ingests;
@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 use crate::api::{Api, E, H, P};
 use crate::op::{Kind, Op, Setup};
 
-/// The names of the column families that come and go.
+/// The names of the column families that are created and dropped.
 const FAMILIES: [&str; 4] = ["default", "one", "two", "three"];
 const SLOTS: usize = 3;
 
@@ -23,14 +23,14 @@ const SLOTS: usize = 3;
 struct Iterator {
     iter: H,
     options: H,
-    /// None if that was dropped since.
+    /// `None` if the family was dropped since.
     family: Option<usize>,
-    /// It has bounds, and stays within a prefix.
+    /// True if it has bounds and stays within a prefix.
     cut: bool,
     _bounds: [Vec<u8>; 2],
 }
 
-/// A database of one library with what is open in it.
+/// A database of one library, and its open handles.
 pub(crate) struct Side<'a> {
     api: &'a Api,
     directory: CString,
@@ -41,18 +41,19 @@ pub(crate) struct Side<'a> {
     flushing: H,
     db: H,
     families: [H; 4],
-    /// Keys that were put once and not deleted: those that may be singly deleted.
+    /// Keys that were put once and not deleted, which may be singly deleted.
     once: [BTreeSet<Vec<u8>>; 4],
     iterators: [Option<Iterator>; SLOTS],
     snapshots: [H; SLOTS],
     batch: H,
-    /// A range without keys was deleted. When it is opened again RocksDB may count that no more.
+    /// True if a range without keys was deleted. RocksDB may no longer count it after the next
+    /// open.
     uncounted: bool,
-    /// Files were taken in: whether that takes a sequence number is up to the engine.
+    /// True if files were ingested. The engine decides whether that uses a sequence number.
     ingested: bool,
-    /// How many files were written.
+    /// The number of written files.
     files: u64,
-    /// How many calls were answered.
+    /// The number of answered calls.
     pub(crate) calls: u64,
 }
 
@@ -64,7 +65,7 @@ impl<'a> Side<'a> {
             (api.options_set_create_if_missing)(options, 1);
             (api.options_set_write_buffer_size)(options, 64 << 10);
             (api.options_set_compression)(options, 0);
-            // The log is read.
+            // The tests read the WAL, so it must be kept.
             (api.options_set_WAL_ttl_seconds)(options, 1 << 20);
             let others = ((api.readoptions_create)(), (api.writeoptions_create)());
             (options, others.0, others.1, (api.flushoptions_create)(), (api.writebatch_create)())
@@ -95,10 +96,10 @@ impl<'a> Side<'a> {
         side
     }
 
-    /// Does an operation and says what was answered.
+    /// Does an operation and returns the answer.
     pub(crate) fn act(&mut self, op: &Op) -> String {
         if self.families[op.family].is_null() && op.kind != Kind::CreateFamily {
-            // What is not there cannot be used; most of what needs no column family is done.
+            // A missing column family cannot be used. Operations without one are still done.
             let op = Op { family: 0, ..op.clone() };
             return self.act(&op);
         }
@@ -152,13 +153,13 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Everything that is there.
+    /// Returns the whole contents.
     pub(crate) fn everything(&mut self) -> String {
         let families = self.families.into_iter().filter(|family| !family.is_null());
         families.collect::<Vec<_>>().into_iter().map(|family| self.scan(family)).collect()
     }
 
-    /// Calls something that may fail; its answer, or the kind of its error.
+    /// Makes a call that may fail. Returns its answer or the kind of its error.
     fn call<T>(&mut self, act: impl FnOnce(E) -> T) -> Result<T, String> {
         let mut error = null_mut();
         let answer = act(&raw mut error);
@@ -166,12 +167,12 @@ impl<'a> Side<'a> {
         if error.is_null() { Ok(answer) } else { Err(self.kind(error)) }
     }
 
-    /// The same for what answers nothing.
+    /// Does the same for a call without an answer.
     fn told(&mut self, act: impl FnOnce(E)) -> String {
         self.call(act).err().unwrap_or_else(|| "ok".to_owned())
     }
 
-    /// The kind of an error: what stands before the colon.
+    /// Returns the kind of an error: the text before the colon.
     fn kind(&self, error: *mut c_char) -> String {
         // SAFETY: an error is a text from the library.
         let text = unsafe {
@@ -199,7 +200,7 @@ impl Drop for Side<'_> {
     }
 }
 
-/// The bytes at `data`.
+/// Returns the bytes at `data`.
 ///
 /// # Safety
 /// `data` is null or points to `length` bytes that live long enough.
@@ -211,7 +212,7 @@ pub(crate) unsafe fn bytes<'a>(data: P, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// Bytes as text; of long ones the beginning, the length and a sum.
+/// Returns bytes as text; of long ones the beginning, the length and a sum.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     if bytes.len() <= 40 {
         return bytes.escape_ascii().to_string();

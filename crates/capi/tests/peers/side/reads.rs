@@ -8,7 +8,7 @@ use crate::api::{H, P};
 use crate::op::{Kind, Op};
 
 impl Side<'_> {
-    /// Read options, at a snapshot if that is there.
+    /// Returns read options, at a snapshot if it exists.
     pub(super) unsafe fn at_snapshot(&self, slot: usize, bits: u64) -> H {
         // SAFETY: fresh options and a snapshot that lives.
         unsafe {
@@ -51,7 +51,7 @@ impl Side<'_> {
         }
     }
 
-    /// A value from `malloc` as text.
+    /// Returns a value from `malloc` as text.
     pub(super) unsafe fn taken(&self, value: *mut c_char, length: usize) -> String {
         if value.is_null() {
             return format!("none {length}");
@@ -176,7 +176,7 @@ impl Side<'_> {
             let valid = (api.iter_valid)(iter) != 0;
             let (key, length) = (at(&op.key), op.key.len());
             let there = iterator.family.is_some();
-            // RocksDB seeks the bound, and its prefix then counts.
+            // RocksDB seeks to the bound, whose prefix then counts.
             if iterator.cut && matches!(op.kind, Kind::IterFirst | Kind::IterLast) {
                 return String::new();
             }
@@ -189,8 +189,8 @@ impl Side<'_> {
                 Kind::IterNext if valid => (api.iter_next)(iter),
                 Kind::IterPrev if valid => (api.iter_prev)(iter),
                 Kind::IterNext | Kind::IterPrev => return "not valid".to_owned(),
-                // What was dropped is shown by what is open, but not opened again; with a TTL
-                // RocksDB refreshes none.
+                // Open iterators still show a dropped family, but it cannot be opened again. With a
+                // TTL RocksDB cannot refresh an iterator.
                 Kind::IterRefresh if !there || self.setup.ttl => return String::new(),
                 Kind::IterRefresh => return self.told(|e| (api.iter_refresh)(iter, e)),
                 _ => {
@@ -245,7 +245,7 @@ impl Side<'_> {
         }
     }
 
-    /// Where an iterator stands.
+    /// Returns the position of an iterator.
     unsafe fn stands(&mut self, iter: H) -> String {
         let api = self.api;
         // SAFETY: the iterator is open.
@@ -265,7 +265,7 @@ impl Side<'_> {
         }
     }
 
-    /// All of a column family, there and back.
+    /// Reads a whole column family forwards and backwards.
     pub(super) fn scan(&mut self, family: H) -> String {
         let api = self.api;
         let mut text = String::new();

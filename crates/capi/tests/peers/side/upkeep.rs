@@ -37,7 +37,7 @@ impl Side<'_> {
         }
     }
 
-    /// No key that is there may be said not to be.
+    /// Asks whether a key may exist. The answer must be yes for an existing key.
     pub(super) fn may_exist(&mut self, op: &Op) -> String {
         let (api, db, family) = (self.api, self.db, self.families[op.family]);
         let (key, length) = (at(&op.key), op.key.len());
@@ -84,7 +84,7 @@ impl Side<'_> {
                 Err(error) => return error,
             };
             let told = self.told(|e| (api.checkpoint_create)(object, to.as_ptr(), 0, e));
-            // What is there is not replaced.
+            // An existing directory is not replaced.
             let again = self.told(|e| (api.checkpoint_create)(object, to.as_ptr(), 0, e));
             (api.checkpoint_object_destroy)(object);
             (told, again)

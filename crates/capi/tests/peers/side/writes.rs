@@ -4,7 +4,7 @@ use super::{Side, at};
 use crate::op::{Kind, Op};
 
 impl Side<'_> {
-    /// The ends of a range in the order of the comparator.
+    /// Returns the ends of a range in the order of the comparator.
     fn range<'o>(&self, op: &'o Op) -> (&'o [u8], &'o [u8]) {
         let ordered = if self.setup.reverse { op.key >= op.end } else { op.key <= op.end };
         if ordered { (&op.key, &op.end) } else { (&op.end, &op.key) }
@@ -23,7 +23,7 @@ impl Side<'_> {
                 Kind::Put => self.told(|e| {
                     (api.put_cf)(db, writing, family, key, length, value, value_length, e);
                 }),
-                // Without an operator that is refused, with a TTL as another kind of error.
+                // A merge without an operator is refused; with a TTL the kind of the error differs.
                 Kind::Merge if self.setup.filter => String::new(),
                 Kind::Merge if self.setup.ttl && !self.setup.merges => String::new(),
                 Kind::Merge => self.told(|e| {
@@ -75,8 +75,7 @@ impl Side<'_> {
                     (api.writebatch_merge_cf)(batch, family, key, length, value, value_length);
                 }
                 Kind::BatchDelete => (api.writebatch_delete_cf)(batch, family, key, length),
-                // Of a key that nobody puts: what it does to others depends.
-                // With a TTL RocksDB loses it, and what comes after it.
+                // The key is never put, because the effect on existing keys is undefined.
                 Kind::BatchSingleDelete if !self.setup.ttl => {
                     (api.writebatch_singledelete_cf)(batch, family, at(b"t"), 1);
                 }
