@@ -213,7 +213,7 @@ impl Client for SateenClient<'_> {
     }
 
     fn scan(&mut self, start: &[u8], entries: u32) -> Result<u32> {
-        let mut iter = self.store.db.iter_cf(&self.store.family, &self.read).map_err(failed)?;
+        let mut iter = self.store.db.cursor_cf(&self.store.family, &self.read).map_err(failed)?;
         iter.seek(start);
         let mut seen = 0;
         while seen < entries && iter.valid() {

@@ -72,7 +72,7 @@ fn main() {
     compare(
         "iterate",
         || {
-            let mut iter = rust.iter_cf(&family, &read).expect("an iterator");
+            let mut iter = rust.cursor_cf(&family, &read).expect("an iterator");
             iter.seek_to_first();
             while iter.valid() {
                 black_box((iter.key(), iter.value()));

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null;
 
-use sateen::{ColumnFamily, Db, Iter, ReadOptions};
+use sateen::{ColumnFamily, Cursor, Db, ReadOptions};
 
 use crate::abi::{
     ErrPtr, Slice, bytes, free, give, guard, lend, missing, quiet, set_error, status,
@@ -16,7 +16,7 @@ use crate::settings::Setting;
 /// An iterator, or the error of making it, and the arguments that it was made with.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_iterator_t {
-    iter: sateen::Result<Iter>,
+    iter: sateen::Result<Cursor>,
     db: Db,
     family: ColumnFamily,
     options: ReadOptions,
@@ -31,7 +31,7 @@ impl rocksdb_iterator_t {
         family: &ColumnFamily,
         options: &ReadOptions,
     ) -> sateen::Result<rocksdb_iterator_t> {
-        let iter = Ok(db.iter_cf(family, options)?);
+        let iter = Ok(db.cursor_cf(family, options)?);
         let (db, family, options) = (db.clone(), family.clone(), options.clone());
         Ok(rocksdb_iterator_t { iter, db, family, options, tailing: None })
     }
@@ -43,7 +43,7 @@ impl rocksdb_iterator_t {
             Some(seen) if *seen != now => *seen = now,
             _ => return false,
         }
-        self.iter = self.db.iter_cf(&self.family, &self.options);
+        self.iter = self.db.cursor_cf(&self.family, &self.options);
         true
     }
 
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let tailing = tailing.then(|| db.db.latest_sequence_number());
         let family =
             family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
-        let iter = checked.and_then(|options| db.db.iter_cf(&family, &options));
+        let iter = checked.and_then(|options| db.db.cursor_cf(&family, &options));
         give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options, tailing })
     })
 }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn rocksdb_iter_destroy(iter: *mut rocksdb_iterator_t) {
 unsafe fn with<T>(
     iter: *mut rocksdb_iterator_t,
     default: T,
-    act: impl FnOnce(&mut Iter) -> T,
+    act: impl FnOnce(&mut Cursor) -> T,
 ) -> T {
     // SAFETY: the contract of the module.
     match unsafe { iter.as_mut() }.map(|iter| &mut iter.iter) {
@@ -179,14 +179,14 @@ pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_prev(iter: *mut rocksdb_iterator_t) {
     // SAFETY: the contract of the module.
-    unsafe { with(iter, (), Iter::prev) };
+    unsafe { with(iter, (), Cursor::prev) };
 }
 
 /// Returns the bytes that `of` takes from the iterator, and their length.
 unsafe fn shown(
     iter: *const rocksdb_iterator_t,
     length: *mut usize,
-    of: impl FnOnce(&Iter) -> &[u8],
+    of: impl FnOnce(&Cursor) -> &[u8],
 ) -> *const c_char {
     // SAFETY: the contract of the module.
     unsafe {
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn rocksdb_iter_key(
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    unsafe { shown(iter, length, Iter::key) }
+    unsafe { shown(iter, length, Cursor::key) }
 }
 
 /// Returns the value, valid until the next move.
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn rocksdb_iter_value(
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    unsafe { shown(iter, length, Iter::value) }
+    unsafe { shown(iter, length, Cursor::value) }
 }
 
 /// Reports the error that made the iterator invalid, if there is one.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, e
         guard(errptr, (), || {
             let iter = iter.cast_mut().as_mut().ok_or_else(|| missing("the iterator"))?;
             iter.options.snapshot = None;
-            iter.iter = Ok(iter.db.iter_cf(&iter.family, &iter.options)?);
+            iter.iter = Ok(iter.db.cursor_cf(&iter.family, &iter.options)?);
             Ok(())
         });
     }

@@ -82,7 +82,7 @@ struct Printer<W: Write> {
 
 impl<W: Write> Printer<W> {
     fn print(&mut self, db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
-        let mut iter = db.iter_cf(family, options)?;
+        let mut iter = db.cursor_cf(family, options)?;
         match (&self.last, self.reverse) {
             (None, false) => iter.seek_to_first(),
             (None, true) => iter.seek_to_last(),

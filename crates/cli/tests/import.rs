@@ -163,7 +163,7 @@ fn contents(path: &Path, names: &[&str]) -> Entries {
     let mut entries = Entries::new();
     for (number, name) in names.iter().enumerate() {
         let family = db.column_family(name).unwrap();
-        let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+        let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
         iter.seek_to_first();
         while iter.valid() {
             entries.insert((number, hex(iter.key())), hex(iter.value()));

@@ -32,8 +32,8 @@ pub use background::driver::interfere::Interference;
 #[doc(hidden)]
 pub use background::held::Held;
 pub use background::scrub::ScrubReport;
+pub use db::cursor::Cursor;
 pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
-pub use db::iter::Iter;
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
 pub use db::observe::PROPERTIES;

@@ -206,7 +206,7 @@ fn pins_hold_what_is_read() {
         let db = db.clone();
         spawn(move || {
             for _ in 0..2 {
-                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                let mut iter = db.cursor(&ReadOptions::default()).unwrap();
                 let mut seen = Vec::new();
                 iter.seek_to_first();
                 while iter.valid() {

@@ -203,7 +203,7 @@ impl Work<'_> {
     /// Compares all keys and values of a column family with those of the source.
     fn compare(&self, db: &Db, family: &ColumnFamily, number: usize, keys: u64) -> Result<()> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-        let mut stored = db.iter_cf(family, &options)?;
+        let mut stored = db.cursor_cf(family, &options)?;
         let progress = Progress::keys("comparing", Some(keys));
         let mut done = Imported::default();
         let mut cursor = self.source.cursor(number)?;

@@ -81,7 +81,7 @@ fn an_early_end_at_every_slice_loses_nothing() {
         told += work(&db, every, &mut steps);
         assert!(told > 3, "every {every}: only {told} of {steps} steps");
         let read = |options: &crate::ReadOptions| {
-            let mut iter = db.iter(options).unwrap();
+            let mut iter = db.cursor(options).unwrap();
             let mut found = BTreeMap::new();
             iter.seek_to_first();
             while iter.valid() {
@@ -130,7 +130,7 @@ fn a_filtered_compaction_ends_when_it_is_done() {
             }
             gone_below.store(i.saturating_sub(400), Ordering::Relaxed);
             work(&db, every, &mut steps);
-            let mut iter = db.iter(&crate::ReadOptions::default()).unwrap();
+            let mut iter = db.cursor(&crate::ReadOptions::default()).unwrap();
             iter.seek_to_first();
             for (key, put) in std::mem::take(&mut seen) {
                 let shown = (iter.valid() && iter.key() == key.as_bytes()).then(|| {
@@ -178,7 +178,7 @@ fn put_some(db: &Db, family: &crate::ColumnFamily, model: &mut Model, from: u64,
 }
 
 fn all_of(db: &Db, family: &crate::ColumnFamily) -> Model {
-    let mut iter = db.iter_cf(family, &crate::ReadOptions::default()).unwrap();
+    let mut iter = db.cursor_cf(family, &crate::ReadOptions::default()).unwrap();
     let mut found = Model::new();
     iter.seek_to_first();
     while iter.valid() {

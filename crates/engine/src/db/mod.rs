@@ -21,9 +21,9 @@ use crate::{open, ttl};
 
 pub(crate) mod behind;
 pub(crate) mod checkpoint;
+pub(crate) mod cursor;
 pub(crate) mod held;
 pub(crate) mod ingest;
-pub(crate) mod iter;
 pub(crate) mod listeners;
 pub(crate) mod live_files;
 pub(crate) mod observe;

@@ -8,7 +8,7 @@ use sateen_store::base::tier::MemoryOnly;
 
 use super::behind::Explainer;
 use super::{Db, check_family};
-use crate::db::iter::Iter;
+use crate::db::cursor::Cursor;
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
 use crate::read::lookup::{Copy, Pin, PinnedSlice, ValueSink};
@@ -159,21 +159,21 @@ impl Db {
         Ok(found)
     }
 
-    /// An iterator over the default column family. Seek before use.
+    /// A cursor over the default column family. Seek before use.
     ///
     /// # Errors
     /// `InvalidArgument` if the options' bounds are reversed.
-    pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
-        Iter::new(&self.core, &self.core.tree.default_family, options)
+    pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
+        Cursor::new(&self.core, &self.core.tree.default_family, options)
     }
 
-    /// An iterator over a column family. Seek before use.
+    /// A cursor over a column family. Seek before use.
     ///
     /// # Errors
-    /// As [`Db::iter`]; `NoSuchColumnFamily` if the family was dropped.
-    pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
+    /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn cursor_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Cursor> {
         check_family(family)?;
-        Iter::new(&self.core, &family.data, options)
+        Cursor::new(&self.core, &family.data, options)
     }
 
     /// A consistent view of all column families as they are now.

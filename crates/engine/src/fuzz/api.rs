@@ -193,7 +193,7 @@ impl Calls<'_> {
             upper_bound: Some(high.clone()),
             ..ReadOptions::default()
         };
-        let mut iter = must(self.db.iter(&bounds));
+        let mut iter = must(self.db.cursor(&bounds));
         let within: Vec<_> =
             self.model.range((Bound::Included(low), Bound::Excluded(high))).collect();
         // Behind the last there is none; in front of the first neither.
@@ -250,7 +250,7 @@ impl Calls<'_> {
     }
 
     fn look(&self, options: ReadOptions, model: &Model) {
-        let mut iter = must(self.db.iter(&options));
+        let mut iter = must(self.db.cursor(&options));
         iter.seek_to_first();
         for (key, value) in model {
             assert!(iter.valid(), "{key:?} is not shown");
@@ -278,7 +278,7 @@ pub fn ingest(bytes: &[u8]) {
         return;
     }
     // What it says may be refused from here on, too.
-    if let Ok(mut iter) = db.iter(&ReadOptions::default()) {
+    if let Ok(mut iter) = db.cursor(&ReadOptions::default()) {
         iter.seek_to_first();
         for _ in 0..bytes.len() {
             if !iter.valid() {

@@ -276,7 +276,7 @@ fn worked() -> (Db, Timeline) {
     for number in 0..500_u32 {
         assert!(db.get(number.to_be_bytes()).unwrap().is_some());
     }
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     while iter.valid() {
         iter.next();

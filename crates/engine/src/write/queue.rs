@@ -366,7 +366,7 @@ mod tests {
                 }
             });
         });
-        let mut iter = db.iter(&crate::ReadOptions::default()).unwrap();
+        let mut iter = db.cursor(&crate::ReadOptions::default()).unwrap();
         iter.seek_to_first();
         let mut found = 0;
         while iter.valid() {

@@ -39,7 +39,7 @@ fn write(db: &Db, key: &str, options: &WriteOptions) {
 
 fn keys(db: &Db) -> Vec<Vec<Vec<u8>>> {
     let keys = |family: &ColumnFamily| {
-        let mut iter = db.iter_cf(family, &ReadOptions::default()).unwrap();
+        let mut iter = db.cursor_cf(family, &ReadOptions::default()).unwrap();
         iter.seek_to_first();
         let mut keys = Vec::new();
         while iter.valid() {

@@ -305,7 +305,7 @@ fn reversed_bounds_are_named() {
         upper_bound: Some(b"key1".to_vec()),
         ..ReadOptions::default()
     };
-    let error = db.iter(&reversed).map(drop).unwrap_err();
+    let error = db.cursor(&reversed).map(drop).unwrap_err();
     assert_names(&error, &["key9", "key1"]);
     let family = db.default_column_family();
     let error = db
@@ -486,7 +486,7 @@ fn handles_of_dropped_column_families_are_refused() {
     let mut batch = WriteBatch::new();
     batch.put("key000", "changed").unwrap();
     batch.put_cf(&family, "key", "changed").unwrap();
-    let mut open_iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+    let mut open_iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
     db.drop_column_family(&family).unwrap();
     let read = ReadOptions::default();
     for error in [
@@ -495,7 +495,7 @@ fn handles_of_dropped_column_families_are_refused() {
         db.get_cf(&family, "key", &read).map(drop).unwrap_err(),
         db.get_pinned_cf(&family, "key", &read).map(drop).unwrap_err(),
         db.multi_get(&family, &["key"], &read).remove(0).map(drop).unwrap_err(),
-        db.iter_cf(&family, &read).map(drop).unwrap_err(),
+        db.cursor_cf(&family, &read).map(drop).unwrap_err(),
         db.flush_cf(&family, &FlushOptions::default()).unwrap_err(),
         db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap_err(),
         db.set_options_cf(&family, &[("table_bytes", "4096")]).unwrap_err(),
@@ -558,7 +558,7 @@ fn a_closed_handle_is_refused() {
         clone.write(&batch, &WriteOptions::default()).unwrap_err(),
         clone.get("key000").map(drop).unwrap_err(),
         clone.multi_get(&family, &["key000"], &read).remove(0).map(drop).unwrap_err(),
-        clone.iter(&read).map(drop).unwrap_err(),
+        clone.cursor(&read).map(drop).unwrap_err(),
         clone.flush().unwrap_err(),
         clone.flush_all().unwrap_err(),
         clone.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap_err(),

@@ -40,7 +40,7 @@ fn reads_that_may_not_go_to_the_disk_say_so() {
     assert!(matches!(refused, Err(Error::NotInMemory)), "{refused:?}");
     let answers = db.multi_get(&family, &[&b"new"[..], &[7]], &memory);
     assert!(answers[0].is_ok() && matches!(answers[1], Err(Error::NotInMemory)));
-    let mut iter = db.iter(&memory).unwrap();
+    let mut iter = db.cursor(&memory).unwrap();
     iter.seek_to_first();
     assert!(!iter.valid() && matches!(iter.status(), Err(Error::NotInMemory)));
     // Others may, and then it is there.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sateen::vfs::MemVfs;
 use sateen::{
-    Comparator, Db, Error, IngestOptions, Iter, Options, ReadOptions, SstFileWriter, WriteBatch,
+    Comparator, Cursor, Db, Error, IngestOptions, Options, ReadOptions, SstFileWriter, WriteBatch,
     WriteOptions,
 };
 
@@ -21,7 +21,7 @@ fn key(number: u64) -> String {
 }
 
 /// Where a move ends: the key, or the error.
-fn found(iter: &Iter) -> Result<String, String> {
+fn found(iter: &Cursor) -> Result<String, String> {
     match iter.status() {
         Ok(()) => Ok(String::from_utf8_lossy(iter.key()).into_owned()),
         Err(error) => {
@@ -43,8 +43,8 @@ fn a_move_that_passes_over_more_than_it_may_fails_and_the_next_one_begins_anew()
         db.delete(key(number)).unwrap();
     }
     for max in 0..30 {
-        let mut iter = db.iter(&ReadOptions { skipped_max: max, ..Default::default() }).unwrap();
-        let ends = |iter: &Iter, there: &str| match max {
+        let mut iter = db.cursor(&ReadOptions { skipped_max: max, ..Default::default() }).unwrap();
+        let ends = |iter: &Cursor, there: &str| match max {
             0 | 20.. => assert_eq!(found(iter), Ok(there.to_owned()), "{max}"),
             _ => assert!(found(iter).unwrap_err().contains(&max.to_string()), "{max}"),
         };
@@ -63,7 +63,7 @@ fn a_move_that_passes_over_more_than_it_may_fails_and_the_next_one_begins_anew()
         iter.seek_to_last();
         assert_eq!(found(&iter), Ok("k19".into()), "{max}");
     }
-    let mut iter = db.iter(&ReadOptions { skipped_max: 3, ..Default::default() }).unwrap();
+    let mut iter = db.cursor(&ReadOptions { skipped_max: 3, ..Default::default() }).unwrap();
     iter.seek("k02");
     assert!(matches!(iter.status(), Err(Error::TooManySkipped(3))));
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Db, Decision,
-    Filtering, Iter, MergeOperator, Merging, Options, ReadOptions, Result,
+    ColumnFamily, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Cursor, Db, Decision,
+    Filtering, MergeOperator, Merging, Options, ReadOptions, Result,
 };
 
 /// A column family's contents.
@@ -181,7 +181,7 @@ pub(crate) fn open_arranged(
 /// The whole of a column family, read forwards; backwards must say the same.
 pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Contents {
     let shown: Vec<(Vec<u8>, Vec<u8>)> =
-        whole(db.iter_cf(family, options).unwrap(), <[u8]>::to_vec).unwrap();
+        whole(db.cursor_cf(family, options).unwrap(), <[u8]>::to_vec).unwrap();
     let comparator = db.options_cf(family).comparator;
     let ascend = |a: &[u8], b: &[u8]| comparator.compare(a, b) == Ordering::Less;
     assert!(shown.is_sorted_by(|a, b| ascend(&a.0, &b.0)), "keys ascend");
@@ -195,7 +195,10 @@ pub(crate) fn contents(db: &Db) -> Contents {
 
 /// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of
 /// what is stored for it.
-pub(crate) fn whole<V>(mut iter: Iter, key: impl Fn(&[u8]) -> Vec<u8>) -> Result<Vec<(Vec<u8>, V)>>
+pub(crate) fn whole<V>(
+    mut iter: Cursor,
+    key: impl Fn(&[u8]) -> Vec<u8>,
+) -> Result<Vec<(Vec<u8>, V)>>
 where
     V: for<'a> From<&'a [u8]> + Deref<Target = [u8]>,
 {

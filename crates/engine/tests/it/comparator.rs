@@ -28,7 +28,7 @@ fn with(comparator: Comparator) -> Options {
 }
 
 fn keys(db: &Db, options: &ReadOptions) -> Vec<String> {
-    let mut iter = db.iter(options).unwrap();
+    let mut iter = db.cursor(options).unwrap();
     let mut keys = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -72,14 +72,14 @@ fn what_needs_the_order_of_bytes_is_refused() {
     }
     let db = open(with(descending())).unwrap();
     let options = ReadOptions { prefix: Some(b"1".to_vec()), ..ReadOptions::default() };
-    assert!(db.iter(&options).is_err());
+    assert!(db.cursor(&options).is_err());
     let bounds = |lower: &str, upper: &str| ReadOptions {
         lower_bound: Some(lower.into()),
         upper_bound: Some(upper.into()),
         ..ReadOptions::default()
     };
-    assert!(db.iter(&bounds("5", "10")).is_err(), "5 comes after 10");
-    assert!(db.iter(&bounds("10", "5")).is_ok());
+    assert!(db.cursor(&bounds("5", "10")).is_err(), "5 comes after 10");
+    assert!(db.cursor(&bounds("10", "5")).is_ok());
     assert!(db.delete_range("5", "10").is_err() && db.delete_range("10", "5").is_ok());
     let text = Options::from_str_list("comparator=descending").unwrap_err().to_string();
     assert!(text.contains("comparator") && text.contains("reverse-bytewise"), "{text}");
@@ -125,7 +125,7 @@ fn column_families_have_comparators_of_their_own() {
     let families = [("numbers", own.clone())];
     let db = Db::open_with(as_vfs(&vfs), "/db", plain.clone(), &families).unwrap();
     let family = db.column_family("numbers").unwrap();
-    let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+    let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
     iter.seek(b"150");
     assert_eq!(iter.key(), b"150");
     iter.next();
@@ -273,7 +273,7 @@ fn no_table_is_passed_by_for_its_prefix() {
         db.flush().unwrap();
     }
     let read = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
-    let mut iter = db.iter(&read).unwrap();
+    let mut iter = db.cursor(&read).unwrap();
     let mut shown = Vec::new();
     iter.seek_for_prev(b"ab0");
     while iter.valid() {

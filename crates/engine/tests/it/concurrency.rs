@@ -100,7 +100,7 @@ fn an_iterator_never_sees_half_a_batch() {
         scope.spawn(|| {
             let (mut seen, mut rounds) = (0, 0);
             while !over.load(Ordering::Relaxed) || rounds < 3 {
-                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                let mut iter = db.cursor(&ReadOptions::default()).unwrap();
                 let mut numbers = Vec::new();
                 iter.seek_to_first();
                 while iter.valid() {
@@ -264,7 +264,7 @@ fn a_column_family_is_dropped_under_load() {
                 }
             };
             let writers: Vec<_> = (0..3).map(|thread| scope.spawn(writer(thread))).collect();
-            let mut iter = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+            let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
             let until = db.latest_sequence_number() + 500;
             while db.latest_sequence_number() < until {
                 let ended = writers.iter().any(|writer| writer.is_finished());

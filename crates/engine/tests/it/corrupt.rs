@@ -53,7 +53,7 @@ fn fewest(golden: &Golden, damage: &Damage) -> usize {
 }
 
 fn scan(db: &Db, family: &ColumnFamily) -> sateen::Result<Contents> {
-    let mut iter = db.iter_cf(family, &ReadOptions::default())?;
+    let mut iter = db.cursor_cf(family, &ReadOptions::default())?;
     let mut forwards = Vec::new();
     iter.seek_to_first();
     while iter.valid() {

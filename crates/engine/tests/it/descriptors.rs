@@ -76,7 +76,7 @@ fn many_runs(directory: &Path) {
 }
 
 fn assert_all_runs(db: &Db) {
-    let mut iter = db.iter(&sateen::ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&sateen::ReadOptions::default()).unwrap();
     iter.seek_to_first();
     for number in 0..RUNS {
         assert!(iter.valid(), "key {number}");
@@ -125,7 +125,7 @@ fn read_many_runs(directory: &Path, limit: u64) {
     for max_open_files in [200, u32::MAX] {
         let options = || Options { max_open_files, ..Options::default() };
         let db = Db::open(directory, options()).unwrap();
-        let before = db.iter(&sateen::ReadOptions::default()).unwrap();
+        let before = db.cursor(&sateen::ReadOptions::default()).unwrap();
         db.put("later", "written").unwrap();
         assert_all_runs_but_later(&db);
         let family = db.default_column_family();
@@ -196,7 +196,7 @@ fn everything(vfs: &Arc<dyn Vfs>, memory: &MemVfs) -> sateen::Result<()> {
             }
         }
         db.compact_range(&db.default_column_family(), None, None, &CompactRangeOptions::default())?;
-        let mut iter = db.iter(&sateen::ReadOptions::default())?;
+        let mut iter = db.cursor(&sateen::ReadOptions::default())?;
         iter.seek_to_first();
         let mut found = 0;
         while iter.valid() {

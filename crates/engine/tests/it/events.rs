@@ -6,7 +6,7 @@
 use sateen::timeline::{EventKind, Timeline};
 use sateen::vfs::MemVfs;
 use sateen::{
-    ColumnFamily, CompactRangeOptions, Db, FlushOptions, Interference, Iter, Options, Preemption,
+    ColumnFamily, CompactRangeOptions, Cursor, Db, FlushOptions, Interference, Options, Preemption,
     ReadOptions, Snapshot, WriteOptions,
 };
 use std::path::Path;
@@ -50,7 +50,7 @@ struct World {
     random: Random,
     families: Vec<Family>,
     snapshots: Vec<(Snapshot, Vec<(String, Contents)>)>,
-    iterators: Vec<(Iter, Contents)>,
+    iterators: Vec<(Cursor, Contents)>,
     timeline: Timeline,
     happened: Happened,
     made: usize,
@@ -155,7 +155,7 @@ impl World {
             2 if self.iterators.len() < 3 => {
                 let at = self.random.below(self.families.len() as u64) as usize;
                 let family = &self.families[at];
-                let iter = self.db.iter_cf(&family.handle, &ReadOptions::default()).unwrap();
+                let iter = self.db.cursor_cf(&family.handle, &ReadOptions::default()).unwrap();
                 self.iterators.push((iter, family.model.clone()));
             }
             3 if !self.iterators.is_empty() => self.release_iterator(),

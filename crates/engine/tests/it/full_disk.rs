@@ -378,7 +378,7 @@ fn check_reads(script: &Script, db: &Db, number: usize) -> Result<(), Error> {
         let key = format!("key{i:03}").into_bytes();
         assert_eq!(db.get(&key)?.as_ref(), state.get(&key), "key {i} at commit {number}");
     }
-    let mut iter = db.iter(&ReadOptions::default())?;
+    let mut iter = db.cursor(&ReadOptions::default())?;
     let mut found = BTreeMap::new();
     iter.seek_to_first();
     while iter.valid() {

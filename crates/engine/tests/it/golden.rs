@@ -303,7 +303,7 @@ fn refusal(file: &str, change: impl Fn(&mut Vec<u8>)) -> (String, String) {
             return Options::load_with(&vfs, DB, false).map(drop);
         }
         let db = Db::open_with(as_vfs(&vfs), DB, options.clone(), &[])?;
-        let mut iter = db.iter(&ReadOptions::default())?;
+        let mut iter = db.cursor(&ReadOptions::default())?;
         iter.seek_to_first();
         while iter.valid() {
             iter.next();

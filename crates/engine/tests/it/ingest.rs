@@ -60,7 +60,7 @@ fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
         let text = |of: &Contents| of.get(key).map(|value| value.escape_ascii().to_string());
         assert_eq!(text(&found), text(expected), "{}", key.escape_ascii());
     }
-    let mut iter = db.iter(options).unwrap();
+    let mut iter = db.cursor(options).unwrap();
     iter.seek_to_last();
     for (key, value) in expected.iter().rev() {
         assert_eq!((iter.key(), iter.value()), (&**key, &**value));

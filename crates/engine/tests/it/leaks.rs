@@ -158,7 +158,7 @@ mod tests {
         bring_to_rest(&db);
         assert_at_rest(&db);
         // A reader of what is there, and one of what is not any more.
-        let mut iterator = db.iter(&ReadOptions::default()).unwrap();
+        let mut iterator = db.cursor(&ReadOptions::default()).unwrap();
         iterator.seek_to_first();
         assert!(fails(|| assert_at_rest(&db)).contains("readers"));
         fill();

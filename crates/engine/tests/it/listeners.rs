@@ -226,7 +226,7 @@ fn iterators_pass_tables_by_that_a_filter_does_not_want() {
         table.entries != 2
     });
     let options = ReadOptions { table_filter: Some(filter), ..Default::default() };
-    let mut iter = db.iter(&options).unwrap();
+    let mut iter = db.cursor(&options).unwrap();
     let mut keys = Vec::new();
     iter.seek_to_first();
     while iter.valid() {

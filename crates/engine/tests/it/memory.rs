@@ -41,7 +41,7 @@ fn read(db: &Db, families: &[ColumnFamily], seed: u64, over: &AtomicBool) {
         for _ in 0..100 {
             db.get_cf(family, key(&mut random), &ReadOptions::default()).unwrap();
         }
-        let mut iter = db.iter_cf(family, &ReadOptions::default()).unwrap();
+        let mut iter = db.cursor_cf(family, &ReadOptions::default()).unwrap();
         iter.seek(key(&mut random));
         for _ in 0..200 {
             if iter.valid() {
@@ -216,7 +216,7 @@ fn memtables_that_iterators_hold_count_against_the_budget() {
     }
     db.flush_all().unwrap();
     let read_everything = || {
-        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        let mut iter = db.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         while iter.valid() {
             iter.next();
@@ -230,7 +230,7 @@ fn memtables_that_iterators_hold_count_against_the_budget() {
     for round in 1..=6 {
         for n in 0..KEYS {
             if n % 100 == 0 {
-                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                let mut iter = db.cursor(&ReadOptions::default()).unwrap();
                 iter.seek(overload_key(n));
                 iterators.push((iter, n, n + (round - 1) * KEYS));
             }

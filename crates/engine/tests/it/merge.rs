@@ -97,7 +97,7 @@ fn every_way_to_read_sees_the_same() {
             assert_eq!(String::from_utf8(found).unwrap(), *text);
             let found = db.multi_get(&family, &["key", "none"], &options);
             assert_eq!(found[0].as_ref().unwrap().as_deref(), Some(text.as_bytes()));
-            let mut iter = db.iter(&options).unwrap();
+            let mut iter = db.cursor(&options).unwrap();
             iter.seek("key");
             assert_eq!(iter.value(), text.as_bytes());
             iter.next();
@@ -143,7 +143,7 @@ fn operands_wait_for_their_operator() {
     let failed = db.get("key00").unwrap_err();
     assert!(matches!(&failed, Error::MergeFailed { key, .. } if key == b"key00"), "{failed}");
     assert!(failed.to_string().contains("without a merge operator"), "{failed}");
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     assert!(!iter.valid() && iter.status().is_err());
     iter.seek("plain");

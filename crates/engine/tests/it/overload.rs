@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, VfsOperation};
-use sateen::{Db, Error, Iter, Options, ReadOptions, WriteOptions};
+use sateen::{Cursor, Db, Error, Options, ReadOptions, WriteOptions};
 
 use crate::common::{Random, assert_sound};
 use crate::rel::Suite;
@@ -193,7 +193,7 @@ fn stall(vfs: &FaultVfs, seen: &Seen, random: &mut Random, over: &AtomicBool) {
     }
 }
 
-type Held = (Iter, u64, Vec<u8>);
+type Held = (Cursor, u64, Vec<u8>);
 
 /// Iterators, opened one after the other while everything is overwritten some times, each with what
 /// it showed.
@@ -208,7 +208,7 @@ fn open_iterators(load: &Load<'_>, wanted: usize) -> Vec<Held> {
             continue;
         }
         let n = count * 7 % KEYS;
-        let mut iter = load.db.iter(&ReadOptions::default()).unwrap();
+        let mut iter = load.db.cursor(&ReadOptions::default()).unwrap();
         iter.seek(key(n));
         let value = iter.value().to_vec();
         held.push((iter, n, value));

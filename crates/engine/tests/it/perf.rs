@@ -34,7 +34,7 @@ fn counted(level: PerfLevel, act: impl FnOnce()) -> PerfContext {
 }
 
 fn scan(db: &Db, backwards: bool, options: &ReadOptions) -> u64 {
-    let mut iter = db.iter(options).unwrap();
+    let mut iter = db.cursor(options).unwrap();
     let mut seen = 0;
     if backwards {
         iter.seek_to_last()
@@ -117,7 +117,7 @@ fn iterators_tell_what_they_went_past() {
         assert_eq!(did.get(PerfMetric::IterPrevCount), half);
         assert!(did.get(PerfMetric::PrevOnMemtableCount) >= half);
         // What was done while nothing was counted is not told later.
-        let mut iter = db.iter(&options).unwrap();
+        let mut iter = db.cursor(&options).unwrap();
         iter.seek_to_first();
         (1..half).for_each(|_| iter.next());
         let did = counted(PerfLevel::Counts, || iter.prev());

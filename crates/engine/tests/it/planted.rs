@@ -20,7 +20,7 @@ fn space_is_given_back_though_a_punch_failed() {
     let options = shapes().remove(0);
     let db = Db::open_with(std::sync::Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
     store(&db, 0..2000, "old");
-    let iterator = db.iter(&ReadOptions::default()).unwrap();
+    let iterator = db.cursor(&ReadOptions::default()).unwrap();
     store_half(&db, 2000);
     let rule = FaultRule::new(Fault::Io).on(VfsOperation::PunchHole);
     let rule = faulty.add(rule);
@@ -40,7 +40,7 @@ fn what_a_long_iterator_pins_is_told() {
     let vfs = MemVfs::new();
     let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
     store(&db, 0..500, "old");
-    let iterator = db.iter(&ReadOptions::default()).unwrap();
+    let iterator = db.cursor(&ReadOptions::default()).unwrap();
     store(&db, 0..500, "new");
     let pinned = db.metrics().obsolete_bytes;
     assert!(pinned > 20_000, "{pinned} bytes of tables are kept for the iterator");

@@ -43,14 +43,14 @@ fn fill(db: &Db, random: &mut Random, contents: &mut Contents) {
     }
 }
 
-fn here(db: &sateen::Iter) -> Option<(Vec<u8>, Vec<u8>)> {
+fn here(db: &sateen::Cursor) -> Option<(Vec<u8>, Vec<u8>)> {
     db.status().unwrap();
     db.valid().then(|| (db.key().to_vec(), db.value().to_vec()))
 }
 
 /// Walks an iterator and a model of what it may show side by side.
 fn walk(db: &Db, random: &mut Random, options: &ReadOptions, contents: &Contents, by: &Prefixed) {
-    let mut iter = db.iter(options).unwrap();
+    let mut iter = db.cursor(options).unwrap();
     let within = |key: &[u8]| {
         options.lower_bound.as_ref().is_none_or(|lower| **lower <= *key)
             && options.upper_bound.as_ref().is_none_or(|upper| *key < **upper)
@@ -207,7 +207,7 @@ fn blocks_of_seeks(db: &Db, options: &ReadOptions, bounded: bool) -> (u64, u64) 
         if bounded {
             options.upper_bound = Some(format!("{target}999").into_bytes());
         }
-        let mut iter = db.iter(&options).unwrap();
+        let mut iter = db.cursor(&options).unwrap();
         iter.seek(target);
         if bounded || options.prefix_same_as_start {
             assert!(!iter.valid());
@@ -272,7 +272,7 @@ fn an_extractor_of_ones_own() {
     db.put("c", "has no prefix").unwrap();
     db.flush().unwrap();
     let same = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
-    let mut iter = db.iter(&same).unwrap();
+    let mut iter = db.cursor(&same).unwrap();
     for (start, expected) in [("bob/", 200), ("bob/150", 50), ("carl/", 0), ("dora/", 200)] {
         let mut count = 0;
         iter.seek(start);

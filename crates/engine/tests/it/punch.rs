@@ -14,7 +14,7 @@ use rustix::fs::SeekFrom;
 
 use sateen::clock::{VirtualTime, advance};
 use sateen::vfs::{CrashChoice, Guard, MemVfs, OpenOptions, PosixVfs, Ranges, Taken, Vfs};
-use sateen::{CompactRangeOptions, Db, Iter, Options, ReadOptions, Regions, Snapshot, WalMode};
+use sateen::{CompactRangeOptions, Cursor, Db, Options, ReadOptions, Regions, Snapshot, WalMode};
 
 use crate::common::{
     Contents, Random, appending, as_vfs, assert_sound, open_arranged, read_all, small,
@@ -82,7 +82,7 @@ fn guard(reachable: &Arc<Mutex<Reachable>>) -> Guard {
 
 /// Something that keeps what it was opened on.
 struct Pinned {
-    iter: Iter,
+    iter: Cursor,
     expected: Contents,
     number: u64,
 }
@@ -185,7 +185,7 @@ impl World {
     }
 
     fn pin(&mut self) {
-        let mut iter = self.db.iter(&ReadOptions::default()).unwrap();
+        let mut iter = self.db.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         self.made += 1;
         let pins = reachable(&self.vfs, Path::new(DB));

@@ -29,7 +29,7 @@ fn tombstones(db: &Db) -> u64 {
 fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
     let family = db.default_column_family();
     assert_eq!(&read_all(db, &family, options), expected);
-    let mut iter = db.iter(options).unwrap();
+    let mut iter = db.cursor(options).unwrap();
     iter.seek_to_last();
     for (key, value) in expected.iter().rev() {
         assert_eq!((iter.key(), iter.value()), (&**key, &**value));
@@ -180,7 +180,7 @@ fn what_is_deleted_costs_no_reads() {
     db.flush_cf(&family, &flush).unwrap();
     let before = db.metrics().counts.data_block_misses;
     assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 20);
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek(key(2_000));
     assert_eq!(iter.key(), key(4_990));
     iter.seek_for_prev(key(3_000));

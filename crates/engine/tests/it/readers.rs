@@ -79,7 +79,7 @@ fn a_lease_keeps_what_is_read() {
     overwrite_some(&db, 1);
     let expected = contents(&db);
     let reader = reader(&vfs, &options());
-    let mut iter = reader.iter(&ReadOptions::default()).unwrap();
+    let mut iter = reader.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     let mut seen = Contents::new();
     let mut round = 2;
@@ -153,7 +153,7 @@ fn what_is_given_back_is_never_called_damage() {
         for round in 1..20 {
             let expected = contents(&db);
             let reader = reader(&vfs, &options());
-            let mut iter = reader.iter(&ReadOptions::default()).unwrap();
+            let mut iter = reader.cursor(&ReadOptions::default()).unwrap();
             iter.seek_to_first();
             if round % 2 == 0 {
                 overwrite_some(&db, round)
@@ -249,7 +249,7 @@ fn damage_is_damage_still() {
         let first = std::str::from_utf8(&table.smallest).unwrap();
         let error = reader.get(first).expect_err("the first block is damaged");
         assert!(error.is_corruption(), "{error}");
-        let mut iter = reader.iter(&ReadOptions::default()).unwrap();
+        let mut iter = reader.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         assert!(iter.status().unwrap_err().is_corruption());
         vfs.remove(&table.file).unwrap();
@@ -369,7 +369,7 @@ fn an_open_sees_one_moment_whenever_the_writer_moves() {
             if moved.load(Ordering::Relaxed) {
                 // The tables are read only now.
                 let mut seen = Contents::new();
-                let mut iter = reader.iter(&ReadOptions::default()).unwrap();
+                let mut iter = reader.cursor(&ReadOptions::default()).unwrap();
                 iter.seek_to_first();
                 while iter.valid() {
                     seen.insert(iter.key().to_vec(), iter.value().to_vec());

@@ -78,7 +78,7 @@ fn assert_holds(db: &Db, family: &ColumnFamily, expected: &Contents) {
         let range: Contents = range.map(|(key, value)| (key.clone(), value.clone())).collect();
         assert_eq!(read_all(db, family, &bounded), range, "{lower} to {upper}");
     }
-    let mut iter = db.iter_cf(family, &read).unwrap();
+    let mut iter = db.cursor_cf(family, &read).unwrap();
     for at in [0, 99, 100, 101, 199, 200, 260, 299] {
         iter.seek(key(at));
         let next = expected.range(key(at)..).next();
@@ -275,7 +275,7 @@ fn what_is_read_across_regions_is_of_one_moment() {
             assert!(rounds.iter().all(|round| *round == rounds[0]), "{rounds:?}");
             assert!(rounds[0] >= seen, "time goes back");
             seen = rounds[0];
-            let mut iter = db.iter_cf(&family, &read).unwrap();
+            let mut iter = db.cursor_cf(&family, &read).unwrap();
             iter.seek_to_first();
             let mut rounds = Vec::new();
             while iter.valid() {

@@ -50,14 +50,14 @@ fn it_sees_what_the_primary_wrote_when_it_catches_up() {
     let old = ReadOptions::at(&snapshot);
     let family = secondary.default_column_family();
     assert!(secondary.get_cf(&family, "b", &old).unwrap().is_some());
-    let mut before = secondary.iter(&ReadOptions::default()).unwrap();
+    let mut before = secondary.cursor(&ReadOptions::default()).unwrap();
     assert!(secondary.try_catch_up_with_primary().unwrap());
     assert_eq!((text(&secondary, "a"), text(&secondary, "b")), (Some("2".into()), None));
     before.seek("b");
     assert!(before.valid(), "an iterator goes on as it was");
     let refused = secondary.get_cf(&family, "b", &old).unwrap_err().to_string();
     assert!(refused.contains("before the secondary caught up"), "{refused}");
-    assert!(secondary.iter(&old).is_err() && secondary.may_contain(&family, "b", &old).is_err());
+    assert!(secondary.cursor(&old).is_err() && secondary.may_contain(&family, "b", &old).is_err());
     assert!(secondary.multi_get(&family, &["b"], &old)[0].is_err());
     // Logs come and go, the primary is opened again, and none of it is in the way.
     for round in 0..20 {
@@ -168,7 +168,7 @@ fn families_that_come_and_go() {
     secondary.try_catch_up_with_primary().unwrap();
     assert!(secondary.column_family("late").is_none(), "it was not there at open");
     assert!(secondary.get_cf(&followed, "b", &latest).unwrap().is_some());
-    let mut iter = secondary.iter_cf(&followed, &latest).unwrap();
+    let mut iter = secondary.cursor_cf(&followed, &latest).unwrap();
     db.drop_column_family(&other).unwrap();
     db.put("c", "1").unwrap();
     secondary.try_catch_up_with_primary().unwrap();
@@ -217,7 +217,7 @@ fn tables_that_are_given_up() {
                 Err(error) => panic!("{error}"),
             }
         }
-        let mut iter = secondary.iter(&ReadOptions::default()).unwrap();
+        let mut iter = secondary.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         let mut seen = 0;
         while iter.valid() {

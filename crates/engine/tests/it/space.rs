@@ -58,7 +58,7 @@ fn nothing_needed_goes(seed: u64, options: &Options) -> usize {
         }
         match random.below(16) {
             0 => {
-                let iterator = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+                let iterator = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
                 let from = recording.len();
                 iterators.push((iterator, pins.len()));
                 pins.push(Pin { from, to: usize::MAX, tables: Extents::new() });
@@ -195,7 +195,7 @@ fn what_was_dead_when_the_power_failed_is_given_back() {
         let family = db.default_column_family();
         store(&db, 0..2000, "old");
         // Nothing is given back while it lives.
-        let iterator = db.iter_cf(&family, &ReadOptions::default()).unwrap();
+        let iterator = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
         store_half(&db, 2000);
         let expected = read_all(&db, &family, &ReadOptions::default());
         let image = vfs.crash_image(CrashChoice::Everything);

@@ -34,7 +34,7 @@ fn assert_rested(db: &Db) {
 fn assert_keys(db: &Db, keys: &[u32]) {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     for key in &sorted {
         assert!(iter.valid(), "{key}: {:?}", iter.status());

@@ -56,7 +56,7 @@ fn get(db: &Db, family: &ColumnFamily, key: &str) -> Option<String> {
     assert_eq!(pinned.as_deref(), found.as_deref());
     let many = db.multi_get(family, &[key], &options).remove(0).unwrap();
     assert_eq!(many.as_deref(), found.as_deref());
-    let mut iter = db.iter_cf(family, &options).unwrap();
+    let mut iter = db.cursor_cf(family, &options).unwrap();
     iter.seek(key);
     let shown = (iter.valid() && iter.key() == key.as_bytes()).then(|| iter.value().to_vec());
     assert_eq!(shown, found);
@@ -318,7 +318,7 @@ fn no_reader_is_shown_what_has_expired() {
     for (key, value) in [("stored", "1"), ("in memory", "2")] {
         assert_eq!(get(&db, &family, key).unwrap(), value);
     }
-    let mut early = db.iter(&ReadOptions::default()).unwrap();
+    let mut early = db.cursor(&ReadOptions::default()).unwrap();
     clock.pass(1);
     db.put("young", "3").unwrap();
     for key in ["stored", "in memory"] {
@@ -393,7 +393,7 @@ fn what_is_read_is_what_has_not_expired() {
                     || db.options().column_family.prefix_extractor.is_none()
                     || other[0] == key[0]
             };
-            let mut iter = db.iter(&read).unwrap();
+            let mut iter = db.cursor(&read).unwrap();
             iter.seek(&key);
             let mut behind = left.range(key.clone()..).map(|(key, _)| key).take_while(is_shown);
             for _ in 0..3 {

@@ -31,7 +31,7 @@ fn fill(db: &Db, range: std::ops::Range<u32>) {
 }
 
 fn holds(db: &Db, entries: u32) {
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     (0..entries).for_each(|n| {
         assert_eq!(iter.key(), n.to_be_bytes());
@@ -99,7 +99,7 @@ fn memory_is_given_back_when_memtables_are_stored() {
     let charged = manager.charged_bytes();
     assert!(charged >= used && charged < used + (256 << 10), "{charged} of {used}");
     assert_eq!(cache.usage_bytes(), charged);
-    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     db.flush().unwrap();
     assert_eq!((manager.memory_bytes(), manager.mutable_bytes()), (used, 0), "a reader holds it");
@@ -228,7 +228,7 @@ fn a_wait_ends_when_a_database_is_closed_or_fails() {
     (0..5).for_each(|_| other.put("key", "value").unwrap());
     assert!(begun.elapsed() < SHORT, "what has failed gives nothing back");
     // What it has counts no more, although a reader holds it.
-    let mut iter = failing.iter(&ReadOptions::default()).unwrap();
+    let mut iter = failing.cursor(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     let _failed = failing.close();
     assert!(manager.memory_bytes() < 1 << 20, "{}", manager.memory_bytes());

@@ -225,7 +225,7 @@ impl World {
         }
         let family = self.family(random);
         let (options, at) = self.read_options(random);
-        let opened = self.db().iter_cf(&family, &options);
+        let opened = self.db().cursor_cf(&family, &options);
         let Some(iter) = self.settle("iter", opened) else { return };
         let view = self.model.view_within(family.id(), &options, at).into_iter().collect();
         self.iters.push(OpenIter { iter, view, at: None });
@@ -266,7 +266,7 @@ impl World {
             }
             *at = at.filter(|at| *at < view.len());
             // The iterator skips values that a compaction would remove.
-            let shown = |iter: &sateen::Iter| settled(iter.key(), Value::from(iter.value()));
+            let shown = |iter: &sateen::Cursor| settled(iter.key(), Value::from(iter.value()));
             while iter.valid() && shown(iter).is_none() {
                 if forwards { iter.next() } else { iter.prev() }
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sateen::clock::{self, VirtualTime};
 use sateen::vfs::{CrashChoice, FaultVfs, MemVfs};
 use sateen::{
-    ColumnFamily, ColumnFamilyOptions, Db, Error, Iter, Options, ReadOptions, Result, Snapshot,
+    ColumnFamily, ColumnFamilyOptions, Cursor, Db, Error, Options, ReadOptions, Result, Snapshot,
     WalMode, WriteOptions,
 };
 use sateen_sim::SimVfs;
@@ -45,7 +45,7 @@ pub(crate) struct Counts {
 
 /// An iterator that stays open across other operations.
 pub(crate) struct OpenIter {
-    pub(crate) iter: Iter,
+    pub(crate) iter: Cursor,
     /// The entries that the iterator must show, and its position in them.
     pub(crate) view: Vec<(Vec<u8>, Value)>,
     pub(crate) at: Option<usize>,
@@ -277,7 +277,7 @@ impl World {
     /// Reads a whole column family forwards and checks that the backward read is the same. Values
     /// that a compaction would remove are left out.
     pub(crate) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
-        Ok(view_of(whole(db.iter_cf(family, options)?, <[u8]>::to_vec)?))
+        Ok(view_of(whole(db.cursor_cf(family, options)?, <[u8]>::to_vec)?))
     }
 
     /// Compares the whole of `family` with the model's state `at`.

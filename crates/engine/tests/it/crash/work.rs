@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sateen::timeline::{CompactionReason, EventKind};
 use sateen::vfs::{MemVfs, Recording};
 use sateen::{
-    ColumnFamily, Db, FlushOptions, IngestOptions, Interference, Iter, Options, ReadOptions,
+    ColumnFamily, Cursor, Db, FlushOptions, IngestOptions, Interference, Options, ReadOptions,
     Snapshot, SstFileWriter, WalMode, WriteBatch, WriteOptions,
 };
 
@@ -160,7 +160,7 @@ struct Work {
     run: Run,
     extras: Vec<Option<ColumnFamily>>,
     snapshots: Vec<Snapshot>,
-    iterators: Vec<Iter>,
+    iterators: Vec<Cursor>,
     logged: bool,
     /// After a crash all families are at one commit.
     ordered: bool,
@@ -363,7 +363,7 @@ impl Work {
             11 => {
                 let family = self.db.default_column_family();
                 self.iterators.truncate(1);
-                self.iterators.push(self.db.iter_cf(&family, &ReadOptions::default()).unwrap());
+                self.iterators.push(self.db.cursor_cf(&family, &ReadOptions::default()).unwrap());
             }
             12 => {
                 self.iterators.clear();

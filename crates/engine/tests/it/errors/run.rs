@@ -197,7 +197,7 @@ impl Run {
         };
         let mut marks = Vec::new();
         for (number, family) in [db.default_column_family(), other].iter().enumerate() {
-            let mut iter = db.iter_cf(family, &ReadOptions::default())?;
+            let mut iter = db.cursor_cf(family, &ReadOptions::default())?;
             let mut found = Contents::new();
             iter.seek_to_first();
             while iter.valid() {
@@ -448,7 +448,7 @@ impl Run {
         let looked = Db::open_with(as_vfs(&self.mem), "/db", self.options.clone(), &[]);
         let looked = looked.and_then(|db| {
             let shown: Vec<(Vec<u8>, Vec<u8>)> =
-                whole(db.iter(&ReadOptions::default())?, <[u8]>::to_vec)?;
+                whole(db.cursor(&ReadOptions::default())?, <[u8]>::to_vec)?;
             Ok((shown.into_iter().collect(), findings(db.check(&mut |_, _| {})?)))
         });
         match looked {

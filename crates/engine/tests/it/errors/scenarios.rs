@@ -336,7 +336,7 @@ fn looking_on(run: &mut Run) -> Option<()> {
         run.insist_alone_with(|vfs, options| Db::open_read_only_with(vfs, "/db", options.clone()))?;
     run.insist_alone(|| db.get(MARK))?;
     run.insist_alone(|| {
-        let mut iter = db.iter(&ReadOptions::default())?;
+        let mut iter = db.cursor(&ReadOptions::default())?;
         iter.seek_to_last();
         while iter.valid() {
             iter.prev();
@@ -488,7 +488,7 @@ fn dead_bytes() -> Start {
     }
     run.commit(&db, true).unwrap();
     compact(&db).unwrap();
-    let mut pinned = db.iter(&ReadOptions::default()).unwrap();
+    let mut pinned = db.cursor(&ReadOptions::default()).unwrap();
     pinned.seek_to_first();
     let most = [TAKEN_IN, &350_u32.to_be_bytes()].concat();
     db.delete_files_in_range(&db.default_column_family(), Some(TAKEN_IN), Some(&most)).unwrap();

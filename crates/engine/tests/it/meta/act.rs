@@ -5,7 +5,7 @@ use sateen::{
     CompactRangeOptions, Error, FlushOptions, Options, ReadOptions, WriteBatch, WriteOptions,
 };
 
-use super::keys::{Db, Iter, mirror};
+use super::keys::{Cursor, Db, mirror};
 use super::model::{Value, same, settled};
 use super::ops::{self, Kind, Op};
 use super::sets;
@@ -174,7 +174,7 @@ impl World {
             options.snapshot = Some(self.snapshots[slot].0.clone());
             at = self.snapshots[slot].1;
         }
-        let opened = self.db.iter_cf(&family, &options);
+        let opened = self.db.cursor_cf(&family, &options);
         let Some(iter) = self.settle("iter", opened) else { return };
         assert!(!iter.valid(), "an iterator stands on no key before the first seek");
         let view = self.model.view_within(family.id(), &options, at).into_iter().collect();
@@ -222,7 +222,7 @@ impl World {
             };
             *at = at.filter(|at| *at < view.len());
             // What a compaction would remove is passed by.
-            let shown = |iter: &Iter| settled(iter.key(), Value::from(iter.value()));
+            let shown = |iter: &Cursor| settled(iter.key(), Value::from(iter.value()));
             while iter.valid() && shown(iter).is_none() {
                 if matches!(what, 0 | 2 | 3 | 6..9) { iter.next() } else { iter.prev() }
             }
@@ -390,7 +390,7 @@ impl World {
                 assert!(self.db.put_cf(family, "key", "value", &options).is_err());
                 assert!(self.db.write(&batch, &options).is_err());
                 assert!(self.db.get_cf(family, "key", &read).is_err());
-                assert!(self.db.iter_cf(family, &read).is_err());
+                assert!(self.db.cursor_cf(family, &read).is_err());
                 assert!(self.db.multi_get(family, &["key"], &read)[0].is_err());
                 assert!(self.db.flush_cf(family, &FlushOptions::default()).is_err());
                 assert!(self.db.drop_column_family(family).is_err());

@@ -220,15 +220,15 @@ impl Db {
         self.db.approximate_size(family, &self.stored(begin), &self.stored(end))
     }
 
-    pub(super) fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
+    pub(super) fn cursor_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Cursor> {
         let mut options = options.clone();
         if self.mirrored {
             bounds_instead_of_prefix(&mut options);
             options.lower_bound = options.lower_bound.map(|key| turned(&key));
             options.upper_bound = options.upper_bound.map(|key| turned(&key));
         }
-        let iter = self.db.iter_cf(family, &options)?;
-        Ok(Iter { iter, mirrored: self.mirrored, key: Vec::new() })
+        let iter = self.db.cursor_cf(family, &options)?;
+        Ok(Cursor { iter, mirrored: self.mirrored, key: Vec::new() })
     }
 
     /// The whole of a column family: see [`common::whole`].
@@ -237,7 +237,7 @@ impl Db {
         family: &ColumnFamily,
         options: &ReadOptions,
     ) -> Result<Vec<(Vec<u8>, Value)>> {
-        common::whole(self.iter_cf(family, options)?.iter, |key| self.stored(key))
+        common::whole(self.cursor_cf(family, options)?.iter, |key| self.stored(key))
     }
 }
 
@@ -260,14 +260,14 @@ fn bounds_instead_of_prefix(options: &mut ReadOptions) {
 }
 
 /// An iterator over such a database.
-pub(super) struct Iter {
-    iter: sateen::Iter,
+pub(super) struct Cursor {
+    iter: sateen::Cursor,
     mirrored: bool,
     key: Vec<u8>,
 }
 
-impl Iter {
-    fn moved(&mut self, by: impl FnOnce(&mut sateen::Iter)) {
+impl Cursor {
+    fn moved(&mut self, by: impl FnOnce(&mut sateen::Cursor)) {
         by(&mut self.iter);
         self.key = self.iter.key().to_vec();
         if self.mirrored {
@@ -280,11 +280,11 @@ impl Iter {
     }
 
     pub(super) fn seek_to_first(&mut self) {
-        self.moved(sateen::Iter::seek_to_first);
+        self.moved(sateen::Cursor::seek_to_first);
     }
 
     pub(super) fn seek_to_last(&mut self) {
-        self.moved(sateen::Iter::seek_to_last);
+        self.moved(sateen::Cursor::seek_to_last);
     }
 
     pub(super) fn seek(&mut self, target: &[u8]) {
@@ -298,11 +298,11 @@ impl Iter {
     }
 
     pub(super) fn next(&mut self) {
-        self.moved(sateen::Iter::next);
+        self.moved(sateen::Cursor::next);
     }
 
     pub(super) fn prev(&mut self) {
-        self.moved(sateen::Iter::prev);
+        self.moved(sateen::Cursor::prev);
     }
 
     pub(super) fn valid(&self) -> bool {

@@ -12,7 +12,7 @@ use sateen::{
     WriteOptions,
 };
 
-use super::keys::{Db, Iter};
+use super::keys::{Cursor, Db};
 use super::model::{Change, Model, Value, View, What, same, view_of};
 use super::ops;
 use crate::common::{Random, ZERO_AT_REST, assert_no_orphans, assert_sound, open_arranged};
@@ -27,7 +27,7 @@ pub(super) const PATH: &str = "/db";
 
 /// An iterator that stays open across other operations.
 pub(super) struct OpenIter {
-    pub(super) iter: Iter,
+    pub(super) iter: Cursor,
     /// What it shows, and where in it it stands.
     pub(super) view: Vec<(Vec<u8>, Value)>,
     pub(super) at: Option<usize>,

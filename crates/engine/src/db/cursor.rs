@@ -1,4 +1,4 @@
-//! The public iterator: a merge of memtables and tables, seen at one moment.
+//! The cursor: a merge of memtables and tables, seen at one moment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -223,24 +223,24 @@ one_of_them_is_an_iterator!(Source: Whole, Covered, Regions);
 /// A cursor over the keys of a column family in order, as they were when it was made (or at the
 /// snapshot of its options). It keeps what it sees from being reclaimed until it is dropped.
 ///
-/// It stands on no key until the first seek. After an error it is not `valid` and [`Iter::status`]
-/// says why: the end of the data and a failure are never the same answer.
+/// It stands on no key until the first seek. After an error it is not `valid` and
+/// [`Cursor::status`] says why: the end of the data and a failure are never the same answer.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
 /// db.put("a", "1")?;
 /// db.put("b", "2")?;
-/// let mut iter = db.iter(&sateen::ReadOptions::default())?;
-/// iter.seek_to_first();
-/// while iter.valid() {
-///     println!("{:?} = {:?}", iter.key(), iter.value());
-///     iter.next();
+/// let mut cursor = db.cursor(&sateen::ReadOptions::default())?;
+/// cursor.seek_to_first();
+/// while cursor.valid() {
+///     println!("{:?} = {:?}", cursor.key(), cursor.value());
+///     cursor.next();
 /// }
-/// iter.status()?;
+/// cursor.status()?;
 /// # Ok::<(), sateen::Error>(())
 /// ```
-pub struct Iter {
+pub struct Cursor {
     inner: DbIter<Source>,
     core: Arc<DbCore>,
     /// What it sees; that of regions is held by their source.
@@ -254,12 +254,12 @@ pub struct Iter {
     steps: u64,
 }
 
-impl Iter {
+impl Cursor {
     pub(crate) fn new(
         core: &Arc<DbCore>,
         family: &Arc<ColumnFamilyData>,
         options: &ReadOptions,
-    ) -> Result<Iter> {
+    ) -> Result<Cursor> {
         core.env.check_open()?;
         if let (Some(lower), Some(upper)) = (&options.lower_bound, &options.upper_bound)
             && family.comparator().compare(lower, upper).is_gt()
@@ -336,7 +336,7 @@ impl Iter {
             .compared_by(comparator)
             .skipping_at_most(options.skipped_max);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };
-        Ok(Iter {
+        Ok(Cursor {
             inner,
             prefix,
             time_bytes,
@@ -544,7 +544,7 @@ impl Iter {
     }
 }
 
-impl Drop for Iter {
+impl Drop for Cursor {
     fn drop(&mut self) {
         let stats = self.inner.stats();
         self.core.env.metrics.record_iter(IterDone {
@@ -555,8 +555,8 @@ impl Drop for Iter {
     }
 }
 
-impl std::fmt::Debug for Iter {
+impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Iter").field("valid", &self.valid()).finish_non_exhaustive()
+        f.debug_struct("Cursor").field("valid", &self.valid()).finish_non_exhaustive()
     }
 }
