@@ -23,13 +23,13 @@ int main(int argc, char** argv) {
     stop_at(err);
     rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
 
-    /* A transfer: nobody ever sees one half of it, not even after a crash. */
+    /* A transfer. No reader ever sees one half of it, not even after a crash. */
     rocksdb_writebatch_t* batch = rocksdb_writebatch_create();
     rocksdb_writebatch_put(batch, "account/1", 9, "90", 2);
     rocksdb_writebatch_put(batch, "account/2", 9, "110", 3);
     rocksdb_writebatch_delete(batch, "transfer/7", 10);
 
-    /* What was added since a save point can be taken back before the batch is written. */
+    /* Writes after a save point can be removed before the batch is written. */
     rocksdb_writebatch_set_save_point(batch);
     rocksdb_writebatch_put(batch, "account/3", 9, "a mistake", 9);
     rocksdb_writebatch_rollback_to_save_point(batch, &err);
@@ -38,8 +38,7 @@ int main(int argc, char** argv) {
     rocksdb_write(db, write, batch, &err);
     stop_at(err);
 
-    /* One small write deletes a range; its end does not belong to it. A cleared batch is used
-     * again. */
+    /* One small write deletes a range, whose end is excluded. A cleared batch can be used again. */
     rocksdb_writebatch_clear(batch);
     rocksdb_writebatch_delete_range(batch, "account/", 8, "account/2", 9);
     rocksdb_write(db, write, batch, &err);

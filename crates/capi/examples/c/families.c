@@ -21,13 +21,13 @@ int main(int argc, char** argv) {
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_create_missing_column_families(options, 1);
 
-    /* Small memtables where little is written, zstd where much is kept. */
+    /* Small memtables for the family with few writes, zstd for the one with much data. */
     rocksdb_options_t* sessions = rocksdb_options_create_copy(options);
     rocksdb_options_set_write_buffer_size(sessions, 4 << 20);
     rocksdb_options_t* archive = rocksdb_options_create_copy(options);
     rocksdb_options_set_compression(archive, rocksdb_zstd_compression);
 
-    /* All column families of a database are named when it is opened. */
+    /* An open must name all column families of the database. */
     const char* names[] = {"default", "sessions", "archive"};
     const rocksdb_options_t* each[] = {options, sessions, archive};
     rocksdb_column_family_handle_t* families[3];
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
         rocksdb_open_column_families(options, argv[1], 3, names, each, families, &err);
     stop_at(err);
 
-    /* One batch moves a key from one to another. */
+    /* One batch moves a key from one family to another. */
     rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
     rocksdb_put_cf(db, write, families[1], "ishmael", 7, "at sea", 6, &err);
     stop_at(err);
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
 
     for (int i = 0; i < 3; i++) rocksdb_column_family_handle_destroy(families[i]);
     rocksdb_close(db);
-    /* Their names can be asked for without opening it. */
+    /* The names can be listed without opening the database. */
     size_t count = 0;
     char** list = rocksdb_list_column_families(options, argv[1], &count, &err);
     stop_at(err);

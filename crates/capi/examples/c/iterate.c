@@ -19,7 +19,7 @@ static void print(const rocksdb_iterator_t* iter) {
     size_t key_length, value_length;
     const char* key = rocksdb_iter_key(iter, &key_length);
     const char* value = rocksdb_iter_value(iter, &value_length);
-    /* Both are the iterator's, and stay until it moves. */
+    /* Both belong to the iterator and are valid until it moves. */
     printf(" %.*s=%.*s", (int)key_length, key, (int)value_length, value);
 }
 
@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
     rocksdb_put(db, write, "melville/pierre", 15, "1852", 4, &err);
     stop_at(err);
 
-    /* Keys that begin alike lie between two bounds, and bounds spare reads. They are not copied:
-     * they must stay for as long as the iterator does. */
+    /* Keys with a common prefix lie between two bounds, which spare reads. Bounds are not copied:
+     * they must live as long as the iterator. */
     rocksdb_readoptions_t* melville = rocksdb_readoptions_create();
     rocksdb_readoptions_set_iterate_lower_bound(melville, "melville/", 9);
     rocksdb_readoptions_set_iterate_upper_bound(melville, "melville0", 9);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     for (rocksdb_iter_seek_to_first(iter); rocksdb_iter_valid(iter); rocksdb_iter_next(iter)) {
         print(iter);
     }
-    /* An iterator that is not valid is at its end, or met an error: ask which. */
+    /* An iterator that is not valid is at its end or has met an error. Ask which. */
     rocksdb_iter_get_error(iter, &err);
     stop_at(err);
     printf("\nbackwards:");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every call that can fail takes the address of a text, which it sets if it fails. */
+/* Every call that can fail takes the address of a text, and sets the text if it fails. */
 static void stop_at(char* err) {
     if (err == NULL) return;
     fprintf(stderr, "%s\n", err);
@@ -24,14 +24,15 @@ int main(int argc, char** argv) {
     rocksdb_t* db = rocksdb_open(options, argv[1], &err);
     stop_at(err);
 
-    /* With sync a write survives the loss of power once the call returns; without, the end of
-     * the process. */
+    /* With sync a write survives power loss once the call returns. Without sync it survives the
+     * end of the process. */
     rocksdb_writeoptions_t* durable = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(durable, 1);
     rocksdb_put(db, durable, "walden", 6, "Thoreau, 1854", 13, &err);
     stop_at(err);
 
-    /* What get returns is freed by the caller; null without an error: there is no such key. */
+    /* The caller frees the result of get. Null without an error means that the key does not
+     * exist. */
     rocksdb_readoptions_t* read = rocksdb_readoptions_create();
     size_t length = 0;
     char* value = rocksdb_get(db, read, "walden", 6, &length, &err);

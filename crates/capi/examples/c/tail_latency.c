@@ -29,16 +29,17 @@ int main(int argc, char** argv) {
     rocksdb_get_options_from_string(
         plain,
         "create_if_missing=true;"
-        /* A profile comes first, as it replaces all values: this is the default one. vlsm, silk,
-         * adoc and others are shapes and schedulers that were published. */
+        /* A profile comes first, because it replaces all values. This is the default one. vlsm,
+         * silk, adoc and others are published shapes and schedulers. */
         "sateen.profile=sateen;"
-        /* One number for all memory: what the others do not need is block cache. */
+        /* One number for all memory. The block cache gets what the other parts do not need. */
         "sateen.memory_budget=256MiB;"
-        /* Durable 10 ms after a write at the latest, without a sync in anybody's write. */
+        /* A write is durable after 10 ms at the latest, and no write waits for a sync. */
         "sateen.wal=interval:10ms;"
-        /* Background work takes what it needs to be done in so long, and leaves the rest. */
+        /* Background work takes the bandwidth that it needs to finish in this time, and leaves the
+         * rest. */
         "sateen.scheduler_drain_time=10s;"
-        /* The most that anything urgent waits for a compaction that is under way. */
+        /* The most bytes of a running compaction that urgent work waits for. */
         "sateen.slice_bytes_max=1MiB",
         options, &err);
     stop_at(err);
@@ -46,8 +47,8 @@ int main(int argc, char** argv) {
     rocksdb_t* db = rocksdb_open(options, argv[1], &err);
     stop_at(err);
 
-    /* A write that would have to wait fails at once instead: for callers that can do something
-     * else. It was not made, so it can be made again. */
+    /* A write that would have to wait fails at once, for callers that can do something else. It
+     * changed nothing, so it can be repeated. */
     rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_no_slowdown(write, 1);
     int made = 0, put_off = 0;
@@ -69,13 +70,13 @@ int main(int argc, char** argv) {
     }
     printf("all: %d\n", made + put_off);
 
-    /* Settings can be changed while it works. */
+    /* Settings can be changed while the database is open. */
     const char* names[] = {"sateen.scheduler_drain_time", "max_background_jobs"};
     const char* values[] = {"5s", "2"};
     rocksdb_set_options(db, 1, names, values, &err);
     stop_at(err);
 
-    /* Is anybody held up? 0: nobody. */
+    /* The rate to which writes are delayed; 0 for no delay. */
     char* rate = rocksdb_property_value(db, "rocksdb.actual-delayed-write-rate");
     printf("slowed down to: %s\n", rate ? rate : "?");
     rocksdb_free(rate);

@@ -1,10 +1,10 @@
-/* RocksDB's C interface, as Sateen has it: all functions of RocksDB 7.8 to 11.12. Those that are
- * not there yet link, too: they say `Not implemented` through errptr, or stop the program where
- * they have none. What each option becomes is in docs/c_abi/options.md.
+/* RocksDB's C interface with Sateen behind it: all functions of RocksDB 7.8 to 11.12. Functions
+ * that are not implemented link as well. They report `Not implemented` through errptr, or end the
+ * program if they have no errptr. docs/c_abi/options.md says what each option becomes.
  *
- * Errors: a function that takes errptr leaves there a text to be freed with rocksdb_free if it
- * fails; what was there is freed. Booleans are unsigned char. Where a signature has changed, it is
- * that of RocksDB 11, or of the version that SATEEN_ROCKSDB_ABI names: c/abi.h. */
+ * Errors: a function that fails frees the text at errptr and stores a new one there, to be freed
+ * with rocksdb_free. Booleans are unsigned char. A function whose signature has changed has that
+ * of RocksDB 11, or of the version that SATEEN_ROCKSDB_ABI names: c/abi.h. */
 #ifndef SATEEN_ROCKSDB_C_H
 #define SATEEN_ROCKSDB_C_H
 

@@ -1,4 +1,4 @@
-/* The functions whose signature changed, called with that of SATEEN_ROCKSDB_ABI. */
+/* Calls the functions whose signature changed with that of SATEEN_ROCKSDB_ABI. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ int main(int count, char** arguments) {
     CHECK(!enabled(db));
     enable(db, 1);
     CHECK(enabled(db));
-    /* What was not disabled is not enabled twice. */
+    /* Enabling without disabling before has no effect. */
     enable(db, 0);
     rocksdb_disable_file_deletions(db, &err);
     CHECK(!enabled(db));

@@ -1,4 +1,4 @@
-/* Functions that are not there say so; options without a counterpart keep what they are given.
+/* Functions that are not implemented say so, and options without a counterpart keep their values.
  * The last call ends the program. */
 #include "rocksdb/c.h"
 

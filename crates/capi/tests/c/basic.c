@@ -1,4 +1,5 @@
-/* What a C program does with the library: all of it checked here, the exit code says how it went. */
+/* The usual calls of a C program. The program checks all of them, and its exit code is the
+ * result. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
 
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_t* db = rocksdb_open(options, path, &err);
-    CHECK(db == NULL && err != NULL); /* it is not there, and not to be made */
+    CHECK(db == NULL && err != NULL); /* the database does not exist and may not be created */
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_write_buffer_size(options, 1 << 20);
     rocksdb_options_set_max_write_buffer_number(options, 4);
@@ -119,7 +120,7 @@ int main(int argc, char** argv) {
 
     rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
     rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
-    rocksdb_put(db, wo, "a", 1, "1", 1, &err); /* an error that is there is not touched */
+    rocksdb_put(db, wo, "a", 1, "1", 1, &err); /* an existing error is not touched */
     CHECK(strncmp(err, "IO error: ", 10) == 0);
     rocksdb_free(err);
     err = NULL;
@@ -154,7 +155,7 @@ int main(int argc, char** argv) {
     CHECK(memcmp(rocksdb_pinnableslice_value(pinned, &length), "123", 3) == 0 && length == 3);
     rocksdb_pinnableslice_destroy(pinned);
 
-    /* Ranges: with one write, and as part of a batch; not for who says so. */
+    /* Range deletions: alone, as part of a batch, and ignored by a read that says so. */
     rocksdb_put(db, wo, "r1", 2, "1", 1, &err);
     rocksdb_put(db, wo, "r2", 2, "2", 1, &err);
     rocksdb_put(db, wo, "r3", 2, "3", 1, &err);
@@ -196,7 +197,7 @@ int main(int argc, char** argv) {
     err = NULL;
     rocksdb_writebatch_delete(batch, "key050", 6);
     rocksdb_writebatch_merge_cf(batch, family, "key001", 6, "!", 1);
-    /* Up to what is of another column family. */
+    /* The iteration ends at the first entry of another column family. */
     rocksdb_writebatch_iterate(batch, NULL, count_put, count_delete);
     CHECK(seen == 1);
     const char* data = rocksdb_writebatch_data(batch, &length);
@@ -281,7 +282,7 @@ int main(int argc, char** argv) {
     rocksdb_checkpoint_create(checkpoint, copy, 0, &err);
     CHECK(err == NULL);
 
-    /* Freed in an order that nobody would choose. */
+    /* Handles are freed in an unusual order. */
     rocksdb_close(db);
     rocksdb_iter_seek_to_first(iter);
     rocksdb_iter_destroy(iter);
@@ -336,7 +337,7 @@ int main(int argc, char** argv) {
     rocksdb_free(err);
     err = NULL;
 
-    /* What another store made is refused, and stays. */
+    /* A database of another store is refused and stays. */
     char foreign[1100];
     snprintf(foreign, sizeof foreign, "%s/foreign", argv[1]);
     CHECK(mkdir(foreign, 0777) == 0);
@@ -357,7 +358,7 @@ int main(int argc, char** argv) {
     rocksdb_free(err);
     err = NULL;
 
-    /* Nothing is nothing. */
+    /* Null handles do nothing. */
     rocksdb_put(NULL, NULL, "k", 1, "v", 1, &err);
     CHECK(strstr(err, "null") != NULL);
     rocksdb_free(err);

@@ -1,4 +1,4 @@
-/* What the tests of bindings expect besides: opens that name too few column families, tailing
+/* Further expectations of the tests of bindings: opens that name too few column families, tailing
  * iterators, values of keys that may exist, options that are set as text, the bytes of batches,
  * files that delete ranges. */
 #include "rocksdb/c.h"
@@ -18,7 +18,7 @@
 
 static char* err = NULL;
 
-/* That the error at `err` begins with `kind` and has `text`; it is freed. */
+/* Checks that the error at `err` begins with `kind` and contains `text`, and frees it. */
 static void told(const char* kind, const char* text) {
     CHECK(err != NULL && strncmp(err, kind, strlen(kind)) == 0 && strstr(err, text) != NULL);
     rocksdb_free(err);
@@ -95,14 +95,14 @@ static void tailing(rocksdb_t* db) {
     size_t length;
     rocksdb_iter_next(iter);
     CHECK(rocksdb_iter_valid(iter) && memcmp(rocksdb_iter_key(iter, &length), "t2", 2) == 0);
-    /* No key has a timestamp. */
+    /* Keys have no timestamps. */
     CHECK(rocksdb_iter_timestamp(iter, &length) != NULL && length == 0);
     rocksdb_iter_next(iter);
     CHECK(!rocksdb_iter_valid(iter) && rocksdb_iter_timestamp(iter, &length) == NULL);
     rocksdb_iter_next(iter);
     rocksdb_iter_seek_to_first(iter);
     CHECK(memcmp(rocksdb_iter_key(iter, &length), "t0", 2) == 0);
-    /* The key that it stands on may be gone. */
+    /* The current key may have been deleted. */
     rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
     rocksdb_delete(db, write, "t0", 2, &err);
     rocksdb_writeoptions_destroy(write);
@@ -114,7 +114,7 @@ static void tailing(rocksdb_t* db) {
     rocksdb_iter_destroy(iter);
 }
 
-/* A value that is in memory is given if it is asked for. */
+/* A value in memory is returned if the caller asks for it. */
 static void may_exist(rocksdb_t* db) {
     rocksdb_readoptions_t* options = rocksdb_readoptions_create();
     char* value = NULL;
@@ -166,7 +166,7 @@ static void options_as_text(rocksdb_t* db, rocksdb_options_t* options) {
     rocksdb_options_destroy(made);
 }
 
-/* They are those of RocksDB, which some clients read themselves. */
+/* The bytes are those of RocksDB, which some clients read themselves. */
 static void bytes_of_batches(rocksdb_t* db) {
     static const char expected[] =
         "\0\0\0\0\0\0\0\0\4\0\0\0\1\4key1\4val1\0\4key2\7\4once\17\1a\1b";
@@ -210,7 +210,7 @@ static void ranges_in_files(const char* directory, rocksdb_t* db, rocksdb_option
     CHECK(has(db, "r1") && !has(db, "r2") && has(db, "r25") && has(db, "r3"));
 }
 
-/* Enabling it before it was disabled counts: grocksdb does so. */
+/* Enabling before disabling counts: grocksdb does so. */
 static void compactions_by_hand(rocksdb_t* db) {
     rocksdb_enable_manual_compaction(db);
     rocksdb_disable_manual_compaction(db);
@@ -260,7 +260,7 @@ static void merges_that_fail(const char* directory) {
     rocksdb_options_destroy(options);
 }
 
-/* The level that has all times each write. */
+/* The highest level measures each write. */
 static void statistics(const char* directory) {
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);

@@ -147,7 +147,7 @@ static void families(void) {
     for (int i = 0; i < 5; i++) CHECK(strcmp(list[i], names[i]) == 0);
     rocksdb_list_column_families_destroy(list, count);
 
-    /* A wrong byte is another name. */
+    /* A name with one different byte is another name. */
     static const char* wrong[] = {"default", "\xe9", "\xe7", "caf\xc3\xa9", "caf\xe9"};
     const rocksdb_options_t* each[] = {options, options, options, options, options};
     CHECK(rocksdb_open_column_families(options, at("families"), 5, wrong, each, handles, &err) == NULL);
@@ -173,7 +173,7 @@ static void logs(void) {
     CHECK(strcmp(rocksdb_options_get_wal_dir(options, &length), at("logs\xe9")) == 0);
     make("logged", "in a log");
     CHECK(there("logs\xe9") && !there("logs\xe8"));
-    /* The options that are stored lead to it, too. */
+    /* The stored options contain the path, too. */
     rocksdb_options_t *plain = options, *stored = NULL, **each = NULL;
     rocksdb_env_t* env = rocksdb_create_default_env();
     char** names = NULL;
@@ -185,7 +185,7 @@ static void logs(void) {
     options = plain;
     rocksdb_load_latest_options_destroy(stored, names, each, count);
     rocksdb_env_destroy(env);
-    /* A log directory that is left behind would refuse the next database. */
+    /* A WAL directory that stayed would prevent the next database. */
     for (int i = 0; i < 2; i++) {
         rocksdb_destroy_db(options, at("logged"), &err);
         CHECK(err == NULL && !there("logged") && !there("logs\xe9"));
@@ -225,10 +225,10 @@ static void destroying(void) {
     CHECK(err == NULL && !there("broken"));
     make("broken", "5");
     has("broken", "5");
-    /* What is not there is gone already. */
+    /* Destroying a missing database succeeds. */
     rocksdb_destroy_db(options, at("none"), &err);
     CHECK(err == NULL && !there("none"));
-    /* What is open stays. */
+    /* An open database stays. */
     rocksdb_t* db = rocksdb_open(options, at("broken"), &err);
     CHECK(err == NULL);
     rocksdb_destroy_db(options, at("broken"), &err);

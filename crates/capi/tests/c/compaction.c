@@ -1,4 +1,4 @@
-/* What happens to entries on their way down: compaction filters of all kinds. */
+/* Compaction filters of all kinds. */
 #include <rocksdb/c.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +40,13 @@ static rocksdb_options_t* fresh_options(void) {
     return options;
 }
 
-/* The state of a filter says how many of them are alive, and how often they were asked. */
+/* The state of a filter: how many filters are alive, and how often they were asked. */
 typedef struct { int alive, asked, full, manual; } counts;
 
 static void gone(void* state) { ((counts*)state)->alive -= 1; }
 static const char* filter_name(void* state) { (void)state; return "marks"; }
 
-/* `-` goes; `?` becomes `!`. */
+/* `-` is removed; `?` becomes `!`. */
 static unsigned char by_mark(void* state, int level, const char* key, size_t key_length,
                              const char* value, size_t length, char** new_value,
                              size_t* new_length, unsigned char* changed) {
@@ -190,7 +190,7 @@ static void times(const char* directory) {
     err = NULL;
 }
 
-/* As RocksDB shows it, what has expired is read until it is compacted; an option hides it. */
+/* As in RocksDB, an expired value is visible until it is compacted. An option hides it. */
 static void expired(const char* directory) {
     char path[1000];
     snprintf(path, sizeof path, "%s/expired", directory);

@@ -42,7 +42,7 @@ static rocksdb_options_t* with(rocksdb_comparator_t* comparator) {
     return options;
 }
 
-/* The keys of the database as a list, from `from` on. */
+/* Returns the keys of the database as a list, from `from` on. */
 static const char* keys(rocksdb_t* db, const char* from, const char* upper) {
     static char list[256];
     list[0] = 0;
@@ -83,7 +83,7 @@ int main(int count, char** arguments) {
     }
     CHECK(strcmp(keys(db, "0", NULL), "3 9 20 77 100 1000 ") == 0);
 
-    /* A file for it, in its order and in no other. */
+    /* A file for the database must have its order. */
     rocksdb_envoptions_t* environment = rocksdb_envoptions_create();
     rocksdb_sstfilewriter_t* writer =
         rocksdb_sstfilewriter_create_with_comparator(environment, options, comparator);
@@ -117,7 +117,7 @@ int main(int count, char** arguments) {
     rocksdb_column_family_handle_destroy(family);
     rocksdb_close(db);
 
-    /* Another order is refused, by name; a list of column families needs none. */
+    /* Another order is refused by its name. Listing column families needs none. */
     rocksdb_options_t* plain = with(NULL);
     CHECK(rocksdb_open(plain, path, &err) == NULL);
     CHECK(err && strncmp(err, "Invalid argument:", 17) == 0 && strstr(err, "by value"));
@@ -128,7 +128,7 @@ int main(int count, char** arguments) {
     CHECK(err == NULL && families == 1 && strcmp(names[0], "default") == 0);
     rocksdb_list_column_families_destroy(names, families);
 
-    /* A comparator that was freed goes on where options have it. */
+    /* A freed comparator stays alive in options that have it. */
     rocksdb_comparator_destroy(comparator);
     CHECK(alive == 1);
     db = rocksdb_open_for_read_only(options, path, 0, &err);
@@ -142,7 +142,7 @@ int main(int count, char** arguments) {
     rocksdb_close(db);
     CHECK(alive == 0);
 
-    /* One column family in the order of bytes, one by value. */
+    /* One column family has the order of bytes, one that of values. */
     comparator = make(by_value);
     options = with(comparator);
     const char* both[] = {"default", "numbers"};
@@ -171,7 +171,7 @@ int main(int count, char** arguments) {
     rocksdb_options_destroy(options);
     CHECK(alive == 0);
 
-    /* What has the name of the engine's own order is that, whatever it says. */
+    /* A comparator with the name of the engine's own order is replaced by that order. */
     comparator = make(bytewise);
     CHECK(alive == 1);
     options = with(comparator);

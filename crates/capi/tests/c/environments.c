@@ -82,7 +82,7 @@ static void in_memory(const char* directory) {
     rocksdb_close(db);
     rocksdb_close(other);
 
-    /* What was there is there again, and nowhere else. */
+    /* The files are there again, and nowhere else. */
     size_t count;
     char** names = rocksdb_list_column_families(options, one, &count, &err);
     CHECK(err == NULL && count == 2 && strcmp(names[1], "family") == 0);
@@ -94,7 +94,7 @@ static void in_memory(const char* directory) {
     rocksdb_column_family_handle_t* handles[2];
     db = rocksdb_open_column_families(options, one, 2, all, of, handles, &err);
     CHECK(err == NULL);
-    /* Nothing of it has been read yet. */
+    /* No block has been read yet. */
     rocksdb_readoptions_t* read = rocksdb_readoptions_create();
     size_t length;
     rocksdb_readoptions_set_read_tier(read, 1);
@@ -111,7 +111,7 @@ static void in_memory(const char* directory) {
     holds(db, "ingested", "yes");
     rocksdb_column_family_handle_destroy(handles[0]);
     rocksdb_column_family_handle_destroy(handles[1]);
-    /* It is open. */
+    /* The database is open. */
     CHECK(rocksdb_open(options, one, &err) == NULL && strstr(err, "IO error"));
     free(err);
     err = NULL;
@@ -127,7 +127,7 @@ static void in_memory(const char* directory) {
     CHECK(rocksdb_open(options, two, &err) == NULL && err);
     free(err);
     err = NULL;
-    /* Another environment is another place; one that is freed stays for those that have it. */
+    /* Another environment has other files. A freed environment stays for databases that have it. */
     rocksdb_env_t* empty = rocksdb_create_mem_env();
     rocksdb_options_t* elsewhere = rocksdb_options_create();
     rocksdb_options_set_env(elsewhere, empty);

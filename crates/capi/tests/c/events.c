@@ -19,7 +19,7 @@ static char* err = NULL;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* What was told, under the mutex. */
+/* The events, under the mutex. */
 static struct {
     int flush_begins, flushes, flush_entries, compaction_begins, compactions, parts_begin, parts;
     int inputs, outputs, ingested, sealed, sealed_entries, held_back, normal, freed, value_read;
@@ -33,7 +33,7 @@ static int now(const int* count) {
     return value;
 }
 
-/* What is told by another thread comes soon; it need not be there at once. */
+/* Waits for events of another thread, which may arrive late. */
 static int becomes(const int* count, int least) {
     struct timespec pause = {0, 5 * 1000 * 1000};
     for (int i = 0; i < 12000 && now(count) < least; i++) {
@@ -68,14 +68,14 @@ static void flush_ended(void* state, rocksdb_t* db, const rocksdb_flushjobinfo_t
     const char* path = rocksdb_flushjobinfo_file_path(info, &length);
     CHECK(length > 4 && memcmp(path + length - 4, ".sat", 4) == 0);
     CHECK(rocksdb_flushjobinfo_largest_seqno(info) >= rocksdb_flushjobinfo_smallest_seqno(info));
-    /* No lock is held: the database can be read and written. */
+    /* No lock is held during a callback: it can read and write the database. */
     rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
     rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
     char* failed = NULL;
     char* value = rocksdb_get(db, ro, "a", 1, &length, &failed);
     rocksdb_put(db, wo, "told", 4, "yes", 3, &failed);
     CHECK(failed == NULL);
-    /* The handle is not the callee's to close. */
+    /* The callback cannot close the handle. */
     rocksdb_close(db);
     pthread_mutex_lock(&mutex);
     told.flushes++;
@@ -195,7 +195,7 @@ static void listeners(void) {
     CHECK(now(&told.sealed) == 1 && now(&told.sealed_entries) == 2);
     put("a");
     flush();
-    /* The second flush stores what the first call back wrote, too. */
+    /* The second flush includes what the first callback wrote. */
     CHECK(now(&told.flushes) == 2 && now(&told.flush_entries) == 4);
     CHECK(now(&told.compactions) == 0);
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
@@ -205,7 +205,7 @@ static void listeners(void) {
     CHECK(now(&told.parts) == now(&told.compactions));
 }
 
-/* A listener that takes its time holds nobody up who does not wait for it. */
+/* A slow listener delays only callers that wait for it. */
 static void a_slow_listener(void) {
     pthread_mutex_lock(&mutex);
     told.holds = 1;
@@ -265,7 +265,7 @@ static void pausing(void) {
     fails_with("Operation timed out");
     CHECK(now(&told.flush_begins) == flushes && now(&told.compaction_begins) == compactions);
 
-    /* Writers go on until memory is full; then they are told, and so are listeners. */
+    /* Writers continue until memory is full. Then they and the listeners are told. */
     rocksdb_writeoptions_t* no_stall = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_no_slowdown(no_stall, 1);
     char value[8192];
@@ -379,10 +379,10 @@ static void filter_gone(void* state) {
     destroyed++;
 }
 
-/* Iterators pass by the tables that a filter does not want. */
+/* Iterators skip tables that a filter rejects. */
 static void filters_of_tables(void) {
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
-    /* With what the last call back wrote these are two entries. */
+    /* With the last callback's write these are two entries. */
     put("z1");
     flush();
     int asked = 0;
@@ -448,7 +448,7 @@ int main(int count, char** arguments) {
     rocksdb_sstfilewriter_destroy(writer);
     rocksdb_envoptions_destroy(env);
 
-    /* A database that is paused can be closed. */
+    /* A paused database can be closed. */
     rocksdb_pause_background_work(db, &err);
     CHECK(err == NULL);
     rocksdb_flushoptions_destroy(and_listeners);

@@ -1,4 +1,4 @@
-/* What files and ranges there are, and copying a database by its files, from C. */
+/* Files and ranges of a database, and copying it by its files. */
 #define _GNU_SOURCE
 #include "rocksdb/c.h"
 
@@ -46,7 +46,7 @@ static void flush(void) {
     rocksdb_flushoptions_destroy(options);
 }
 
-/* Directories: also those whose names are no text. */
+/* Directories, including names that are not UTF-8. */
 static void directories(const char* below) {
     rocksdb_env_t* env = rocksdb_create_default_env();
     char path[4096];
@@ -66,7 +66,7 @@ static void directories(const char* below) {
     rocksdb_env_destroy(env);
 }
 
-/* Ranges whose bounds come in pieces. */
+/* Ranges with bounds in pieces. */
 static void ranges_of_pieces(void) {
     put("pa");
     put("pb");
@@ -128,7 +128,7 @@ static void sizes(void) {
         put(key);
     }
     uint64_t in_memory = size_by_options(1, 0);
-    /* 1,000 keys of 5 bytes and values of 10, and what tells their versions apart. */
+    /* 1,000 keys of 5 bytes, values of 10, and their sequence numbers. */
     CHECK(err == NULL && in_memory >= 15000 && in_memory < 40000);
     CHECK(size_by_flags(1) == in_memory && size_by_options(1, 1) == in_memory);
     CHECK(size_by_flags(2) == 0 && size_by_options(0, 1) == 0 && err == NULL);
@@ -174,7 +174,7 @@ static void metadata(void) {
     CHECK(by_level == count);
 }
 
-/* Each file is copied as the list says, and the copy is the database. */
+/* Each file is copied as the list says. The copy is the database. */
 static void copy_by_files(const char* below, int flushes) {
     char to[4096];
     snprintf(to, sizeof to, "%s/copy%d", below, flushes);

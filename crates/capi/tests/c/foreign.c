@@ -1,4 +1,4 @@
-/* A directory that RocksDB made: whatever opens it says how it is imported, and nothing touches it. */
+/* A directory that RocksDB made. Every open says how to import it, and nothing changes it. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     rocksdb_free(err);
     rocksdb_options_destroy(options);
 
-    /* All is there, and nothing more. */
+    /* All files are there, and no others. */
     char path[4096];
     const char* files[] = {"CURRENT", "MANIFEST-000005", "OPTIONS-000007", "IDENTITY"};
     for (int i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
-/* A child that a program forks has copies of its databases: closing one says nothing, and takes
- * nothing from the parent. */
+/* A forked child has copies of the program's databases. Closing one prints nothing and does not
+ * affect the parent. */
 #include "rocksdb/c.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ int main(int count, char** arguments) {
     rocksdb_put(db, wo, "before", 6, "1", 1, &err);
     CHECK(err == NULL);
 
-    /* Closing, and leaving without. */
+    /* The child closes the database, or ends without closing. */
     for (int way = 0; way < 2; way++) {
         pid_t child = fork();
         if (child == 0) {
@@ -51,7 +51,7 @@ int main(int count, char** arguments) {
         }
         ends_well(child);
     }
-    /* Writing is refused: what it would write is the parent's. */
+    /* Writing is refused, because the files belong to the parent. */
     pid_t child = fork();
     if (child == 0) {
         rocksdb_put(db, wo, "child", 5, "x", 1, &err);
@@ -68,7 +68,7 @@ int main(int count, char** arguments) {
     }
     ends_well(child);
 
-    /* The lock is still the parent's. */
+    /* The parent still has the lock. */
     int file = open(lock, O_RDWR);
     CHECK(file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
     close(file);

@@ -1,4 +1,4 @@
-/* Reading the log, and following a database, from C. */
+/* Reading the WAL and following a database. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -142,7 +142,7 @@ static void secondary(const char* path) {
                                                     handles, &err) == NULL);
     take_error("Invalid argument: ");
 
-    /* The primary goes and comes back. */
+    /* The primary is closed and opened again. */
     rocksdb_column_family_handle_destroy(family);
     rocksdb_close(db);
     const rocksdb_options_t* again[] = {options, options};
@@ -191,7 +191,7 @@ int main(int count, char** arguments) {
     rocksdb_writebatch_destroy(batch);
     flush(db);
 
-    /* What was flushed is kept; the batches can be looked at and written elsewhere. */
+    /* WALs of flushed data are kept. The batches can be read and written elsewhere. */
     rocksdb_wal_iterator_t* iterator = rocksdb_get_updates_since(db, 0, NULL, &err);
     CHECK(iterator != NULL && err == NULL);
     uint64_t expected[] = {1, 2}, sequence = 0;
@@ -214,7 +214,7 @@ int main(int count, char** arguments) {
     CHECK(err == NULL);
     CHECK(has(copy, "a", NULL) && has(copy, "b", "2") && has(copy, "c", "3"));
 
-    /* There is more now. */
+    /* Another write follows. */
     put(db, "d", "4");
     rocksdb_wal_iter_next(iterator);
     CHECK(rocksdb_wal_iter_valid(iterator) == 1);
@@ -222,7 +222,7 @@ int main(int count, char** arguments) {
     CHECK(sequence == 5);
     rocksdb_close(copy);
 
-    /* The iterator outlives the database, and says so. */
+    /* The iterator outlives the database and reports that it is closed. */
     rocksdb_close(db);
     rocksdb_wal_iter_next(iterator);
     CHECK(rocksdb_wal_iter_valid(iterator) == 0);
@@ -230,7 +230,8 @@ int main(int count, char** arguments) {
     take_error("Shutdown in progress: ");
     rocksdb_wal_iter_destroy(iterator);
 
-    /* Kept over reopening. Who keeps nothing begins with what is there, as RocksDB does. */
+    /* WALs are kept when the database is opened again. Without WALs, updates begin with the
+     * current state, as in RocksDB. */
     db = rocksdb_open(options, path, &err);
     CHECK(db != NULL && err == NULL);
     iterator = rocksdb_get_updates_since(db, 3, NULL, &err);
@@ -250,7 +251,7 @@ int main(int count, char** arguments) {
     CHECK(sequence == 6);
     rocksdb_wal_iter_destroy(iterator);
 
-    /* Null is nothing. */
+    /* Null handles fail. */
     CHECK(rocksdb_get_updates_since(NULL, 0, NULL, &err) == NULL);
     take_error("Invalid argument: ");
     CHECK(rocksdb_wal_iter_valid(NULL) == 0);

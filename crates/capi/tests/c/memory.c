@@ -1,5 +1,4 @@
-/* What is counted and measured: statistics, caches that databases share, memory; rate limiters and
- * environments. */
+/* Statistics, caches that databases share, memory, rate limiters and environments. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -92,7 +91,7 @@ static void shared_cache(const char* directory) {
     rocksdb_cache_set_capacity(cache, 0);
     CHECK(rocksdb_cache_get_usage(cache) == 0 && rocksdb_cache_get_capacity(cache) == 0);
     CHECK(rocksdb_cache_get_pinned_usage(cache) == 0);
-    /* In any order: the databases keep what they use. */
+    /* The order does not matter, because databases keep what they use. */
     rocksdb_block_based_options_destroy(table);
     rocksdb_cache_disown_data(cache);
     rocksdb_cache_destroy(cache);

@@ -1,5 +1,5 @@
-/* What a program must not do, and does: handles are freed in the wrong order, twice, by the
- * function of another kind; a database is used after it was closed. */
+/* Misuse: handles are freed in the wrong order, twice, or by the function of another type, and a
+ * database is used after it was closed. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static rocksdb_t* fresh(const char* directory, rocksdb_options_t** options) {
     return db;
 }
 
-/* What is made of a database is freed after it, and works until then where it can. */
+/* Objects of a database are freed after it, and work until then if they can. */
 static void any_order(const char* directory) {
     rocksdb_options_t* options;
     rocksdb_t* db = fresh(directory, &options);
@@ -71,7 +71,7 @@ static void any_order(const char* directory) {
     rocksdb_writeoptions_destroy(write);
 }
 
-/* A second free is nothing, nor is one by the function of another kind. */
+/* A second free does nothing, nor does the function of another type. */
 static void twice(const char* directory) {
     rocksdb_options_t* options;
     rocksdb_t* db = fresh(directory, &options);
@@ -86,7 +86,7 @@ static void twice(const char* directory) {
     rocksdb_column_family_handle_t* family = rocksdb_get_default_column_family_handle(db);
     rocksdb_block_based_table_options_t* table = rocksdb_block_based_options_create();
     rocksdb_filterpolicy_t* policy = rocksdb_filterpolicy_create_bloom(10);
-    /* The options own it. */
+    /* The options own the policy. */
     rocksdb_block_based_options_set_filter_policy(table, policy);
     rocksdb_filterpolicy_destroy(policy);
     rocksdb_writeoptions_destroy((rocksdb_writeoptions_t*)read);
@@ -118,7 +118,7 @@ static void closed(void) {
     err = NULL;
 }
 
-/* Every call says that the database is closed; other databases are not disturbed. */
+/* Every call says that the database is closed. Other databases are not affected. */
 static void after_close(const char* directory) {
     rocksdb_options_t* options;
     rocksdb_t* db = fresh(directory, &options);

@@ -1,4 +1,5 @@
-/* Options: what is mapped, what is kept, what is refused; by function and by name; while open. */
+/* Options: mapped, stored and refused ones, by function and by name, also while the database is
+ * open. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static void numbers(void) {
 static void refusals(const char* path) {
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
-    /* What makes no sense alone is brought into order, and given back as it was. */
+    /* Contradicting values are adjusted, and returned as they were set. */
     rocksdb_options_set_num_levels(options, -3);
     rocksdb_options_set_level0_file_num_compaction_trigger(options, -1);
     rocksdb_options_set_level0_slowdown_writes_trigger(options, -1);
@@ -106,7 +107,7 @@ static void texts(void) {
     CHECK(rocksdb_options_get_create_if_missing(made) == 1);
     CHECK(rocksdb_options_get_write_buffer_size(made) == 16 << 20);
     CHECK(rocksdb_options_get_num_levels(made) == 5);
-    /* On an error nothing is changed, and the name is told. */
+    /* An error changes nothing and names the option. */
     rocksdb_get_options_from_string(base, "num_levels=6;no_such_option=1", made, &err);
     refused("no_such_option");
     CHECK(rocksdb_options_get_num_levels(made) == 5);

@@ -1,4 +1,4 @@
-/* What a thread counts of its own operations, under RocksDB's numbers. */
+/* A thread's counts of its own operations, under RocksDB's numbers. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>

@@ -76,7 +76,7 @@ static void check(const char* path, rocksdb_slicetransform_t* extractor, int of_
     rocksdb_options_destroy(options);
 }
 
-/* Options in words: an extractor as RocksDB prints it; its `ttl` is about files. */
+/* Options as text: an extractor in RocksDB's form; the `ttl` there is about files. */
 static void in_words(const char* path) {
     rocksdb_options_t* base = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(base, 1);

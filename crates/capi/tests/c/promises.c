@@ -1,4 +1,4 @@
-/* Options that promise what is not kept are refused by their names; those that are kept pass. */
+/* Options with promises that are not kept are refused by their names. The others pass. */
 #include "rocksdb/c.h"
 
 #include <stdint.h>
@@ -93,7 +93,7 @@ static void databases(const char* path) {
     rocksdb_options_destroy(options);
 }
 
-/* The defaults, what is kept anyway, and what is only of speed and space. */
+/* Accepted: the defaults, promises that are kept anyway, and options of speed and space. */
 static void taken(const char* path) {
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
@@ -118,7 +118,7 @@ static void taken(const char* path) {
     rocksdb_put(db, write, "k", 1, "v", 1, &err);
     CHECK(err == NULL);
 
-    /* A running database refuses them, too. */
+    /* A running database refuses the options, too. */
     const char* names[] = {"paranoid_file_checks"};
     const char* values[] = {"true"};
     rocksdb_set_options(db, 1, names, values, &err);
@@ -177,7 +177,7 @@ static void reads(const char* path) {
     free(get(db, read));
     CHECK(err == NULL);
 
-    /* A time of long ago, and one that is far away. */
+    /* A deadline in the past, and one in the distant future. */
     rocksdb_readoptions_set_deadline(read, 1);
     CHECK(get(db, read) == NULL);
     refused("Operation timed out");
@@ -204,7 +204,7 @@ static void reads(const char* path) {
 
 static void read_only(const char* path) {
     rocksdb_options_t* options = rocksdb_options_create();
-    /* Of what is written, which nothing is. */
+    /* Options of writes, of which there are none. */
     rocksdb_options_set_allow_ingest_behind(options, 1);
     rocksdb_t* db = rocksdb_open_for_read_only(options, path, 1, &err);
     CHECK(err == NULL && db != NULL);

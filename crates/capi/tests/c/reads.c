@@ -1,5 +1,5 @@
-/* Reading many keys, in pieces, into memory of one's own; batches of pieces; what a batch has in
- * it; several column families at once. */
+/* Reads of many keys, of keys in pieces, and into the caller's memory; batches of pieces and their
+ * contents; several column families at once. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void log_data(void* state, const char* blob, size_t length) {
     sprintf((char*)state + strlen(state), "[%.*s] ", (int)length, blob);
 }
 
-/* Log data goes to the log with its batch, and comes out of that; it is no write. */
+/* Log data goes to the WAL with its batch and comes out of it. It is not a write. */
 static void data_of_the_log(rocksdb_t* db, rocksdb_column_family_handle_t* other) {
     uint64_t before = rocksdb_get_latest_sequence_number(db), sequence = 0;
     rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
@@ -58,7 +58,7 @@ static void data_of_the_log(rocksdb_t* db, rocksdb_column_family_handle_t* other
     rocksdb_writebatch_put_log_data(batch, "behind", 6);
     seen[0] = 0;
     rocksdb_writebatch_iterate_ld(batch, seen, put, deleted, log_data);
-    /* It ends with another column family. */
+    /* The iteration ends at another column family. */
     CHECK(strcmp(seen, "[first] +k1=v1 [] ") == 0);
     const char* all = "[first] 0+k1=v1 [] 1-k2 [behind] ";
     seen[0] = 0;
@@ -77,7 +77,7 @@ static void data_of_the_log(rocksdb_t* db, rocksdb_column_family_handle_t* other
     CHECK(err == NULL && rocksdb_get_latest_sequence_number(db) == before + 2);
     rocksdb_writebatch_destroy(copy);
 
-    /* Alone it is written, too, and has the number of the next write. */
+    /* Log data alone is written, too, with the number of the next write. */
     rocksdb_writebatch_clear(batch);
     rocksdb_writebatch_put_log_data(batch, "alone", 5);
     rocksdb_write(db, write, batch, &err);
@@ -92,7 +92,8 @@ static void data_of_the_log(rocksdb_t* db, rocksdb_column_family_handle_t* other
         seen[0] = 0;
         rocksdb_writebatch_iterate_cf_ld(batch, seen, put_cf, deleted_cf, put_cf, log_data);
         CHECK(strcmp(seen, expected[i]) == 0);
-        /* The bytes begin with the sequence number, also those of a copy, until it is cleared. */
+        /* The bytes begin with the sequence number, even those of a copy, until the batch is
+         * cleared. */
         data = rocksdb_writebatch_data(batch, &length);
         CHECK(length > 12 && (unsigned char)data[0] == sequence && data[1] == 0);
         copy = rocksdb_writebatch_create_from(data, length);
@@ -145,7 +146,7 @@ static void batches(rocksdb_t* db, rocksdb_column_family_handle_t* other) {
     CHECK(strcmp(seen, "0+pieces=val 1+pie=v ") == 0);
     rocksdb_writebatch_iterate_cf(NULL, seen, put_cf, deleted_cf, put_cf);
 
-    /* Without the operand, which the column family has no operator for. */
+    /* The batch has no operand, because the column family has no merge operator. */
     rocksdb_writebatch_clear(batch);
     rocksdb_writebatch_putv(batch, 2, key, key_lengths, 3, value, value_lengths);
     rocksdb_writebatch_putv_cf(batch, other, 1, key, key_lengths, 1, value, value_lengths);

@@ -1,4 +1,4 @@
-/* The tables of a database, and the work on them, from C. */
+/* The tables of a database, and background work. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(int count, char** arguments) {
         CHECK(err == NULL);
     }
 
-    /* Waiting for what is to be done. */
+    /* Waiting for background work. */
     rocksdb_wait_for_compact_options_t* wait = rocksdb_wait_for_compact_options_create();
     rocksdb_wait_for_compact_options_set_flush(wait, 1);
     rocksdb_wait_for_compact_options_set_timeout(wait, 60 * 1000 * 1000);
@@ -42,7 +42,7 @@ int main(int count, char** arguments) {
     CHECK(err == NULL);
     rocksdb_wait_for_compact_options_destroy(wait);
 
-    /* The tables; what was got of a list stays when that is freed. */
+    /* The tables. Objects from a list stay when the list is freed. */
     const rocksdb_livefiles_t* files = rocksdb_livefiles(db);
     CHECK(rocksdb_livefiles_count(files) >= 1);
     size_t length = 0;
@@ -84,7 +84,7 @@ int main(int count, char** arguments) {
     CHECK(found == 0);
     CHECK(rocksdb_key_may_exist(db, ro, "zzz", 3, NULL, NULL, NULL, 0, NULL) == 0);
 
-    /* Pauses, and giving tables up. */
+    /* Pauses, and dropping tables. */
     char* identity = rocksdb_get_db_identity(db, &length);
     CHECK(length == strlen(identity) && length == 36 && identity[8] == '-');
     rocksdb_free(identity);
@@ -105,7 +105,7 @@ int main(int count, char** arguments) {
     CHECK(rocksdb_livefiles_count(files) == 0);
     rocksdb_livefiles_destroy(files);
 
-    /* Files that are written outside and taken in. */
+    /* Files that are written outside and ingested. */
     snprintf(path, sizeof path, "%s/new.sst", arguments[1]);
     const char* paths[] = {path};
     rocksdb_envoptions_t* env = rocksdb_envoptions_create();

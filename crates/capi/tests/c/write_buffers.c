@@ -72,14 +72,14 @@ int main(int argc, char** argv) {
     CHECK(charged >= used && charged % (256 << 10) == 0);
     CHECK(rocksdb_cache_get_usage(cache) >= charged);
 
-    /* One that writes on is stored early, many times before its memtable is full. */
+    /* A database with many writes is flushed early, many times before its memtable is full. */
     fill(two, 1000, 40000);
     CHECK(rocksdb_write_buffer_manager_mutable_memtable_memory_usage(manager) < limit);
     const rocksdb_livefiles_t* live = rocksdb_livefiles(two);
     CHECK(rocksdb_livefiles_count(live) >= 1);
     rocksdb_livefiles_destroy(live);
 
-    /* Writers may wait, and end. */
+    /* Writers may wait, and their waits end. */
     rocksdb_write_buffer_manager_set_allow_stall(manager, true);
     rocksdb_write_buffer_manager_set_buffer_size(manager, 2 << 20);
     CHECK(rocksdb_write_buffer_manager_buffer_size(manager) == 2 << 20);

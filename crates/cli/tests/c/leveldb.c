@@ -1,8 +1,8 @@
-/* Makes a database with LevelDB, and prints what LevelDB reads in it, as rocksdb.c does.
+/* Makes a database with LevelDB and prints what LevelDB reads in it, as rocksdb.c does.
  *
- *   leveldb KIND DIRECTORY KEYS
+ * leveldb KIND DIRECTORY KEYS
  *
- * The functions are declared here, so that the library alone suffices. */
+ * The functions are declared here, so that the program needs the library alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

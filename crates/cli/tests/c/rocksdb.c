@@ -1,9 +1,9 @@
-/* Makes databases with RocksDB, and prints what RocksDB reads in them: column family, key and value
- * in hexadecimal, tabs between.
+/* Makes databases with RocksDB and prints what RocksDB reads in them: column family, key and value
+ * in hexadecimal, separated by tabs.
  *
- *   rocksdb KIND DIRECTORY [KEYS]
+ * rocksdb KIND DIRECTORY [KEYS]
  *
- * Each kind stores some of its writes in tables and leaves the rest in the log. */
+ * Each kind stores some of its writes in tables and leaves the rest in the WAL. */
 #include <rocksdb/c.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-/* The version of RocksDB whose signatures the header has: 7 to 11. The program may choose an older one
- * by defining SATEEN_ROCKSDB_ABI before it includes the header; 8 is RocksDB 8.5 or newer. */
+/* The version of RocksDB whose signatures the header has: 7 to 11. A program chooses an older one
+ * by defining SATEEN_ROCKSDB_ABI before it includes the header. 8 stands for RocksDB 8.5 or
+ * newer. */
 #ifndef SATEEN_ROCKSDB_C_ABI_H
 #define SATEEN_ROCKSDB_C_ABI_H
 
-/* The version whose signatures the library has under RocksDB's own names. scripts/install-capi --abi
- * writes another number here. */
+/* The version whose signatures the library has under RocksDB's own names. scripts/install-capi
+ * --abi writes another number here. */
 #define SATEEN_ROCKSDB_ABI_INSTALLED 11
 
 #ifndef SATEEN_ROCKSDB_ABI

@@ -1,4 +1,4 @@
-/* A database: opening, reading, writing, iterating, looking after it. */
+/* Databases: opening, reading, writing, iterating, maintenance. */
 #ifndef SATEEN_ROCKSDB_C_DATABASE_H
 #define SATEEN_ROCKSDB_C_DATABASE_H
 

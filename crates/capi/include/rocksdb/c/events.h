@@ -1,4 +1,4 @@
-/* What listeners and others are told: jobs, files, properties of tables. */
+/* Descriptions for listeners: jobs, files, properties of tables. */
 #ifndef SATEEN_ROCKSDB_C_EVENTS_H
 #define SATEEN_ROCKSDB_C_EVENTS_H
 

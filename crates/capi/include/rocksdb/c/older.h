@@ -1,6 +1,6 @@
-/* The signatures that functions had in older versions of RocksDB, for SATEEN_ROCKSDB_ABI. The library
- * has each older function under a name of its own, too: a program that chose an older version than
- * that of the library calls it there. */
+/* The signatures of functions in older versions of RocksDB, for SATEEN_ROCKSDB_ABI. The library
+ * has each older function under a name of its own as well. A program that chose an older version
+ * than the library's calls it by that name. */
 #ifndef SATEEN_ROCKSDB_C_OLDER_H
 #define SATEEN_ROCKSDB_C_OLDER_H
 

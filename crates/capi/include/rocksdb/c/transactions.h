@@ -1,4 +1,4 @@
-/* Transactions: declared, not there yet. */
+/* Transactions: declared, but not implemented. */
 #ifndef SATEEN_ROCKSDB_C_TRANSACTIONS_H
 #define SATEEN_ROCKSDB_C_TRANSACTIONS_H
 

@@ -1,4 +1,4 @@
-/* Handles, numbers with names, and the functions that callers hand over. */
+/* Handles, named numbers, and the types of callbacks. */
 #ifndef SATEEN_ROCKSDB_C_TYPES_H
 #define SATEEN_ROCKSDB_C_TYPES_H
 
@@ -125,7 +125,7 @@ typedef struct rocksdb_writeoptions_t rocksdb_writeoptions_t;
 typedef struct rocksdb_writestallcondition_t rocksdb_writestallcondition_t;
 typedef struct rocksdb_writestallinfo_t rocksdb_writestallinfo_t;
 
-/* Bytes that something else owns. */
+/* Bytes with another owner. */
 typedef struct rocksdb_slice_t {
     const char* data;
     size_t size;

@@ -75,7 +75,8 @@ impl Side<'_> {
                     (api.writebatch_merge_cf)(batch, family, key, length, value, value_length);
                 }
                 Kind::BatchDelete => (api.writebatch_delete_cf)(batch, family, key, length),
-                // The key is never put, because the effect on existing keys is undefined.
+                // The key is never put, because the effect on existing keys is undefined. With a
+                // TTL RocksDB loses the operation and those after it.
                 Kind::BatchSingleDelete if !self.setup.ttl => {
                     (api.writebatch_singledelete_cf)(batch, family, at(b"t"), 1);
                 }
