@@ -48,6 +48,7 @@ const BLOCK_BYTES_TYPICAL: u64 = 4096;
 /// Number of cache lines of counters, so that threads seldom share one.
 const COUNTERS: usize = 16;
 
+/// The key of a block: the table's id, combined with the database's base, and the block's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     table: TableId,
@@ -101,6 +102,7 @@ impl BuildHasher for BuildKeyHasher {
     }
 }
 
+/// Weighs a block by its memory.
 #[derive(Clone)]
 struct Bytes;
 
@@ -111,6 +113,7 @@ impl Weighter<Key, Arc<[u8]>> for Bytes {
     }
 }
 
+/// Hits and misses, in a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counters {
@@ -123,6 +126,7 @@ struct Counters {
 struct Pinned(Arc<Mutex<Vec<Weak<[u8]>>>>);
 
 impl Pinned {
+    /// Remembers a block that was evicted while a reader held it.
     fn add(&self, block: &Arc<[u8]>) {
         let mut pinned = lock_timed(&self.0);
         // A weak reference keeps the memory allocated. References to freed blocks are removed
@@ -134,6 +138,7 @@ impl Pinned {
         pinned.push(Arc::downgrade(block));
     }
 
+    /// Returns the bytes of the blocks that readers still hold.
     fn bytes(&self) -> u64 {
         let mut pinned = lock(&self.0);
         pinned.retain(|block| block.strong_count() > 0);
@@ -237,6 +242,7 @@ impl SharedBlockCache {
         self.capacity().saturating_sub(others) / 100 * u64::from(percent)
     }
 
+    /// Gives the cache of blocks what nothing else charges.
     fn apply_capacity(&self) {
         let _one_at_a_time = lock(&self.0.applying);
         let charged = self.0.charged.load(Ordering::Relaxed);
@@ -319,6 +325,7 @@ impl BlockCache {
         BlockCache { shared, base, of_others: true, counters: Default::default() }
     }
 
+    /// Returns the cache key of a block.
     #[inline]
     fn key(&self, table: TableId, offset: u64) -> Key {
         debug_assert!(table.0 >> TABLE_BITS == 0, "a table of that number");

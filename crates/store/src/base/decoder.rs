@@ -8,10 +8,12 @@
 pub struct Decoder<'a>(pub &'a [u8]);
 
 impl<'a> Decoder<'a> {
+    /// Returns true if every byte was taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Takes `n` bytes.
     #[inline]
     pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(n)?;
@@ -19,6 +21,7 @@ impl<'a> Decoder<'a> {
         Some(taken)
     }
 
+    /// Takes `N` bytes.
     #[inline]
     fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
@@ -26,21 +29,25 @@ impl<'a> Decoder<'a> {
         Some(*taken)
     }
 
+    /// Takes one byte.
     #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.chunk().map(|[byte]| byte)
     }
 
+    /// Takes a little-endian `u16`.
     #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.chunk().map(u16::from_le_bytes)
     }
 
+    /// Takes a little-endian `u32`.
     #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.chunk().map(u32::from_le_bytes)
     }
 
+    /// Takes a little-endian `u64`.
     #[inline]
     pub fn u64(&mut self) -> Option<u64> {
         self.chunk().map(u64::from_le_bytes)

@@ -179,6 +179,7 @@ impl CompactionFileWriter {
         Some(self.image.take()?.0)
     }
 
+    /// Adds bytes to the image, and drops the image once it is too large.
     #[inline(never)]
     fn append_to_image(&mut self, bytes: &[u8]) {
         let Some((image, bytes_max)) = &mut self.image else { return };
@@ -271,6 +272,7 @@ impl CompactionFileWriter {
         self.append(&[0; PAGE][..zeros])
     }
 
+    /// Writes the buffer at its place in the file, and empties it.
     fn write_out(&mut self) -> Result<()> {
         if self.failed {
             return Err(Error::io("write", &self.path, std::io::ErrorKind::BrokenPipe.into()));
@@ -307,12 +309,14 @@ impl CompactionFile {
     /// Reads header and directory of the file at `path`, which must be `id`. The database's uid is
     /// read from it, because `repair` may not know it.
     pub fn open(file: &Arc<dyn VfsFile>, path: &Path, id: FileId) -> Result<CompactionFile> {
+        // 1. The header says whose file it is. Its checksum is checked first.
         let mut buffer = AlignedBuffer::with_capacity(PAGE);
         let class = IoClass::Manifest;
         let db_uid = read_header(file, path, id, None, class)?;
         let length = file.len().map_err(|source| Error::io("stat", path, source))?;
         let corrupt = |offset, kind| Error::corruption(path, offset, kind);
         let seed = Seed::of_file(db_uid, id);
+        // 2. The footer is at the end of the last page. A file that was not finished has none.
         let page = length
             .checked_sub(PAGE as u64)
             .filter(|&page| page >= HEADER_BYTES && page.is_multiple_of(PAGE as u64))
@@ -323,6 +327,7 @@ impl CompactionFile {
         let at = length - FOOTER_BYTES as u64;
         let footer = Footer::decode(footer, seed, at, path)?;
 
+        // 3. The directory must lie between the header and the footer.
         let in_file = footer.offset.checked_add(footer.length).is_some_and(|end| end + 8 <= at);
         if !in_file || !footer.offset.is_multiple_of(PAGE as u64) || footer.offset < HEADER_BYTES {
             return Err(corrupt(at, CorruptionKind::Malformed("directory outside of its file")));
@@ -336,6 +341,7 @@ impl CompactionFile {
         let mut decoder = Decoder(bytes);
         let directory = decoder.take(usize::try_from(footer.length).unwrap_or(usize::MAX));
         let (directory, checksum) = directory.zip(decoder.u64()).unwrap_or_default();
+        // 4. Only a verified directory is decoded.
         if !seed.verify(directory, footer.offset, checksum) {
             return Err(corrupt(footer.offset, CorruptionKind::Checksum));
         }
@@ -424,6 +430,7 @@ pub fn uid_of_page(page: &[u8]) -> Option<Option<u64>> {
     Some(verified())
 }
 
+/// Returns the header page: magic, version, features, uid, file id, zeros, checksum.
 fn header(id: FileId, db_uid: u64) -> Vec<u8> {
     let mut page = Vec::with_capacity(PAGE);
     page.extend_from_slice(HEADER_MAGIC);
@@ -445,6 +452,7 @@ struct Footer {
 }
 
 impl Footer {
+    /// Encodes the footer, whose last bytes are the checksum and the magic.
     fn encode(&self, seed: Seed, at: u64, id: FileId, db_uid: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(FOOTER_BYTES);
         bytes.extend_from_slice(&self.offset.to_le_bytes());
@@ -461,6 +469,7 @@ impl Footer {
         bytes
     }
 
+    /// Verifies and decodes the footer, which stands at offset `at` of the file.
     fn decode(bytes: &[u8; FOOTER_BYTES], seed: Seed, at: u64, path: &Path) -> Result<Footer> {
         let corrupt = |kind| Error::corruption(path, at, kind);
         let truncated = || corrupt(CorruptionKind::Truncated);
@@ -510,6 +519,8 @@ fn push_entry(out: &mut Vec<u8>, entry: &DirectoryEntry) {
     }
 }
 
+/// Decodes the directory. Returns `None` if an entry is invalid, lies outside the file or off a
+/// page boundary, or if the number of tables is wrong.
 fn decode_directory(bytes: &[u8], footer: &Footer) -> Option<Vec<DirectoryEntry>> {
     let mut decoder = Decoder(bytes);
     let mut tables = Vec::new();
@@ -525,6 +536,7 @@ fn decode_directory(bytes: &[u8], footer: &Footer) -> Option<Vec<DirectoryEntry>
     (tables.len() == to_usize(footer.tables)).then_some(tables)
 }
 
+/// Decodes the fields of one entry. Bytes behind the known fields are ignored.
 fn decode_entry(mut decoder: Decoder<'_>) -> Option<DirectoryEntry> {
     let mut entry = DirectoryEntry {
         table: TableId(decoder.u64()?),

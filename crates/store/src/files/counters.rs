@@ -31,18 +31,23 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// Returns a new file number.
     pub fn file(&self) -> FileId {
         FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
+    /// Returns a new WAL number. WALs and files share their numbers.
     pub fn log(&self) -> LogNumber {
         LogNumber(self.file().0)
     }
+    /// Returns a new table id.
     pub fn table(&self) -> TableId {
         TableId(self.next_table.fetch_add(1, Ordering::Relaxed))
     }
+    /// Returns a new epoch, for a run in L0.
     pub fn epoch(&self) -> Epoch {
         Epoch(self.next_epoch.fetch_add(1, Ordering::Relaxed))
     }
+    /// Returns a new column family id.
     pub fn family(&self) -> ColumnFamilyId {
         let id = self.next_family.fetch_add(1, Ordering::Relaxed);
         ColumnFamilyId(u32::try_from(id).unwrap_or(u32::MAX))

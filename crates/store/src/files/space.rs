@@ -44,6 +44,7 @@ impl Extents {
         }
     }
 
+    /// Adds a range, and joins it with the ranges that it touches.
     pub(super) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -59,6 +60,7 @@ impl Extents {
         self.0.insert(start, end);
     }
 
+    /// Removes a range, and cuts the ranges that reach into it.
     pub(super) fn remove(&mut self, range: &Range<u64>) {
         while let Some((&start, &end)) = self.0.range(..range.end).next_back()
             && end > range.start
@@ -73,10 +75,12 @@ impl Extents {
         }
     }
 
+    /// Returns the sum of the lengths.
     pub(super) fn bytes(&self) -> u64 {
         self.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// Returns the number of ranges.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -85,6 +89,7 @@ impl Extents {
         self.0.is_empty()
     }
 
+    /// Iterates over the ranges, ascending.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
         self.0.iter().map(|(&start, &end)| start..end)
     }
@@ -121,6 +126,7 @@ impl Extend<Range<u64>> for Extents {
     }
 }
 
+/// Returns the cost of freeing one range.
 fn cost(range: &Range<u64>) -> u64 {
     (range.end - range.start).max(HOLE_BYTES_MIN)
 }
@@ -317,6 +323,7 @@ impl Accounts {
         self.due.iter().any(|(_, file)| self.is_own(*file))
     }
 
+    /// Returns true if the file had no other name when last checked.
     fn is_own(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|account| account.shared_until.is_none())
     }
@@ -359,6 +366,7 @@ impl Accounts {
     }
 }
 
+/// Returns the bytes of a table in its file, padding included.
 fn live_bytes(table: &TableMeta) -> u64 {
     Extents::of(table).map_or(table.size_bytes, |range| range.end - range.start)
 }

@@ -9,8 +9,8 @@
 //! 3. [`SpareFiles::remove_all`] removes the rest when the database is idle.
 //!
 //! What must stay true: a file is handed out once, after its name is durable, and before any file
-//! with a larger number, because the numbers of WALs are their order. There are no spare files at
-//! rest. Files that are left when the process dies are orphans, which the next open removes.
+//! with a larger number. The numbers of WALs are their order. There are no spare files at rest.
+//! Files that are left when the process dies are orphans, which the next open removes.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -52,7 +52,9 @@ impl<I: InternalIterator> CoveredIter<I> {
         let internal = self.iter.key();
         let user_key = key::user_key(internal);
         let fragments = self.seen.ranges.fragments();
+        // Most entries lie in the fragment of the entry before: no search is needed then.
         let ends_behind = |at: usize| fragments.get(at).is_none_or(|f| *user_key < f.end);
+        // `at` is right if the fragment before it ends before the key, and its own does not.
         let is_first = self.at == 0 || !ends_behind(self.at - 1);
         if !is_first || !ends_behind(self.at) {
             self.at = self.seen.ranges.first_behind(user_key);
@@ -62,11 +64,13 @@ impl<I: InternalIterator> CoveredIter<I> {
         (key::seqno(internal) < newest).then_some((fragment, newest))
     }
 
+    /// Passes over hidden entries, forward, until an entry is visible or the end is reached.
     fn skip_forward(&mut self) -> Result<()> {
         let mut skipped = 0;
         while self.iter.valid() {
             let Some((fragment, newest)) = self.hiding() else { break };
             skipped += 1;
+            // A leap costs more than a step, so it is tried only now and then.
             if skipped % SEQUENTIAL_SKIP_MAX == 0 {
                 let end = fragment.end.clone();
                 set_target(&mut self.target, end.bytes());
@@ -79,6 +83,7 @@ impl<I: InternalIterator> CoveredIter<I> {
         Ok(())
     }
 
+    /// Passes over hidden entries, backward.
     fn skip_back(&mut self) -> Result<()> {
         let mut skipped = 0;
         while self.iter.valid() {

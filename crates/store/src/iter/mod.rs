@@ -1,7 +1,7 @@
 //! Iterators made of other iterators: a sorted run of tables, a merge, and range tombstones
 //! applied.
 //!
-//! What must stay true: none of them takes a child's error for its end.
+//! What must stay true: no iterator here takes a child's error for its end.
 
 pub mod bounds;
 pub mod covered_iter;

@@ -25,14 +25,17 @@ use sateen_control::{
 
 use crate::base::coding::{put_slice, put_varint, take_slice, take_u8, take_varint};
 
+/// Returns the tag of a required field.
 const fn required(number: u64) -> u64 {
     number << 1
 }
 
+/// Returns the tag of an optional field.
 const fn optional(number: u64) -> u64 {
     number << 1 | 1
 }
 
+// Tags of an edit's fields. Numbers are never reused.
 const COLUMN_FAMILY: u64 = required(1);
 const CREATE: u64 = required(2);
 const DROP: u64 = required(3);
@@ -61,6 +64,7 @@ const MERGES: u64 = required(3);
 const RANGES_APPLIED: u64 = optional(4);
 const GLOBAL_SEQNO: u64 = required(5);
 
+// Kinds of [`Placement`].
 const WHOLE_FILE: u8 = 1;
 const SLICE: u8 = 2;
 const LOG: u8 = 3;
@@ -161,12 +165,14 @@ pub fn decode_edits(mut payload: &[u8]) -> Result<Vec<VersionEdit>, EditError> {
     Ok(edits)
 }
 
+/// Writes fields, with one buffer for all of their values.
 struct Fields {
     bytes: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Fields {
+    /// Writes a field with the value that `write` appends.
     fn field(&mut self, tag: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.value.clear();
         write(&mut self.value);
@@ -174,12 +180,14 @@ impl Fields {
         put_slice(&mut self.bytes, &self.value);
     }
 
+    /// Writes a numeric field, if it is set.
     fn number(&mut self, tag: u64, number: Option<u64>) {
         if let Some(number) = number {
             self.field(tag, |out| put_varint(out, number));
         }
     }
 
+    /// Writes a text field, if it is set.
     fn text(&mut self, tag: u64, text: Option<&str>) {
         if let Some(text) = text {
             self.field(tag, |out| out.extend_from_slice(text.as_bytes()));
@@ -187,6 +195,7 @@ impl Fields {
     }
 }
 
+/// Encodes a removed table: level, epoch, id, and its smallest key, by which it is found.
 fn encode_removed(table: &RemovedTable, out: &mut Vec<u8>) {
     let RemovedTable { level, epoch, smallest, id } = table;
     out.push(*level);
@@ -195,6 +204,7 @@ fn encode_removed(table: &RemovedTable, out: &mut Vec<u8>) {
     out.extend_from_slice(smallest.bytes());
 }
 
+/// Encodes a range tombstone.
 fn encode_range(tombstone: &RangeTombstone, out: &mut Vec<u8>) {
     let RangeTombstone { begin, end, seqno } = tombstone;
     put_varint(out, seqno.0);
@@ -202,6 +212,7 @@ fn encode_range(tombstone: &RangeTombstone, out: &mut Vec<u8>) {
     out.extend_from_slice(end.bytes());
 }
 
+/// Encodes an added table: the fixed part, then the fields that are not 0.
 fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     let AddedTable { level, epoch, table } = added;
     out.push(*level);
@@ -250,6 +261,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     }
 }
 
+/// Encodes where a table is: kind, file, and for a slice its offset and length.
 fn encode_placement(placement: &Placement, out: &mut Vec<u8>) {
     match *placement {
         Placement::WholeFile(file) => {
@@ -282,6 +294,7 @@ fn skip_or_refuse(tag: u64) -> Result<(), EditError> {
     if tag & 1 == 1 { Ok(()) } else { Err(EditError::NewerField(tag >> 1)) }
 }
 
+/// Decodes one edit. Every edit names its column family.
 fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
     let mut column_family = None;
     let mut edit = VersionEdit::default();
@@ -343,30 +356,36 @@ fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), EditError> {
     }
 }
 
+/// Decodes a number that takes up the whole field.
 fn number(mut value: &[u8]) -> Option<u64> {
     let number = take_varint(&mut value)?;
     value.is_empty().then_some(number)
 }
 
+/// Decodes a sequence number, which has 56 bits at most.
 fn seqno(value: &[u8]) -> Option<SeqNo> {
     number(value).map(SeqNo).filter(|seqno| *seqno <= SeqNo::MAX)
 }
 
+/// Decodes how far a WAL is durable.
 fn durable_log(mut value: &[u8]) -> Option<DurableLog> {
     let log = LogNumber(take_varint(&mut value)?);
     let bytes = take_varint(&mut value)?;
     value.is_empty().then_some(DurableLog { log, bytes })
 }
 
+/// Decodes a number of at most 32 bits.
 fn u32_field(value: &[u8]) -> Option<u32> {
     u32::try_from(number(value)?).ok()
 }
 
+/// Decodes a region: its column family and its first key.
 fn decode_region(mut value: &[u8]) -> Option<Region> {
     let of = u32::try_from(take_varint(&mut value)?).ok()?;
     Some(Region { of: ColumnFamilyId(of), begin: rest(&mut value) })
 }
 
+/// Decodes UTF-8 text.
 fn text(value: &[u8]) -> Option<String> {
     std::str::from_utf8(value).ok().map(str::to_owned)
 }
@@ -376,6 +395,7 @@ fn unknown_comparator(name: String) -> Comparator {
     Comparator::custom(name, |a, b| a.cmp(b))
 }
 
+/// Takes the rest of a field as a key.
 fn rest(input: &mut &[u8]) -> UserKey {
     UserKey::bytewise(std::mem::take(input))
 }
@@ -390,6 +410,7 @@ fn whole<T>(
     read.ok_or(EditError::Malformed(what))
 }
 
+/// Decodes a removed table.
 fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
     Some(RemovedTable {
         level: take_u8(input)?,
@@ -399,6 +420,7 @@ fn decode_removed(input: &mut &[u8]) -> Option<RemovedTable> {
     })
 }
 
+/// Decodes a range tombstone.
 fn decode_range(input: &mut &[u8]) -> Option<RangeTombstone> {
     let seqno = SeqNo(take_varint(input)?);
     let begin = UserKey::bytewise(take_slice(input)?);
@@ -406,6 +428,7 @@ fn decode_range(input: &mut &[u8]) -> Option<RangeTombstone> {
     (seqno <= SeqNo::MAX).then_some(tombstone)
 }
 
+/// Decodes an added table: the fixed part, then the fields behind it.
 fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
@@ -437,6 +460,7 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     Ok(AddedTable { level, epoch, table: Arc::new(table) })
 }
 
+/// Takes the fixed part of an added table: level, epoch, and the table.
 fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
     let level = take_u8(input)?;
     let epoch = Epoch(take_varint(input)?);
@@ -464,6 +488,7 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
     Some((level, epoch, table))
 }
 
+/// Takes where a table is. The end of a slice must not overflow.
 fn take_placement(input: &mut &[u8]) -> Option<Placement> {
     let kind = take_u8(input)?;
     let file = FileId(take_varint(input)?);

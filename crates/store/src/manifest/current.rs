@@ -33,6 +33,7 @@ pub struct Current {
 }
 
 impl Current {
+    /// Returns the content of the file, with its checksum line.
     fn to_text(self) -> String {
         let Current { manifest, identity: Identity { uid, copy }, synced } = self;
         let mut text =
@@ -43,6 +44,7 @@ impl Current {
         checked_text::seal(&text)
     }
 
+    /// Parses the content of the file; `None` if it is invalid in any way.
     fn parse(bytes: &[u8]) -> Option<Current> {
         let covered = checked_text::unseal(bytes)?;
         let mut lines = covered.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.lines();

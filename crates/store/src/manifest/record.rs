@@ -114,6 +114,7 @@ impl ManifestWriter {
         self.records.end()
     }
 
+    /// Writes one record with the current payload.
     fn write(&mut self, kind: RecordKind) -> Result<u64> {
         self.records.sync_handle().check_alive()?;
         self.records.stage(kind, SeqNo(0), 0, [self.payload.as_slice()])?;
@@ -219,6 +220,7 @@ impl ManifestReader {
         self.records.position()
     }
 
+    /// Decodes the edits of a record. An error names the file and the record's offset.
     fn decode(&self, record: Record) -> Result<Vec<VersionEdit>> {
         decode_edits(self.records.payload()).map_err(|error| match error {
             EditError::Malformed(what) => {

@@ -60,13 +60,14 @@ pub trait MemoryLedger: Send + Sync {
     fn freed(&self, bytes: usize, was_sealed: bool);
 }
 
-/// FreeChunks chunks of [`CHUNK_BYTES`], kept for the next memtable.
+/// Free chunks of 2 MiB, kept for the next memtable.
 pub struct ArenaPool {
     free: Mutex<FreeChunks>,
     /// Counts the memory of memtables, if it is shared with something else.
     ledger: Option<Arc<dyn MemoryLedger>>,
 }
 
+/// The free chunks and their limit.
 struct FreeChunks {
     chunks: Vec<MappedChunk>,
     bytes_max: usize,
@@ -101,11 +102,12 @@ impl ArenaPool {
         drop(surplus);
     }
 
+    /// Takes a free chunk, if there is one.
     fn take(&self) -> Option<MappedChunk> {
         lock_timed(&self.free).chunks.pop()
     }
 
-    /// Keeps `chunk`, or returns it to the caller, who drops it outside the lock.
+    /// Keeps `chunk`, or returns it to the caller to drop outside the lock.
     fn give(&self, chunk: MappedChunk) -> Option<MappedChunk> {
         let mut free = lock(&self.free);
         if (free.chunks.len() + 1) * CHUNK_BYTES <= free.bytes_max {
@@ -196,6 +198,7 @@ fn map_aligned() -> Option<NonNull<u8>> {
     }
 }
 
+/// Maps memory that is filled with zeros.
 #[cfg(not(miri))]
 fn map(bytes: usize) -> Option<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -291,10 +294,12 @@ impl Arena {
         }
     }
 
+    /// Returns the ledger, if there is one.
     fn ledger(&self) -> Option<&dyn MemoryLedger> {
         self.pool.as_ref()?.ledger.as_deref()
     }
 
+    /// Counts new memory in the arena and in the ledger.
     fn grew(&self, bytes: usize) {
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(ledger) = self.ledger() {
@@ -339,6 +344,7 @@ impl Arena {
         self.allocate_small(node_bytes, value_bytes)
     }
 
+    /// Takes memory from the current chunk, and grows until it fits.
     #[inline]
     fn allocate_small(&self, node_bytes: usize, value_bytes: usize) -> Space {
         let node_bytes = node_bytes.next_multiple_of(ALIGN);
@@ -354,6 +360,7 @@ impl Arena {
         }
     }
 
+    /// Gives the node, the value or both a block of their own, and takes the rest from a chunk.
     #[cold]
     fn allocate_large(&self, node_bytes: usize, value_bytes: usize, own_above: usize) -> Space {
         let (node_inside, node_own) =

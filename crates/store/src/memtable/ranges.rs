@@ -26,6 +26,7 @@ pub(super) struct Ranges {
     bytes: AtomicUsize,
 }
 
+/// The tombstones at one moment.
 #[derive(Default)]
 struct RangesState {
     ordered: Arc<RangeTombstones>,
@@ -33,6 +34,7 @@ struct RangesState {
 }
 
 impl Ranges {
+    /// Adds a tombstone.
     pub(super) fn insert(&self, tombstone: RangeTombstone) {
         let bytes = 2 * size_of::<RangeTombstone>()
             + tombstone.begin.bytes().len()

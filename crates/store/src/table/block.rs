@@ -69,6 +69,7 @@ impl BlockBuilder {
     /// Adds an entry whose user key has `shared` bytes in common with the one before, and not more.
     #[inline]
     pub(super) fn add(&mut self, shared: usize, internal_key: &[u8], value: &[u8]) {
+        // The first entry of a block and every restart store the whole key.
         let mut shared = shared;
         if self.entries == 0 {
             shared = 0;
@@ -157,6 +158,7 @@ struct RawEntry<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// Splits a block's payload into its parts; `None` if the tail is invalid.
     #[inline]
     fn of(block: &'a [u8]) -> Option<Parts<'a>> {
         if planted("zeros_verify") && block.iter().all(|byte| *byte == 0) {
@@ -221,6 +223,8 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> RawEntry<'a> {
+    /// Decodes the entry at the front of `keys`. Three lengths below 128, the usual case, need no
+    /// varint loop.
     #[inline(always)]
     fn decode(keys: &'a [u8]) -> Option<RawEntry<'a>> {
         let (shared, unshared, value_length, rest) = match keys.split_first_chunk::<3>() {
@@ -289,6 +293,8 @@ pub(super) fn get(
     get_in(parts, user_key, trailer).ok_or(BAD_ENTRY)
 }
 
+/// The search of [`get`] in byte order. It compares each byte of the target at most once, because
+/// `shared` tells what the entry has in common with the one before.
 #[inline]
 fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
     let restart = parts.search_restart(&Comparator::BYTEWISE, user_key, trailer)?;
@@ -308,9 +314,13 @@ fn get_in(parts: Parts<'_>, user_key: &[u8], trailer: u64) -> Option<Found> {
             common = 0;
         }
         let entry = RawEntry::decode(keys)?;
+        // The entry differs from the one before earlier than the target does, so it is greater than
+        // the target.
         if entry.shared < common {
             return Some(Found::Absent);
         }
+        // It differs where the target differs, too: compare from there. An entry that shares more
+        // differs later, and is still before the target.
         if entry.shared == common {
             let wanted = user_key.get(common..)?;
             let same = shared_prefix(entry.suffix, wanted);
@@ -378,6 +388,7 @@ impl Cursor {
         self.valid = false;
     }
 
+    /// Returns true if the cursor stands on an entry.
     #[inline]
     pub(super) fn valid(&self) -> bool {
         self.valid
@@ -395,10 +406,12 @@ impl Cursor {
         self.value.clone()
     }
 
+    /// Moves to the first entry.
     pub(super) fn seek_to_first(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
         self.at_restart(block, 0)
     }
 
+    /// Moves to the last entry.
     pub(super) fn seek_to_last(&mut self, block: &[u8]) -> Result<(), CorruptionKind> {
         let keys = Parts::of(block).ok_or(BAD_TAIL)?.keys.len();
         self.last_before(block, keys)
@@ -484,6 +497,7 @@ impl Cursor {
         }
         self.key.truncate(entry.shared);
         self.key.extend_from_slice(entry.suffix_and_trailer);
+        // Entries of an ingested table are stored with sequence number 0.
         if self.number != 0
             && let Some(trailer) = self.key.last_chunk_mut::<TRAILER_BYTES>()
         {

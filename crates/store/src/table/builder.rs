@@ -231,6 +231,7 @@ impl TableBuilder {
         if user_key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
             return Err(too_long(user_key, value));
         }
+        // The common prefix with the key before serves the order, the block and the separator.
         let mut shared = 0;
         if self.entries == 0 {
             file.begin_table(self.options.table)?;
@@ -241,6 +242,8 @@ impl TableBuilder {
             shared = shared_prefix(&self.last_key, user_key);
             match self.order(shared, user_key) {
                 Ordering::Less => {
+                    // A new user key: the separator may be any key from the last one up to before
+                    // this one.
                     if self.block_is_full(internal_key.len() + value.len()) {
                         self.separate(user_key);
                         self.write_block(file)?;
@@ -248,6 +251,9 @@ impl TableBuilder {
                     self.new_key(user_key, shared);
                 }
                 Ordering::Equal if trailer < self.last_trailer => {
+                    // Another version of the same key. If the block ends between versions, the key
+                    // itself is the separator, which tells readers to look into the next block,
+                    // too.
                     if self.block_is_full(internal_key.len() + value.len()) {
                         self.separator.clear();
                         self.separator.extend_from_slice(user_key);
@@ -262,6 +268,7 @@ impl TableBuilder {
         self.entries += 1;
         self.raw_bytes += (user_key.len() + value.len()) as u64;
         let kind = trailer.to_le_bytes()[0];
+        // A separated value counts with its own length, not with that of its place.
         if self.options.values.is_some()
             && kind == ValueKind::Put as u8
             && let Some(Separated::Elsewhere(place)) = Separated::decode(value)
@@ -295,6 +302,7 @@ impl TableBuilder {
         if self.options.comparator.is_bytewise() {
             index::separator(&self.last_key, user_key, &mut self.separator);
         } else {
+            // In another order no shorter separator can be made, so the last key serves.
             self.separator.clone_from(&self.last_key);
         }
     }
@@ -331,6 +339,7 @@ impl TableBuilder {
         let data_end = self.written;
         let mut block = std::mem::take(&mut self.tail);
         block.clear();
+        // The filter is never compressed: its bits look random.
         let mut filter = BlockHandle::default();
         if self.options.filter_bits_per_key > 0 {
             if planted("last_key_not_in_filter") {
@@ -350,6 +359,7 @@ impl TableBuilder {
         self.properties().encode(&mut block);
         let properties = self.write(file, seed, &mut block, Compression::None)?;
         let table = self.options.table;
+        // A reader that does not know one of these features must refuse the table.
         let mut features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
         if !self.options.whole_keys && !filter.is_absent() {
             features |= PREFIXES_ONLY;
@@ -364,6 +374,7 @@ impl TableBuilder {
         self.end(file, data_end)
     }
 
+    /// Adds the finished table to the file's directory, and resets the builder for the next one.
     fn end(&mut self, file: &mut CompactionFileWriter, data_end: u64) -> Result<TableSummary> {
         let entry = DirectoryEntry {
             table: self.options.table,
@@ -406,6 +417,7 @@ impl TableBuilder {
         })
     }
 
+    /// Returns the properties of the table.
     fn properties(&self) -> Properties {
         Properties {
             table: self.options.table,
@@ -528,6 +540,7 @@ impl TableBuilder {
         Ok(handle)
     }
 
+    /// Returns the error for an entry that does not follow the one before.
     #[cold]
     fn out_of_order(&self, user_key: &[u8]) -> Error {
         Error::InvalidArgument(format!(
@@ -539,6 +552,7 @@ impl TableBuilder {
     }
 }
 
+/// Returns the error for an entry that exceeds the format's limits.
 #[cold]
 fn too_long(user_key: &[u8], value: &[u8]) -> Error {
     Error::InvalidArgument(format!(

@@ -129,6 +129,7 @@ impl Decompressor {
         Ok(length)
     }
 
+    /// Decompresses with Zstandard, whose context is made at the first use.
     #[cfg(feature = "zstd")]
     fn zstd(&mut self, body: &[u8], target: &mut [u8]) -> Result<Option<usize>, CorruptionKind> {
         if self.zstd.is_none() {

@@ -183,6 +183,7 @@ impl Index {
         if !comparator.is_bytewise() {
             return self.find_by(comparator, user_key);
         }
+        // A key without the common prefix is before all separators or behind them.
         let Some(rest) = user_key.strip_prefix(&*self.common) else {
             return if user_key < &*self.common { 0 } else { self.blocks() };
         };
@@ -214,6 +215,7 @@ impl Index {
             + ends
     }
 
+    /// The search of [`Index::find`] with a custom comparator.
     #[cold]
     fn find_by(&self, comparator: &Comparator, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.blocks());
@@ -228,6 +230,7 @@ impl Index {
         low
     }
 
+    /// Searches the tails of the separators whose head is `wanted`.
     fn find_among_equals(&self, first: usize, wanted: u64, rest: &[u8]) -> usize {
         let heads = self.heads.get(first..).unwrap_or_default();
         let (mut low, mut high) = (first, first + heads.partition_point(|&head| head <= wanted));
@@ -241,12 +244,14 @@ impl Index {
         low
     }
 
+    /// Returns the rest of separator `i` behind the common prefix.
     #[inline]
     fn tail(&self, i: usize) -> Option<&[u8]> {
         let start = i.checked_sub(1).map_or(Some(&0), |before| self.tail_ends.get(before))?;
         self.tails.get(to_usize(*start)..to_usize(*self.tail_ends.get(i)?))
     }
 
+    /// Returns the end of block `i`.
     #[inline]
     fn end(&self, i: usize) -> Option<u64> {
         match &self.ends {

@@ -53,7 +53,7 @@ pub struct TableIterOptions {
     /// A smaller limit for now, set by a job that clients wait for.
     pub chunk_bytes_now: Option<Arc<AtomicUsize>>,
     /// Readahead from the first miss on, 0 for none. A scan that goes from table to table passes on
-    /// [`TableIter::readahead_bytes`].
+    /// `TableIter::readahead_bytes`.
     pub readahead_bytes: u64,
 }
 
@@ -82,6 +82,7 @@ impl TableIterOptions {
         }
     }
 
+    /// Returns the largest chunk that may be read now.
     fn chunk_bytes(&self) -> usize {
         let now = self.chunk_bytes_now.as_ref().map(|now| now.load(Relaxed));
         now.map_or(self.chunk_bytes, |now| now.min(self.chunk_bytes))
@@ -117,10 +118,12 @@ thread_local! {
 }
 
 impl Buffers {
+    /// Takes buffers that an earlier cursor of this thread left, or empty ones.
     fn take() -> Buffers {
         SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
     }
 
+    /// Keeps the buffers for the thread's next cursor, unless they are too large or too many.
     fn give_back(self) {
         let worth = self.chunk.capacity() > 0
             && self.chunk.capacity() <= SPARE_BYTES_MAX
@@ -220,6 +223,7 @@ impl TableIter {
         }
     }
 
+    /// Returns corruption of the current block.
     #[cold]
     fn corruption(&self, kind: CorruptionKind) -> crate::base::error::Error {
         let offset = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
@@ -253,6 +257,7 @@ impl TableIter {
         let backward = block.wrapping_add(1) == self.last_read;
         // The first read of a cursor that was given a readahead continues a scan.
         let going_on = forward || backward || (self.readahead > 0 && self.last_read == usize::MAX);
+        // A jump ends the scan: the next reads are single blocks again.
         if !going_on {
             self.sequential = 0;
             self.readahead = 0;
@@ -300,6 +305,7 @@ impl TableIter {
         data.map_err(|kind| self.table.source().corruption(handle.offset, kind))
     }
 
+    /// Verifies a block in the chunk, and decompresses it if needed.
     fn unpack_from_chunk(&mut self, handle: BlockHandle) -> Result<Data, CorruptionKind> {
         let distance = |to: u64| usize::try_from(to - self.chunk_from).unwrap_or(usize::MAX);
         let start = self.chunk_start.saturating_add(distance(handle.offset));
@@ -312,6 +318,8 @@ impl TableIter {
         }
     }
 
+    /// Reads the part of the table that begins with the block, or ends with it, into the chunk. In
+    /// a client's scan it doubles the next readahead.
     fn read_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<()> {
         let blocks = self.table.index.blocks();
         let last = self.table.index.handle(blocks.wrapping_sub(1));
@@ -355,6 +363,7 @@ impl TableIter {
         if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
     }
 
+    /// Reads the current value, wherever it is.
     #[cold]
     fn join(&mut self) -> Result<()> {
         let block = payload(&self.data, &self.buffers);

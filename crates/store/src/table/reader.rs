@@ -133,6 +133,7 @@ impl Table {
         if end.is_none_or(|end| end > file_bytes) {
             return corrupt(file_bytes.saturating_sub(source.offset), CorruptionKind::Truncated);
         }
+        // One read usually covers everything behind the data blocks.
         let mut buffer = AlignedBuffer::default();
         let guess = match source.tail_bytes {
             0 => (source.length / 64).clamp(8 << 10, 1 << 20),
@@ -150,6 +151,7 @@ impl Table {
                 CorruptionKind::Inconsistent("the footer is another table's"),
             );
         }
+        // The guess was too small: read everything behind the data blocks.
         if footer.data_end < tail_at {
             tail_at = footer.data_end;
             tail = source.read(tail_at, footer_at - tail_at, &mut buffer, class)?;
@@ -162,6 +164,7 @@ impl Table {
                 .and_then(|payload| decode(payload.of(stored, &decompressed)))
                 .map_err(|kind| source.corruption(handle.offset, kind))
         };
+        // The blocks behind the data are verified before they are decoded.
         let bytewise = footer.features & CUSTOM_ORDER == 0;
         let mut index = Index::default();
         block(footer.index, &mut |payload| {
@@ -192,6 +195,7 @@ impl Table {
             );
             return corrupt(footer_at, kind);
         }
+        // A wrong comparator would silently miss keys.
         let comparator = comparator_of(&source, &properties)?;
         let mut prefixes = None;
         if footer.features & PREFIXES_ONLY != 0 {
@@ -303,6 +307,8 @@ impl Table {
         cache: Option<&BlockCache>,
         fill_cache: bool,
     ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
+        // An ingested table is as new as its global sequence number. An older snapshot sees nothing
+        // of it.
         let global = self.source.global_seqno;
         if snapshot < global {
             return Ok(None);
@@ -405,6 +411,7 @@ impl Table {
         }
     }
 
+    /// Reads, verifies and decompresses a block in the thread's buffers.
     fn try_read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let length = handle.end() - handle.offset;
@@ -481,6 +488,7 @@ impl TableSource {
         image.is_some_and(|image| image.give_up())
     }
 
+    /// Reads from the file, and counts it for the thread's perf context.
     fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {
         tier::check()?;
         let _timed = perf::time(PerfMetric::BlockReadTime);
@@ -495,6 +503,7 @@ impl TableSource {
         Error::corruption(&self.path, self.offset.saturating_add(offset), kind)
     }
 
+    /// Returns the error for a footer that was refused.
     fn footer_error(&self, error: FooterError, offset: u64) -> Error {
         match error {
             FooterError::Corrupt(kind) => self.corruption(offset, kind),
@@ -567,6 +576,7 @@ pub(super) fn unpack(
     }
 }
 
+/// Buffers of a thread for reads of single blocks.
 #[derive(Default)]
 struct Scratch {
     read: AlignedBuffer,

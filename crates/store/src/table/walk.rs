@@ -177,6 +177,7 @@ pub fn find_tables(source: &TableSource) -> Vec<DirectoryEntry> {
     found
 }
 
+/// Returns the table that ends at `end`, if it can be opened.
 fn table_that_ends(source: &TableSource, end: u64) -> Option<DirectoryEntry> {
     let mut buffer = AlignedBuffer::default();
     let footer_at = end.checked_sub(FOOTER_BYTES as u64)?;

@@ -26,6 +26,7 @@ pub struct WatchedVfs {
     watch: Arc<Watch>,
 }
 
+/// What was recorded, shared by all clones and files.
 #[derive(Debug, Default)]
 struct Watch {
     state: Mutex<WatchState>,
@@ -33,6 +34,7 @@ struct Watch {
     give_up_unreadable: bool,
 }
 
+/// What was recorded, behind one lock.
 #[derive(Debug, Default)]
 struct WatchState {
     errors: Vec<Error>,
@@ -42,6 +44,7 @@ struct WatchState {
     counts: bool,
 }
 
+/// Something that was created.
 #[derive(Debug)]
 enum Made {
     File(PathBuf),
@@ -101,6 +104,7 @@ impl WatchedVfs {
         }
     }
 
+    /// Remembers something that was created.
     fn made(&self, made: Made) {
         lock(&self.watch.state).made.push(made);
     }
@@ -116,6 +120,7 @@ impl WatchedVfs {
 }
 
 impl Watch {
+    /// Records the error of a call, unless the same error of the same file is recorded.
     fn note<T>(
         &self,
         operation: &'static str,

@@ -144,15 +144,17 @@ impl WalChain {
         Ok(false)
     }
 
-    /// Opens the next WAL of the way, or drops it with all that follow.
+    /// Opens the next WAL of the way, or drops it with all WALs behind it.
     fn enter_next(&mut self) -> Result<()> {
         let Some((number, link)) = self.way.pop() else { return Ok(()) };
         let reader = self.reader(number)?;
         if let Some(before) = self.end.position {
+            // The WAL before is shorter than this one's link says: its tail is lost.
             if before.end < link.end {
                 self.way.push((number, link));
                 return self.drop_rest(before);
             }
+            // It must end exactly there, with the same checksum.
             if (before.end, before.chain) != (link.end, link.chain) {
                 let kind = CorruptionKind::Inconsistent("does not continue the log before it");
                 return Err(reader.corruption(HEADER_END, kind));
@@ -172,6 +174,8 @@ impl WalChain {
     fn drop_rest(&mut self, before: WalPosition) -> Result<()> {
         let mut proven = false;
         while let Some((number, link)) = self.way.pop() {
+            // A link that says that more was synced than was found is a proof. So is a later WAL
+            // that was synced beyond its header, since a WAL is synced after those before it.
             let floor = if link.number == before.number { before.end } else { 0 };
             proven = proven
                 || link.synced > floor.max(HEADER_END)
@@ -194,6 +198,7 @@ impl WalChain {
                 linked.push((number, link));
             }
         }
+        // Start at the newest WAL with a link, and follow the links to older ones.
         let mut wanted = linked.last().map(|newest| newest.0);
         while let Some(number) = wanted {
             let Some(found) = linked.iter().rposition(|log| log.0 == number) else {
@@ -209,6 +214,7 @@ impl WalChain {
                 let kind = CorruptionKind::Inconsistent(what);
                 Error::corruption(&self.path(number), HEADER_END, kind)
             };
+            // A link leads to an older WAL. Checksums cover it, so any other link is damage.
             if link.number >= number {
                 return Err(inconsistent("follows a newer log"));
             }
@@ -221,6 +227,7 @@ impl WalChain {
         Ok(())
     }
 
+    /// Opens a WAL, with its known durable length.
     fn reader(&self, number: LogNumber) -> Result<WalReader> {
         let known = self.durable.filter(|durable| durable.log == number);
         let floor = known.map_or(0, |durable| durable.bytes);
@@ -231,6 +238,7 @@ impl WalChain {
         }
     }
 
+    /// Returns the path of a WAL.
     fn path(&self, number: LogNumber) -> PathBuf {
         super::file_path(&self.directory, number)
     }

@@ -4,7 +4,7 @@
 //! 1. [`LogFollower::read`] finds the first WAL that leads to the newest (`first`), and opens it.
 //! 2. `drain` reads it to its current end, and passes on every commit group.
 //! 3. `next` looks for the WAL whose link continues this one. If another link shows that the
-//!    current WAL goes on, it is read once more.
+//!    current WAL has more records, it is read once more.
 //!
 //! What must stay true: a WAL that ends within a record is not damaged, because the rest may still
 //! come. What is read is a prefix of the commit order. A WAL is followed only by the one whose link
@@ -42,7 +42,7 @@ pub struct LogFollower {
 /// What comes behind the end of a WAL.
 enum Next {
     Nothing,
-    /// The WAL itself goes on, as the link of another one shows.
+    /// The WAL itself has more records, as the link of another one shows.
     More,
     Log(LogNumber),
 }
@@ -89,10 +89,12 @@ impl LogFollower {
         Ok(())
     }
 
+    /// Returns the path of a WAL.
     fn path(&self, number: LogNumber) -> PathBuf {
         super::file_path(&self.directory, number)
     }
 
+    /// Opens a WAL.
     fn open(&self, number: LogNumber) -> Result<WalReader> {
         WalReader::open(&*self.vfs, &self.path(number), number, Some(self.db_uid), 0)
     }
@@ -111,12 +113,14 @@ impl LogFollower {
         Ok(logs)
     }
 
+    /// Returns the link of a WAL and the sequence number with which it begins, if it has a link.
     fn look(&self, number: LogNumber) -> Result<Option<(WalLink, SeqNo)>> {
         WalReader::look(&*self.vfs, &self.path(number), number, self.db_uid)
     }
 
     /// Returns the first WAL on the way from `oldest` to the newest one.
     fn first(&self, oldest: LogNumber) -> Result<Option<(LogNumber, WalLink, SeqNo)>> {
+        // From the newest back, along the links. WALs beside this way were dropped by a recovery.
         let logs = self.logs(oldest)?;
         let mut found: Option<(LogNumber, WalLink, SeqNo)> = None;
         for number in logs.iter().rev() {
@@ -134,6 +138,7 @@ impl LogFollower {
         }
     }
 
+    /// Returns what follows the end of the current WAL.
     fn next(&self, position: WalPosition) -> Result<Next> {
         for number in self.logs(LogNumber(position.number.0 + 1))? {
             let Some((link, _)) = self.look(number)? else { continue };

@@ -50,6 +50,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    /// Returns the first bytes of such a file.
     pub fn magic(self) -> [u8; MAGIC_BYTES] {
         match self {
             FileKind::Wal => *b"SATEENwl",
@@ -206,6 +207,7 @@ impl RecordHeader {
             None if kind == 0 => return Err(BadHeader::Checksum),
             None => return Err(BadHeader::UnknownKind(kind)),
         };
+        // Only what was written before the record can have been durable.
         if synced_offset > offset {
             return Err(BadHeader::SyncedAhead);
         }
@@ -246,6 +248,7 @@ fn same(stored: u64, computed: u64) -> bool {
     cfg!(fuzzing) || stored == computed
 }
 
+/// Returns the header check: a hash of the fields, mixed with the file's identity and the offset.
 #[inline]
 fn header_check(fields: &[u8], seed: u64, offset: u64) -> u32 {
     let mixed = mix(xxh3_64(fields), seed.wrapping_add(offset.wrapping_mul(0x9e37_79b9_7f4a_7c15)));

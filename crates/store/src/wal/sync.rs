@@ -54,6 +54,7 @@ pub struct WalSync {
     pub(super) reserved: AtomicU64,
 }
 
+/// What a sync has to make durable.
 #[derive(Debug)]
 struct SyncTarget {
     /// `None` once the WAL is retired.
@@ -73,6 +74,7 @@ impl Drop for SyncTurn<'_> {
 }
 
 impl WalSync {
+    /// Returns the state of a file that is just opened.
     pub(super) fn new(path: &Path, file: Arc<dyn VfsFile>, class: IoClass) -> WalSync {
         WalSync {
             path: path.to_owned(),
@@ -187,11 +189,14 @@ impl WalSync {
         error
     }
 
+    /// Publishes how far the file is written.
     #[inline]
     pub(super) fn set_written(&self, offset: u64) {
         self.written.store(offset, Ordering::Release);
     }
 
+    /// Sets the WAL that must be durable before this one, and the sequence number with which this
+    /// one begins.
     pub(super) fn set_predecessor(&self, predecessor: Option<Arc<WalSync>>, begins: SeqNo) {
         lock(&self.link).predecessor = predecessor;
         self.begins.store(begins.0, Ordering::Release);
@@ -203,10 +208,13 @@ impl WalSync {
         SeqNo(self.begins.load(Ordering::Acquire))
     }
 
+    /// Returns the WAL that must be durable before this one, if there is one.
     pub(super) fn predecessor(&self) -> Option<Arc<WalSync>> {
         lock(&self.link).predecessor.clone()
     }
 
+    /// Syncs the WAL before this one, unless it is retired. Once that has succeeded, it is
+    /// forgotten.
     fn sync_predecessor(&self) -> Result<()> {
         if let Some(predecessor) = self.predecessor() {
             if !predecessor.is_retired() {
@@ -217,6 +225,7 @@ impl WalSync {
         Ok(())
     }
 
+    /// Returns true if the WAL is retired.
     fn is_retired(&self) -> bool {
         lock(&self.link).file.is_none()
     }

@@ -127,6 +127,7 @@ impl RecordWriter {
         Ok(self.offset)
     }
 
+    /// Returns the state that is shared with the threads that sync.
     pub fn sync_handle(&self) -> &Arc<WalSync> {
         &self.sync
     }
@@ -137,10 +138,13 @@ impl RecordWriter {
         self.offset + self.buffer.len() as u64
     }
 
+    /// Returns the checksum of the last record.
     pub fn chain(&self) -> u64 {
         self.chain
     }
 
+    /// Starts writeback of a range. A failure makes the file dead, because it says that bytes
+    /// cannot be stored.
     fn start_writeback(&self, offset: u64, length: u64) -> Result<()> {
         let started = self.file.start_writeback(offset, length);
         started.map_err(|e| self.sync.kill("start write-back of", e))
@@ -239,6 +243,7 @@ impl WalWriter {
         self.link(None, WalEnd { position: None, sync: None, next_seqno })
     }
 
+    /// Stages the link to `place`, and remembers what must be durable before this WAL.
     fn link(&mut self, place: Option<WalPosition>, previous: WalEnd) -> Result<()> {
         assert!(!self.linked, "a WAL is linked once, before its first record");
         let WalEnd { position, sync, next_seqno } = previous;
@@ -287,8 +292,8 @@ impl WalWriter {
         Ok(end)
     }
 
-    /// Writes an empty record that says how much of this WAL is synced, at a close. Behind it,
-    /// damage of any record below that offset is told from a torn tail.
+    /// Writes an empty record that says how much of this WAL is synced, at a close. With this
+    /// record, a reader can tell damage below that offset from a torn tail.
     pub fn append_mark(&mut self) -> Result<u64> {
         let sync = self.records.sync_handle();
         sync.check_alive()?;

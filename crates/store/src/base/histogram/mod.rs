@@ -1,13 +1,13 @@
 //! Histograms of latencies and sizes, with a fixed number of buckets.
 //!
-//! 1. [`Histogram::record`] finds the bucket of a value ([`bucket_of`]): 16 buckets for every
+//! 1. [`Histogram::record`] finds the bucket of a value (`bucket_of`): 16 buckets for every
 //!    doubling, up to 2^40. Larger values share the last bucket. The maximum is kept exactly.
 //! 2. [`Histogram::snapshot`] copies the buckets.
-//! 3. [`HistogramSnapshot::quantile`] reports the middle of a bucket ([`bounds_of`]). Its error is
+//! 3. [`HistogramSnapshot::quantile`] reports the middle of a bucket (`bounds_of`). Its error is
 //!    about 3 %.
 //! 4. [`WindowedHistogram`] keeps one histogram for each of the last seconds.
 //!    [`WindowedHistogram::rotate`] adds the window that it reuses to the total
-//!    ([`Histogram::drain_to`]).
+//!    (`drain_to`).
 //!
 //! What must stay true: `record` takes no lock and allocates nothing. No recorded value is lost or
 //! counted twice, however rotation and recording interleave.

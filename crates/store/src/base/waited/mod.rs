@@ -108,6 +108,7 @@ const WAITED: u8 = 2;
 /// A step of background work.
 const STEP: u8 = 3;
 
+/// The state of one thread. All fields are cells, because only this thread uses them.
 struct Local {
     state: Cell<u8>,
     /// Whether the operation's begin and end are measured. If so, all of its reads count.
@@ -162,6 +163,7 @@ pub fn set_worker(number: u8) {
     LOCAL.with(|local| local.worker.set(number));
 }
 
+/// Returns this thread's worker number, [`CHORES`] or [`CLIENT`].
 pub fn worker() -> u8 {
     LOCAL.with(|local| local.worker.get())
 }
@@ -234,6 +236,7 @@ impl Local {
         }
     }
 
+    /// Adds a wait of `ns` that started at `started`, and first closes the gap before it.
     fn add(&self, part: Part, started: Instant, ns: u64) {
         self.enter();
         let at_ns = match self.first.get() {
@@ -327,6 +330,9 @@ pub fn io_done(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u
     }
 }
 
+/// The rare part of [`io_done`]. A background step counts all of its calls. Outside operations only
+/// the longest read is kept. An operation counts its reads of tables, and its appends and syncs of
+/// the WAL.
 #[cold]
 #[inline(never)]
 fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) {
@@ -413,6 +419,7 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Begins a step.
     pub fn begin() -> Watch {
         let outer = LOCAL.with(|local| (local.state.replace(STEP), local.step.take()));
         Watch { started: clock::now(), outer }
@@ -428,6 +435,7 @@ impl Watch {
     }
 }
 
+/// Returns the nanoseconds from `from` to `to`; 0 if `to` is earlier.
 pub fn nanos_between(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
 }

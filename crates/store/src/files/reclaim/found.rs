@@ -50,7 +50,7 @@ impl Reclaimer {
                     let due = Instant::default();
                     state.accounts.add_dead(file, dead.iter(), due, self.can_punch());
                 }
-                // The error is reported to whoever reads the file, and may be temporary.
+                // The error is reported to the next reader of the file, and may be temporary.
                 Err(_) => {
                     state.unread.push((file, live));
                     state.look_again = now + LOOK_AGAIN_AFTER;

@@ -7,7 +7,7 @@
 //!    version, job, iterator or lease pins it.
 //! 3. [`Reclaimer::reclaim`] does one step. It looks at the leases (`look_at_leases`) and removes
 //!    orphans (`remove_orphans`).
-//! 4. `bury` takes the zombies that are no longer pinned. [`space`](super::space) marks their
+//! 4. `bury` takes the zombies that are no longer pinned. `space.rs` marks their
 //!    extents as dead, or returns the file if all its tables are dead.
 //! 5. `unlink` removes files that are dead as a whole. Beside clients it empties a large file in
 //!    steps first (`shrink`).
@@ -17,8 +17,9 @@
 //!
 //! Why in steps: file systems and devices discard the blocks of a large file at once, and serve no
 //! other request meanwhile. Each step is synced, so that its blocks are discarded with it. Steps go
-//! from the beginning of the file to its end. ext4 discards freed blocks together with the free
-//! blocks behind them, so truncating the file step by step would discard its end again each time.
+//! from the beginning of the file to its end, because of ext4. It discards freed blocks together
+//! with the free blocks behind them, so cutting the file's end in steps would discard it again and
+//! again.
 //!
 //! What must stay true:
 //!
@@ -91,6 +92,7 @@ impl Zombie {
     }
 }
 
+/// What the reclaimer knows, behind one lock.
 #[derive(Default)]
 struct ReclaimState {
     accounts: Accounts,
@@ -142,6 +144,7 @@ impl ReclaimState {
             || self.zombies.iter().any(|zombie| self.leases.needs(zombie.retired))
     }
 
+    /// Returns the cost of everything that can be freed.
     fn due_bytes(&self) -> u64 {
         let unlink = self.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
         unlink + self.accounts.due_cost()
@@ -191,6 +194,7 @@ impl Drop for ReclaimHold<'_> {
 }
 
 impl Reclaimer {
+    /// Returns a reclaimer for the files in `directory`, which knows no table yet.
     pub fn new(directory: PathBuf, vfs: Arc<dyn Vfs>, tables: Arc<dyn OpenTables>) -> Reclaimer {
         Reclaimer {
             directory,

@@ -100,6 +100,7 @@ impl<I: InternalIterator> MergingIter<I> {
         Ok(false)
     }
 
+    /// Builds the heap of the children that stand on an entry.
     fn build_heap<const REVERSED: bool>(&mut self) {
         self.heap.clear();
         self.runner_up = 0;
@@ -109,6 +110,7 @@ impl<I: InternalIterator> MergingIter<I> {
                 self.heap.push(HeapSlot { prefix, child: index });
             }
         }
+        // From the last parent up: the slots below are heaps already.
         for index in (0..self.heap.len() / 2).rev() {
             self.sift_down::<REVERSED>(index);
         }
@@ -138,6 +140,7 @@ impl<I: InternalIterator> MergingIter<I> {
 
     /// Restores the heap below `start`, the only slot that may be out of place.
     fn sift_down<const REVERSED: bool>(&mut self, start: usize) {
+        // The slots on the way move up one by one; `moving` is stored once, at the end.
         let moving = self.heap[start];
         let mut hole = start;
         loop {
@@ -172,6 +175,8 @@ impl<I: InternalIterator> MergingIter<I> {
                 }
             }
             _ => {
+                // With more slots, the top competes only with the better of slots 1 and 2. Which
+                // one that is stays valid until the top changes places.
                 self.heap[0].prefix = top.prefix;
                 if self.runner_up == 0 {
                     let second_first = self.precedes::<REVERSED>(self.heap[2], self.heap[1]);
@@ -204,6 +209,7 @@ impl<I: InternalIterator> MergingIter<I> {
     fn step<const REVERSED: bool>(&mut self) -> Result<()> {
         let Some(&top) = self.heap.first() else { return Ok(()) };
         let child = &mut self.children[top.child];
+        // An error leaves no current entry: a failing child must not look as if it had ended.
         let moved = if REVERSED { child.prev() } else { child.next() };
         if let Err(error) = moved {
             self.heap.clear();
@@ -247,6 +253,7 @@ impl<I: InternalIterator> MergingIter<I> {
         let Some(&HeapSlot { child: current, .. }) = self.heap.first() else { return Ok(()) };
         self.heap.clear();
         self.reverse = REVERSED;
+        // The current child stays in its place; its key is the target for all others.
         self.turning_key.clear();
         self.turning_key.extend_from_slice(self.children[current].key());
         let target = &self.turning_key;

@@ -22,6 +22,7 @@ use crate::base::sync::loom_atomic::Ordering;
 /// `list` returns the same list in every call, and the list stays in its place while the owner
 /// lives.
 pub unsafe trait Owner {
+    /// Returns the list.
     fn list(&self) -> &SkipList;
 }
 
@@ -58,6 +59,7 @@ unsafe impl<O: Send> Send for Cursor<O> {}
 unsafe impl<O: Sync> Sync for Cursor<O> {}
 
 impl<O: Owner> Cursor<O> {
+    /// Returns an invalid cursor.
     pub(in crate::memtable) fn new(owner: O) -> Cursor<O> {
         Cursor { node: None, path: Finger::new(), owner }
     }
@@ -69,11 +71,13 @@ impl<O: Owner> Cursor<O> {
         self.node.map(|node| Entry { node, list: PhantomData })
     }
 
+    /// Moves to the first entry.
     pub(in crate::memtable) fn move_to_first(&mut self) {
         self.path.list = 0;
         self.node = self.owner.list().first().map(|entry| entry.node);
     }
 
+    /// Moves to the first entry at or after an internal key.
     #[inline]
     pub(in crate::memtable) fn move_to(&mut self, internal: &[u8]) {
         self.path.list = 0;
@@ -90,6 +94,7 @@ impl<O: Owner> Cursor<O> {
         self.node = self.entry().and_then(|entry| list.next(entry)).map(|entry| entry.node);
     }
 
+    /// Moves to the last entry.
     pub(in crate::memtable) fn move_to_last(&mut self) {
         let list = self.owner.list();
         self.path.start(list);
@@ -104,6 +109,7 @@ impl<O: Owner> Cursor<O> {
         self.node = list.entry_at(at).map(|entry| entry.node);
     }
 
+    /// Moves to the last entry at or before an internal key.
     pub(in crate::memtable) fn move_to_last_by(&mut self, internal: &[u8]) {
         let list = self.owner.list();
         let target = &Target::internal(list.comparator(), internal);

@@ -5,11 +5,11 @@
 //! only its links change, so readers need no protection from reclamation.
 //!
 //! Searches hardly ever read keys. Each link carries a [`Code`] in the bits that an address does
-//! not need. It is the code of the next node's key relative to the key of the node with the link:
-//! where they first differ, and how the next key continues there (offset-value coding, Conner
-//! 1977). The search keeps the code of its target relative to its current node. The smaller code
-//! belongs to the smaller key, and only equal codes read the keys. A step costs one cache miss, and
-//! looking at a link costs none.
+//! not need. It is the code of the next node's key relative to the key of the node with the link.
+//! It says where they first differ, and how the next key continues there (offset-value coding,
+//! Conner 1977). The search keeps the code of its target relative to its current node. The smaller
+//! code belongs to the smaller key, and only equal codes read the keys. A step costs one cache
+//! miss, and looking at a link costs none.
 //!
 //! A search (`before`):
 //!
@@ -26,7 +26,7 @@
 //! 2. `place_finger` finds the last place before the target on each level. It starts near the
 //!    thread's previous insert, if the target is a little behind it (`near`), otherwise at the top.
 //! 3. `link` puts the node on each level from 0 up with a compare-and-swap. If another thread was
-//!    faster, it goes on from its place.
+//!    faster, the search continues from its place.
 //!
 //! What must stay true:
 //!
@@ -181,6 +181,7 @@ impl SkipList {
         self.arena.used_bytes() + mem::size_of::<Head>()
     }
 
+    /// Returns the place of the head.
     #[inline]
     fn head(&self) -> Place<'_> {
         // SAFETY: this is the last of the head's links, in the head's memory.

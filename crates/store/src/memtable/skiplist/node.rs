@@ -8,8 +8,8 @@
 //!    read.
 //! 4. [`Entry::compare`] compares a node with a [`Target`], eight bytes at a time.
 //!
-//! What must stay true: a [`Place`] or [`Entry`] exists only while its list does, and only for a
-//! node that was reached over a link, so that all of its bytes are written.
+//! What must stay true: a [`Place`] or [`Entry`] exists only while its list does. Its node was
+//! reached over a link, so that all of its bytes are written.
 
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
@@ -95,6 +95,7 @@ pub(in crate::memtable) struct Target<'k> {
 }
 
 impl<'k> Target<'k> {
+    /// Returns the target for the parts of an internal key.
     #[inline]
     pub(in crate::memtable) fn new(
         comparator: &'k Comparator,
@@ -117,6 +118,7 @@ impl<'k> Target<'k> {
 }
 
 impl Link {
+    /// Returns a link to no node.
     pub(super) fn new() -> Link {
         Link(AtomicPtr::new(Word::NONE.0))
     }
@@ -132,16 +134,19 @@ impl Word {
     /// Leads to no node. Its code is the largest.
     pub(super) const NONE: Word = Word(ptr::without_provenance_mut(Code::MAX.bits()));
 
+    /// Packs an address and a code.
     #[inline]
     pub(super) fn new(node: NonNull<Node>, code: Code) -> Word {
         Word(node.as_ptr().map_addr(|address| address << (64 - ADDRESS_BITS) | code.bits()))
     }
 
+    /// Returns the code.
     #[inline]
     pub(super) fn code(self) -> Code {
         Code::from_bits(self.0.addr())
     }
 
+    /// Returns the address, which is null for no node.
     #[inline]
     fn node(self) -> *mut Node {
         self.0.map_addr(|word| word >> (64 - ADDRESS_BITS) & !7)
@@ -181,11 +186,13 @@ impl<'a> Entry<'a> {
         NonNull::new(word.node()).map(|node| Entry { node, list: PhantomData })
     }
 
+    /// Returns the node as a place.
     #[inline]
     pub(super) fn place(self) -> Place<'a> {
         Place { link: self.node.cast(), list: PhantomData }
     }
 
+    /// Returns the node's header.
     #[inline]
     fn header(self) -> &'a Node {
         // SAFETY: an entry's node is initialised and lives for `'a`.
@@ -202,6 +209,7 @@ impl<'a> Entry<'a> {
         unsafe { self.node.as_ptr().cast::<u8>().add(mem::size_of::<Node>()) }
     }
 
+    /// Returns the user key.
     #[inline]
     pub(super) fn user_key(self) -> &'a [u8] {
         let len = self.header().user_key_len as usize;
@@ -217,6 +225,7 @@ impl<'a> Entry<'a> {
         unsafe { slice::from_raw_parts(self.bytes(), len) }
     }
 
+    /// Returns the trailer: sequence number and kind.
     #[inline]
     pub(in crate::memtable) fn trailer(self) -> u64 {
         let at = self.header().user_key_len as usize;
@@ -282,6 +291,7 @@ impl<'a> Entry<'a> {
         (order.then_with(|| target.trailer.cmp(&self.trailer())), PREFIX_BYTES * 8)
     }
 
+    /// Compares with a custom comparator.
     #[cold]
     fn compare_by(self, comparator: &Comparator, target: &Target<'_>) -> Order {
         let order = comparator.compare(self.user_key(), target.user_key);

@@ -79,8 +79,10 @@ impl Hasher for IdHasher {
     }
 }
 
+/// A map by id, with [`IdHasher`].
 type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
+/// An open table with its CLOCK mark.
 #[derive(Debug)]
 struct OpenTable {
     table: Arc<Table>,
@@ -88,10 +90,12 @@ struct OpenTable {
     used: AtomicBool,
 }
 
+/// A part of the open tables, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard(RwLock<IdMap<TableId, OpenTable>>);
 
+/// A file with open tables.
 #[derive(Clone, Debug)]
 struct OpenFile {
     file: Arc<PooledFile>,
@@ -100,6 +104,7 @@ struct OpenFile {
     tables: Vec<TableId>,
 }
 
+/// The open files and the order of eviction.
 #[derive(Debug, Default)]
 struct Files {
     open: IdMap<FileId, OpenFile>,
@@ -218,6 +223,7 @@ impl TableCache {
         self.opens.load(Ordering::Relaxed)
     }
 
+    /// Opens a table that is not in the cache.
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
         tier::check()?;
@@ -372,10 +378,12 @@ impl TableCache {
         Some(shard.get(&id)?.used.swap(false, Ordering::Relaxed))
     }
 
+    /// Removes all open tables of a file from their shards.
     fn forget(&self, open: &OpenFile) -> Vec<Arc<Table>> {
         open.tables.iter().filter_map(|&id| self.remove(id)).collect()
     }
 
+    /// Removes a table from its shard, and updates the counts.
     fn remove(&self, id: TableId) -> Option<Arc<Table>> {
         let removed = write(self.shard(id)).remove(&id)?.table;
         self.memory_bytes.fetch_sub(removed.memory_bytes() as u64, Ordering::Relaxed);
@@ -383,6 +391,7 @@ impl TableCache {
         Some(removed)
     }
 
+    /// Returns the shard of a table.
     #[inline]
     fn shard(&self, id: TableId) -> &RwLock<IdMap<TableId, OpenTable>> {
         // The hash map uses the product's high and low bits. The shard uses the low bits of the id.
@@ -395,6 +404,7 @@ fn as_file(file: &Arc<PooledFile>) -> Arc<dyn VfsFile> {
     file.clone()
 }
 
+/// Returns true if both are the same open file.
 fn is_same(file: &Arc<PooledFile>, other: &Arc<dyn VfsFile>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(file), Arc::as_ptr(other))
 }

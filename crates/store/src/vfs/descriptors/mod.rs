@@ -61,6 +61,7 @@ static PROCESS: Process = Process {
 };
 
 impl Process {
+    /// Returns the pools that are alive.
     fn pools(&self) -> Vec<Arc<DescriptorPool>> {
         lock(&self.pools).iter().filter_map(Weak::upgrade).collect()
     }
@@ -101,6 +102,7 @@ pub(super) fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Resul
     }
 }
 
+/// The rare part of [`patiently`]: closes descriptors, waits and calls `open` again.
 #[cold]
 fn try_again<T>(mut open: impl FnMut() -> io::Result<T>, mut error: io::Error) -> io::Result<T> {
     let mut wait = FIRST_WAIT;
@@ -244,6 +246,7 @@ impl DescriptorPool {
         self.evict(open - open.div_ceil(PART_GIVEN_BACK).min(open), None)
     }
 
+    /// Counts a descriptor that was opened or closed, in the pool and in the process.
     fn count(&self, opened: bool) {
         let counters = [Some(&self.open), self.counted.then_some(&PROCESS.open)];
         for counter in counters.into_iter().flatten() {
@@ -264,6 +267,7 @@ impl Drop for DescriptorPool {
     }
 }
 
+/// An open file. Its descriptor is closed when the last reader drops it.
 #[derive(Debug)]
 struct Descriptor(Arc<dyn VfsFile>);
 
@@ -288,6 +292,7 @@ impl PooledFile {
         self.descriptor.load().is_some()
     }
 
+    /// Calls `call` with the open file, and opens it again if needed.
     #[inline]
     fn with<T>(&self, call: impl FnOnce(&dyn VfsFile) -> io::Result<T>) -> io::Result<T> {
         let borrowed = self.descriptor.load();
@@ -307,6 +312,7 @@ impl PooledFile {
         self.used.store(false, Ordering::Relaxed);
     }
 
+    /// Opens the file again by its name.
     #[cold]
     #[inline(never)]
     fn reopen(&self) -> io::Result<Arc<Descriptor>> {

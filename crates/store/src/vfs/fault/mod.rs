@@ -60,6 +60,7 @@ pub struct FaultVfs {
     faults: Arc<Faults>,
 }
 
+/// Rules and counts, shared by all clones and files.
 #[derive(Default)]
 struct Faults {
     capture_callers: AtomicBool,
@@ -69,6 +70,7 @@ struct Faults {
     changed: Condvar,
 }
 
+/// Rules and counts, behind one lock.
 #[derive(Default)]
 struct FaultState {
     rules: BTreeMap<FaultId, ActiveRule>,
@@ -238,6 +240,7 @@ impl Faults {
         self.strike(self.choose(operation, paths, None), 0).map(drop)
     }
 
+    /// Records a breach of the contract and panics.
     fn breach(&self, what: String) -> ! {
         lock(&self.state).breaches.push(what.clone());
         panic!("breach of the contract of the file system: {what}");
@@ -281,6 +284,7 @@ impl FaultFile {
         self.faults.strike(self.faults.choose(operation, &[&self.path], class), bytes)
     }
 
+    /// Panics if a sync of this handle has failed.
     fn check_poison(&self, what: &str) {
         if self.poisoned.load(Ordering::Relaxed) {
             self.faults.breach(format!("{}: {what} after a failed sync", self.path.display()));
@@ -412,6 +416,7 @@ impl VfsFile for FaultFile {
     }
 }
 
+/// Flips one bit, chosen by `random`.
 fn flip_bit(bytes: &mut [u8], random: u64) {
     let bits = bytes.len() as u64 * 8;
     if let Some(bit) = random.checked_rem(bits) {

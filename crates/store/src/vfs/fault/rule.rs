@@ -122,6 +122,7 @@ impl Fault {
         }
     }
 
+    /// Returns the error of a fault that fails a call without doing anything.
     pub(super) fn error(self) -> Option<io::Error> {
         match self {
             Fault::Io => Some(Errno::IO.into()),
@@ -256,6 +257,7 @@ impl FaultRule {
         FaultRule { once: true, ..self }
     }
 
+    /// Returns true if the rule's filters apply to a call.
     fn matches(&self, site: &Site, paths: &[&Path]) -> bool {
         let path_matches = |path: &Path| match &self.path {
             PathFilter::Any => true,
@@ -323,6 +325,7 @@ pub(super) struct ActiveRule {
 }
 
 impl ActiveRule {
+    /// Starts the counters of a rule.
     pub(super) fn new(rule: FaultRule, salt: u64) -> ActiveRule {
         let random = match rule.when {
             When::Probability { seed, .. } => seed,

@@ -11,6 +11,7 @@ const CHUNKS_PER_SEGMENT: usize = 64;
 
 type Chunk = Arc<[u8]>;
 
+/// A group of chunks, so that a copy of a file shares most of its table.
 #[derive(Clone, Debug)]
 struct Segment([Option<Chunk>; CHUNKS_PER_SEGMENT]);
 
@@ -23,6 +24,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Returns the length.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -54,6 +56,7 @@ impl Contents {
         available
     }
 
+    /// Writes bytes, and extends the file if they end behind its end.
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64) {
         for (chunk, within, piece) in pieces(offset, bytes.len()) {
             self.write_piece(chunk, within, &bytes[piece]);
@@ -63,6 +66,7 @@ impl Contents {
         }
     }
 
+    /// Writes a part of one chunk. A shared chunk is copied first.
     fn write_piece(&mut self, chunk: usize, within: usize, bytes: &[u8]) {
         let (slot, allocated) = self.slot(chunk);
         *allocated += u64::from(slot.is_none());
@@ -97,6 +101,7 @@ impl Contents {
         }
     }
 
+    /// Sets the length, and frees all chunks behind it.
     pub(super) fn truncate(&mut self, length: u64) {
         if length < self.len {
             // Up to the end of the last chunk, so that all chunks behind the new end are freed.
@@ -119,6 +124,7 @@ impl Contents {
         })
     }
 
+    /// Returns a chunk, if it is present.
     fn chunk(&self, chunk: usize) -> Option<&Chunk> {
         let segment = self.segments.get(chunk / CHUNKS_PER_SEGMENT)?.as_ref()?;
         segment.0[chunk % CHUNKS_PER_SEGMENT].as_ref()

@@ -128,6 +128,7 @@ enum Fate {
     HalfPunchTail,
 }
 
+/// A pending change of names, or of the data of a file.
 enum Change<'a> {
     Name(&'a NameChange),
     Data(Inode, &'a DataChange),
@@ -146,6 +147,7 @@ fn pending(state: &MemState) -> Vec<(u64, Change<'_>)> {
     all
 }
 
+/// Describes the pending changes in `state`, oldest first.
 pub(super) fn describe_pending(state: &MemState) -> Vec<PendingOperation> {
     let describe = |(sequence, change): (u64, Change<'_>)| {
         let (kind, description) = match change {
@@ -157,6 +159,7 @@ pub(super) fn describe_pending(state: &MemState) -> Vec<PendingOperation> {
     pending(state).into_iter().map(describe).collect()
 }
 
+/// Returns the kind of a change of data.
 fn kind_of(change: &DataChange) -> PendingKind {
     match change {
         DataChange::Write { offset, bytes } => {
@@ -223,6 +226,7 @@ pub(super) fn choices(state: &MemState, seeds: u64) -> Vec<CrashChoice> {
 pub(super) fn image(state: &MemState, choice: CrashChoice) -> MemState {
     let pending = pending(state);
     let fates = fates(&pending, choice);
+    // 1. Sort the surviving changes: of data by file, of names into the directories.
     let mut data: HashMap<Inode, Vec<(&DataChange, Fate)>> = HashMap::new();
     let mut directories: HashMap<Inode, Arc<Names>> = HashMap::new();
     for ((_, change), fate) in pending.iter().zip(fates) {
@@ -237,6 +241,7 @@ pub(super) fn image(state: &MemState, choice: CrashChoice) -> MemState {
             }),
         }
     }
+    // 2. Visit everything that can be reached from the root by its names.
     let mut nodes: HashMap<Inode, Node> = HashMap::new();
     let mut to_visit = vec![ROOT];
     while let Some(inode) = to_visit.pop() {
@@ -260,6 +265,7 @@ pub(super) fn image(state: &MemState, choice: CrashChoice) -> MemState {
     MemState::durable(nodes, state.next_inode())
 }
 
+/// Returns the durable names of a directory.
 fn durable_names(state: &MemState, directory: Inode) -> Option<Arc<Names>> {
     match &state.node(directory)?.kind {
         Kind::Directory { durable, .. } => Some(durable.clone()),
@@ -267,6 +273,7 @@ fn durable_names(state: &MemState, directory: Inode) -> Option<Arc<Names>> {
     }
 }
 
+/// Decides for each pending change whether it survives.
 fn fates(pending: &[(u64, Change<'_>)], choice: CrashChoice) -> Vec<Fate> {
     let is_write =
         |change: &Change<'_>| matches!(change, Change::Data(_, DataChange::Write { .. }));
@@ -313,6 +320,7 @@ fn cut(change: &Change<'_>, bytes: u64) -> u64 {
     }
 }
 
+/// Returns the contents of a file: the durable ones with the surviving changes.
 fn surviving(durable: &Contents, changes: &[(&DataChange, Fate)]) -> Contents {
     let mut contents = durable.clone();
     for (change, fate) in changes {
@@ -336,6 +344,7 @@ fn surviving(durable: &Contents, changes: &[(&DataChange, Fate)]) -> Contents {
     contents
 }
 
+/// Applies the part of a write that survives.
 fn write_partly(contents: &mut Contents, bytes: &[u8], offset: u64, fate: Fate) {
     let end = offset + bytes.len() as u64;
     let mut keep = |from: u64, to: u64| {
@@ -379,11 +388,13 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Starts a recording at a state.
     pub(super) fn new(initial: MemState, capacity: Option<u64>) -> Recording {
         let cursor = Arc::new(Mutex::new((0, initial.clone())));
         Recording { initial: Arc::new(initial), log: Arc::default(), cursor, capacity }
     }
 
+    /// Records an operation.
     pub(super) fn push(&self, operation: &Operation) {
         lock(&self.log).push(operation.clone());
     }

@@ -72,6 +72,7 @@ impl Live {
         files.map(|(_, _, contents)| contents.allocated_bytes()).sum()
     }
 
+    /// Returns the bytes below the limit that are free.
     pub(super) fn free_bytes(&self) -> u64 {
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(self.used_bytes()))
     }
@@ -98,6 +99,7 @@ impl Live {
         if self.is_directory(inode) { Ok(inode) } else { Err(Errno::NOTDIR.into()) }
     }
 
+    /// Returns true if `inode` is a directory.
     pub(super) fn is_directory(&self, inode: Inode) -> bool {
         self.state.names(inode).is_some()
     }
@@ -115,6 +117,7 @@ impl Live {
         Ok(((directory, Name::from(name)), names.get(name).copied()))
     }
 
+    /// Creates an empty file.
     pub(super) fn create(&mut self, at: (Inode, Name)) -> Inode {
         let inode = self.state.next_inode();
         self.apply(&Operation::Name(NameChange::CreateFile { at, inode }));
@@ -168,6 +171,7 @@ impl Live {
         }
     }
 
+    /// Hashes the names and contents below `inode`.
     pub(super) fn hash_into(&self, inode: Inode, hash: &mut XxHash3_64) {
         if let Some(names) = self.state.names(inode) {
             for (name, &inode) in names {

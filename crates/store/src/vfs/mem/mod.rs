@@ -95,6 +95,7 @@ impl MemVfs {
         MemVfs::default()
     }
 
+    /// Returns a file system with this state and no handles.
     fn with_state(state: MemState, capacity: Option<u64>) -> MemVfs {
         let live = Live { state, capacity, ..Live::default() };
         MemVfs { live: Arc::new(Mutex::new(live)) }
@@ -287,12 +288,14 @@ impl MemFile {
         Arc::new(MemFile { live, inode, writable, poisoned: AtomicBool::new(false) })
     }
 
+    /// Panics if a sync of this handle has failed.
     fn check_poison(&self, live: &mut Live, what: &str) {
         if self.poisoned.load(Ordering::Relaxed) {
             live.breach(format!("{what} of file {} after a failed sync", self.inode));
         }
     }
 
+    /// Checks that the handle may change this range.
     fn check_change(&self, live: &mut Live, what: &str, offset: u64, len: u64) -> io::Result<()> {
         self.check_poison(live, what);
         if !self.writable {
@@ -304,11 +307,13 @@ impl MemFile {
         }
     }
 
+    /// Poisons the handle, and marks what is pending as lost.
     fn fail_sync(&self, live: &mut Live) {
         self.poisoned.store(true, Ordering::Relaxed);
         live.apply(&Operation::FailedSync(self.inode));
     }
 
+    /// Applies a change of this file's data.
     fn change(&self, live: &mut Live, change: DataChange) {
         live.apply(&Operation::Data(self.inode, change));
     }

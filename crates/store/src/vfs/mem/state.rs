@@ -65,6 +65,7 @@ pub(super) enum DataChange {
 }
 
 impl DataChange {
+    /// Applies the change to the contents of a file.
     pub(super) fn apply(&self, contents: &mut Contents) {
         match self {
             DataChange::Write { offset, bytes } => contents.write(bytes, *offset),
@@ -165,6 +166,7 @@ pub(super) struct Pending<C> {
     lost: bool,
 }
 
+/// A file or directory, with the number of its names.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     /// Number of current names.
@@ -174,6 +176,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
 }
 
+/// What a node is: the current state, the durable state, and for a file the changes between them.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     File { current: Contents, durable: Contents, pending: Vec<Pending<DataChange>> },
@@ -209,10 +212,12 @@ impl Default for MemState {
 }
 
 impl Kind {
+    /// Returns a file whose contents are durable.
     pub(super) fn file(contents: Contents) -> Kind {
         Kind::File { current: contents.clone(), durable: contents, pending: Vec::new() }
     }
 
+    /// Returns a directory whose names are durable.
     pub(super) fn directory(names: Names) -> Kind {
         let names = Arc::new(names);
         Kind::Directory { current: names.clone(), durable: names }
@@ -257,10 +262,12 @@ impl MemState {
         self.next_inode
     }
 
+    /// Iterates over the files with pending changes.
     pub(super) fn dirty(&self) -> impl Iterator<Item = Inode> + '_ {
         self.dirty.iter().copied()
     }
 
+    /// Returns the pending changes of names, oldest first.
     pub(super) fn pending_names(&self) -> &[Pending<NameChange>] {
         &self.names
     }
@@ -290,6 +297,7 @@ impl MemState {
         }
     }
 
+    /// Applies a change of names to the current names, and makes it pending.
     fn change_names(&mut self, change: &NameChange, sequence: u64) {
         let kind = match change {
             NameChange::CreateFile { .. } => Some(Kind::file(Contents::default())),
@@ -304,6 +312,7 @@ impl MemState {
         self.names.push(Pending { sequence, change: change.clone(), lost: false });
     }
 
+    /// Sets a current name, and counts the names of the old and the new target.
     fn set_current(&mut self, directory: Inode, name: &Name, inode: Option<Inode>) {
         let Some(Kind::Directory { current, .. }) = self.kind_mut(directory) else { return };
         let old = set(current, name, inode);
@@ -316,6 +325,7 @@ impl MemState {
         }
     }
 
+    /// Sets a durable name, and counts the durable names of the old and the new target.
     fn set_durable(&mut self, directory: Inode, name: &Name, inode: Option<Inode>) {
         let Some(Kind::Directory { durable, .. }) = self.kind_mut(directory) else { return };
         let old = set(durable, name, inode);
@@ -328,6 +338,7 @@ impl MemState {
         }
     }
 
+    /// Makes the pending changes of a file durable, except those that a failed sync covered.
     fn sync(&mut self, inode: Inode) {
         let Some(Kind::File { current, durable, pending }) = self.kind_mut(inode) else { return };
         if pending.iter().any(|pending| pending.lost) {
@@ -342,6 +353,7 @@ impl MemState {
         }
     }
 
+    /// Makes the changes durable that touch the directory, and those that they depend on.
     fn sync_directory(&mut self, directory: Inode) {
         // From the newest change back: a change between two directories also needs the earlier
         // changes of the other one.
@@ -354,6 +366,8 @@ impl MemState {
                 directories.extend(touched);
             }
         }
+        // The chosen changes are applied to the durable names, oldest first. The others stay
+        // pending.
         let mut chosen = chosen.into_iter();
         let (durable, pending) = std::mem::take(&mut self.names)
             .into_iter()

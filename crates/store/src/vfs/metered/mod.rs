@@ -161,6 +161,7 @@ impl IoSnapshot {
 /// The page cache copies at least this number of bytes in a nanosecond.
 const CACHED_BYTES_PER_NS: u64 = 4;
 
+/// The counters of all classes.
 #[derive(Debug, Default)]
 struct Meter {
     classes: [ClassMeter; IO_CLASSES],
@@ -179,6 +180,7 @@ struct ClassMeter {
     errors: AtomicU64,
 }
 
+/// The counters of one kind of operation.
 #[derive(Debug, Default)]
 struct OpMeter {
     operations: AtomicU64,
@@ -224,6 +226,7 @@ struct SlowMeter {
 }
 
 impl SlowMeter {
+    /// Counts an operation.
     fn record(&self, bytes: u64, ns: u64) {
         self.operations.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -272,6 +275,7 @@ impl ClassMeter {
     }
 }
 
+/// A file whose calls are counted.
 #[derive(Debug)]
 struct MeteredFile {
     inner: Arc<dyn VfsFile>,

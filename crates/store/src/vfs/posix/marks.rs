@@ -2,8 +2,8 @@
 //! has the database open locks the first byte, so that others can find its process id.
 //!
 //! 1. `Mark::make` locks one byte for reading, with a lock of the open file description.
-//! 2. `marks` asks the kernel for conflicting locks, and halves the range around each answer.
-//! 3. `name_holder` locks byte 0 for the process, and `holder` asks who holds it.
+//! 2. `marks` asks the kernel for conflicting locks, and splits the range at each answer.
+//! 3. `name_holder` locks byte 0 for the process, and `holder` finds that process.
 //!
 //! What must stay true: a mark ends with its handle or its process, so it is never stale. A mark
 //! never keeps a process from opening the database. A process id is reported only while that

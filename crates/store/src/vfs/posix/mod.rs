@@ -170,6 +170,7 @@ impl Vfs for PosixVfs {
     }
 }
 
+/// An open file of the operating system.
 #[derive(Debug)]
 struct PosixFile {
     fd: OwnedFd,
@@ -309,6 +310,7 @@ impl VfsFile for PosixFile {
 }
 
 impl PosixFile {
+    /// Reads through the page cache until the buffer is full or the file ends.
     fn read_buffered(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -369,6 +371,7 @@ impl PosixFile {
         })
     }
 
+    /// Fails if a sync of this handle has failed.
     fn refuse_if_poisoned(&self) -> io::Result<()> {
         if self.poisoned.load(Ordering::Relaxed) {
             return Err(io::Error::other(
@@ -396,6 +399,7 @@ impl VfsLock for PosixLock {
 }
 
 impl PosixLock {
+    /// Takes the lock. It tries again if the file was removed meanwhile.
     fn take(path: &Path) -> io::Result<PosixLock> {
         loop {
             if let Some(lock) = PosixLock::try_take(path)? {
@@ -452,8 +456,10 @@ impl Drop for PosixLock {
     }
 }
 
+/// Device and inode of a file.
 type FileIdentity = (u64, u64);
 
+/// The lock files that this process holds.
 static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
 
 /// This process's claim to a lock file. Dropping it releases the claim.
@@ -461,10 +467,12 @@ static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
 struct Claim(FileIdentity);
 
 impl Claim {
+    /// Returns true if this process holds the lock file.
     fn is_taken(identity: FileIdentity) -> bool {
         lock(&CLAIMED).contains(&identity)
     }
 
+    /// Claims a lock file, or fails with `WouldBlock`.
     fn take(identity: FileIdentity) -> io::Result<Claim> {
         if lock(&CLAIMED).insert(identity) {
             Ok(Claim(identity))
@@ -494,6 +502,7 @@ fn switch_to_direct(fd: &OwnedFd) -> io::Result<bool> {
     }
 }
 
+/// Returns true if address, length and offset are multiples of `unit`, a power of two.
 #[inline]
 fn is_aligned(buffer: &[u8], offset: u64, unit: usize) -> bool {
     let mask = unit - 1;

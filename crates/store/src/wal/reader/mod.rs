@@ -148,6 +148,7 @@ impl RecordReader {
         Ok(reader)
     }
 
+    /// Reads the header block, and prepares the checks of the records.
     fn read_header(&mut self, kind: FileKind, number: u64, db_uid: Option<u64>) -> Result<()> {
         self.fill(FILE_HEADER_BYTES)?;
         let header = FileHeader::decode(kind, self.unread());
@@ -197,10 +198,12 @@ impl RecordReader {
         if self.tail.is_some() {
             return Ok(None);
         }
+        // 1. At the end of the file.
         if self.position == self.file_bytes {
             self.end(CorruptionKind::Truncated)?;
             return Ok(None);
         }
+        // 2. The header alone. Nothing in it is used before its check.
         self.fill(RECORD_HEADER_BYTES)?;
         let header = match RecordHeader::open(self.unread(), self.seed, self.position) {
             Ok(header) => header,
@@ -217,6 +220,8 @@ impl RecordReader {
                 return Err(self.corruption(self.position, kind));
             }
         };
+        // 3. The length is now verified. The record must still fit into the file, which may have
+        // been cut.
         let record_bytes = RECORD_HEADER_BYTES as u64 + u64::from(header.length);
         let trusted = planted("length_trusted");
         let in_file = record_bytes <= self.file_bytes - self.position || trusted;
@@ -228,6 +233,7 @@ impl RecordReader {
         if trusted {
             let _record = &self.unread()[..needed];
         }
+        // 4. The whole record, chained to the one before.
         let record = self.unread().get(..needed).unwrap_or_default();
         let Some(chain) = RecordHeader::verify(record, self.chain) else {
             self.end(CorruptionKind::Checksum)?;
@@ -299,6 +305,7 @@ impl RecordReader {
 
     /// Returns true if a header from `position` on proves that the file was durable beyond `floor`.
     pub fn proves_synced_beyond(&mut self, floor: u64) -> Result<bool> {
+        // A header may start at any byte behind the damage, so every offset is tried.
         let resume = self.position;
         let mut found = self.synced_floor > floor;
         while !found && self.fill(RECORD_HEADER_BYTES)? {
@@ -346,6 +353,7 @@ impl RecordReader {
         self.refill(needed)
     }
 
+    /// Moves the unread bytes to the front of the buffer, and reads at least a chunk behind them.
     #[cold]
     fn refill(&mut self, needed: usize) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };

@@ -6,8 +6,8 @@
 //!    its record verifies behind the checksum that the bad record stored, reading continues with
 //!    it. Otherwise that record is skipped, and supplies the checksum for the one behind it.
 //!
-//! What must stay true: a record is returned only if it verifies behind what stands before it: the
-//! record before it or, if that is damaged, the checksum that it stored.
+//! What must stay true: a record is returned only if it verifies. It must follow the record before
+//! it or, if that is damaged, the checksum that it stored.
 
 use std::path::Path;
 
@@ -77,8 +77,8 @@ impl RecordReader {
                 self.chain = chain;
                 return Ok(true);
             }
-            // This record cannot be verified. The one behind it can, if this one's checksum is
-            // undamaged, or if nothing else of it is damaged.
+            // This record cannot be verified. The one behind it can: with the stored checksum if
+            // that is intact, or with the computed one if only the stored one is damaged.
             let stored = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             let computed = RecordHeader::chain_behind(record, self.chain);
             self.position = end;

@@ -104,6 +104,7 @@ impl WalReader {
         Ok(Some((link, reader.next_seqno)))
     }
 
+    /// Opens a WAL that is read in chunks of this size.
     fn open_in_chunks(
         vfs: &dyn Vfs,
         path: &Path,
@@ -131,6 +132,7 @@ impl WalReader {
         WalReader::of_records(records, number)
     }
 
+    /// Reads the link, which must be the first record if there is one.
     fn of_records(mut records: RecordReader, number: LogNumber) -> Result<WalReader> {
         let (mut link, mut next_seqno) = (None, SeqNo(0));
         if let Some(first) = records.next()? {
@@ -152,7 +154,7 @@ impl WalReader {
         Ok(if self.advance()? { self.record() } else { None })
     }
 
-    /// Like [`WalReader::advance`], in a WAL that may be written meanwhile. A record that does not
+    /// Like `WalReader::advance`, in a WAL that may be written meanwhile. A record that does not
     /// verify is read once more, because it may have been read while it was written.
     pub fn advance_beside_writer(&mut self) -> Result<bool> {
         match self.advance() {
@@ -187,7 +189,7 @@ impl WalReader {
         Ok(true)
     }
 
-    /// Returns the commit group that [`WalReader::advance`] moved to.
+    /// Returns the commit group that `WalReader::advance` moved to.
     #[inline]
     pub fn record(&self) -> Option<WalRecord<'_>> {
         self.current.map(|record| WalRecord {
@@ -240,6 +242,7 @@ impl WalReader {
         self.records.corruption(offset, kind)
     }
 
+    /// Returns corruption of this WAL at a record.
     fn malformed(&self, record: Record, what: &'static str) -> Error {
         self.corruption(record.offset, CorruptionKind::Malformed(what))
     }
