@@ -509,7 +509,7 @@ mod tests {
         for i in 0..10_000 {
             cache.insert(TableId(2), i, block(4000));
         }
-        assert_eq!(cache.pinned_bytes(), 0, "nobody held those");
+        assert_eq!(cache.pinned_bytes(), 0, "no reader held those");
         assert_eq!(cache.shared.in_use_bytes(), 0);
         cache.insert(TableId(9), 0, block(100));
         let held = cache.get(TableId(9), 0).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_take_the_bytes_that_were_foretold() {
+    fn varints_round_trip_and_take_the_predicted_bytes() {
         for value in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([u64::MAX]) {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_what_the_names_say() {
+    fn prefixes_follow_their_extractor() {
         let of = |by: &str, key: &'static str| {
             Prefixing::parse(by)
                 .unwrap()

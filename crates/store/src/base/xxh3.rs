@@ -23,7 +23,7 @@ mod tests {
 
     /// Compares with a second implementation at many lengths, because other builds read the files.
     #[test]
-    fn it_is_the_hash_that_others_know() {
+    fn the_hash_is_the_standard_one() {
         let bytes: Vec<u8> = (0..5000_u32).map(|i| (i * 7 % 251) as u8).collect();
         for length in (0..300).chain((300..bytes.len()).step_by(97)) {
             let bytes = &bytes[..length];

@@ -63,7 +63,7 @@ mod tests {
     use crate::vfs::MemVfs;
 
     #[test]
-    fn what_is_written_is_read_and_what_is_damaged_is_nothing() {
+    fn a_profile_is_read_back_and_a_damaged_one_is_ignored() {
         let vfs = MemVfs::new();
         let directory = Path::new("db");
         vfs.create_dir_all(directory).unwrap();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_read_at_any_place() {
+    fn appended_bytes_are_read_at_any_place() {
         let bytes: Vec<u8> = (0..PIECE_BYTES * 2 + 5000).map(|n| (n % 251) as u8).collect();
         let mut image = TableImage::default();
         for part in bytes.chunks(70_001) {

@@ -153,11 +153,11 @@ mod tests {
     fn a_mark_keeps_what_was_retired_since_it_was_not_there() {
         let mut leases = Leases::default();
         let before = leases.round();
-        assert!(!leases.frees(before), "nobody has looked");
+        assert!(!leases.frees(before), "no round has ended");
         look(&mut leases, &[]);
         assert!(leases.frees(before));
         let between = leases.round();
-        assert!(!leases.frees(between) && !leases.needs(between), "nobody has looked again");
+        assert!(!leases.frees(between) && !leases.needs(between), "no later round has ended");
         look(&mut leases, &[7]);
         let later = leases.round();
         assert!(leases.frees(before), "the reader came after it was retired");

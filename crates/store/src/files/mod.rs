@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_not_ours() {
+    fn other_spellings_are_not_understood() {
         for name in ["", "7.sat", "+00007.sat", "0000007.sat", "000007.sst", "MANIFEST-7", "LOCKS"]
         {
             assert_eq!(FileName::parse(name), None, "{name}");

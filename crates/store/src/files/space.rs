@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_becomes_one() {
+    fn touching_ranges_are_joined() {
         let mut all = extents(&[(10, 20), (30, 40), (20, 25)]);
         assert_eq!(all, extents(&[(10, 25), (30, 40)]));
         all.insert(24..31);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_may_part_what_was_one() {
+    fn removing_a_range_may_split_another() {
         let mut all = extents(&[(10, 40), (50, 60)]);
         all.remove(&(20..30));
         assert_eq!(all, extents(&[(10, 20), (30, 40), (50, 60)]));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_costs_no_more_than_it_may() {
+    fn ranges_taken_stay_within_the_cost() {
         const M: u64 = 1 << 20;
         let all = extents(&[(0, 4096), (M, 2 * M), (4 * M, 6 * M)]);
         assert_eq!(all.cost(), HOLE_BYTES_MIN + 3 * M);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_durable_when_they_are_given_out_and_given_out_once() {
+    fn spare_files_are_durable_and_handed_out_once() {
         let (vfs, counters) = (memory(), Counters::default());
         vfs.sync_dir(Path::new("/")).unwrap();
         let spare = made_in(Arc::new(vfs.clone()));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_ascend_for_who_takes_at_the_same_time() {
+    fn numbers_ascend_for_concurrent_takers() {
         let vfs = memory();
         let slow = FaultVfs::new(Arc::new(vfs));
         let delay = Fault::Delay(std::time::Duration::from_millis(1));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_may_not_be_durable_are_not_given_out() {
+    fn files_whose_names_may_not_be_durable_are_not_handed_out() {
         let (vfs, counters) = (memory(), Counters::default());
         let faults = FaultVfs::new(Arc::new(vfs.clone()));
         let spare = made_in(Arc::new(faults.clone()));

@@ -199,7 +199,7 @@ fn prefix_or_error(vfs: &TestVfs, all: &[Vec<VersionEdit>], floor: u64) -> Optio
 }
 
 #[test]
-fn what_was_appended_comes_back() {
+fn appended_edits_are_read_back() {
     let vfs = TestVfs::default();
     let (all, _) = small(&vfs);
     assert_eq!(read(&vfs, 0).unwrap(), all);
@@ -361,7 +361,7 @@ fn current_comes_back_and_any_damage_of_it_is_seen() {
 }
 
 #[test]
-fn a_half_written_current_is_in_nobodys_way() {
+fn a_half_written_current_does_no_harm() {
     let vfs = TestVfs::default();
     let directory = Path::new(DIRECTORY);
     let old = Current { manifest: 1, identity: Identity::of_uid(UID), synced: 0 };
@@ -376,7 +376,7 @@ fn a_half_written_current_is_in_nobodys_way() {
 }
 
 #[test]
-fn databases_of_others_are_named() {
+fn databases_of_other_programs_are_recognised() {
     let recognise = |names: &[&str], current: Option<&str>| {
         let listing: Vec<_> = names.iter().map(PathBuf::from).collect();
         recognise_foreign(&listing, current.map(str::as_bytes))

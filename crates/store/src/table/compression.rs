@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compressed_blocks_round_trip() {
         let raw: Vec<u8> = (0..100_000u32).flat_map(|i| (i / 50).to_le_bytes()).collect();
         for method in [Compression::Lz4, Compression::Zstd] {
             let mut compressor = Compressor::new(method, 3).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_left_alone() {
+    fn blocks_that_do_not_shrink_stay_uncompressed() {
         let mut state = 1u64;
         let noise: Vec<u8> = (0..4096)
             .map(|_| {

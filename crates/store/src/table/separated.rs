@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_a_value_comes_back() {
+    fn separated_values_round_trip() {
         let place = ValuePlace { offset: 1 << 40, length: 7, checksum: u64::MAX - 1 };
         for separated in
             [Separated::Here(b""), Separated::Here(b"a value"), Separated::Elsewhere(place)]

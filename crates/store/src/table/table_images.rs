@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_is_kept_and_the_cache_is_charged_with_it() {
+    fn images_with_room_are_kept_and_charged_to_the_cache() {
         let cache = SharedBlockCache::new(4 << 20);
         let images = || TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
         let (one, two) = (images(), images());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_has_its_room_while_there_is_any() {
+    fn expected_bytes_stay_charged_while_there_is_an_image() {
         let cache = SharedBlockCache::new(4 << 20);
         let images = TableImages::new(Arc::new(BlockCache::new(4 << 20)));
         let used = || images.blocks.usage_bytes();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_kept_where_none_may_be() {
+    fn no_image_is_kept_beyond_the_share() {
         let cache = SharedBlockCache::new(1 << 20);
         let images = TableImages::new(Arc::new(BlockCache::part_of(cache.clone())));
         assert_eq!(images.room(share(0, 1 << 20)), 0);

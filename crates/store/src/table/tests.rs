@@ -341,7 +341,7 @@ fn the_longest_keys_and_large_values_come_back() {
 }
 
 #[test]
-fn what_a_table_cannot_hold_is_refused() {
+fn entries_that_a_table_cannot_hold_are_refused() {
     let vfs = MemVfs::new();
     let mut file = CompactionFileWriter::create(&vfs, path(), FILE, DB, false, CLASS).unwrap();
     let mut builder = TableBuilder::new(options(1)).unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use crate::vfs::{IoClass, MemVfs};
 
     #[test]
-    fn a_file_that_gave_its_descriptor_back_is_read_all_the_same() {
+    fn a_file_whose_descriptor_was_closed_can_be_read() {
         let mem: Arc<dyn Vfs> = Arc::new(MemVfs::new());
         let names: Vec<PathBuf> = (0..5).map(|n| PathBuf::from(format!("{n}"))).collect();
         for (n, name) in names.iter().enumerate() {

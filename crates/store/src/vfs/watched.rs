@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_noted_and_a_missing_file_is_not() {
+    fn errors_of_the_system_are_recorded_and_a_missing_file_is_not() {
         let (faults, mem) = faulty();
         let path = Path::new("000001.sat");
         mem.open(path, OpenOptions::CREATE).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_is_taken_back_until_a_rename_makes_it_count() {
+    fn created_files_are_removed_unless_a_rename_has_published_them() {
         for rename in [false, true] {
             let (_, mem) = faulty();
             let [old, new, link] = ["old", "new", "lost/old"].map(Path::new);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_device_cannot_read_is_zeros_where_that_was_asked_for() {
+    fn unreadable_pages_become_zeros_on_request() {
         let (faults, mem) = faulty();
         let path = Path::new("000001.sat");
         let written = mem.open(path, OpenOptions::CREATE).unwrap();

@@ -156,7 +156,7 @@ impl WalChain {
             }
             // It must end exactly there, with the same checksum.
             if (before.end, before.chain) != (link.end, link.chain) {
-                let kind = CorruptionKind::Inconsistent("does not continue the log before it");
+                let kind = CorruptionKind::Inconsistent("does not continue the WAL before it");
                 return Err(reader.corruption(HEADER_END, kind));
             }
             if reader.position().next_seqno < before.next_seqno {

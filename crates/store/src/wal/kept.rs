@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes_and_what_was_there_at_open_is_as_old_as_it_was() {
+    fn old_wals_expire_and_those_found_at_open_keep_their_age() {
         let mut logs = kept(1..=3);
         logs.logs.push_front(KeptLog {
             readable: ReadableLog { number: LogNumber(0), end: 100, begins: SeqNo(0) },

@@ -159,7 +159,7 @@ fn nothing_is_lost_between_recording_and_rotating_threads() {
 
 /// A slow thread records into a window that has meanwhile been reused for another second.
 #[test]
-fn what_is_recorded_while_a_window_is_emptied_moves_or_stays() {
+fn values_recorded_while_a_window_is_emptied_move_or_stay() {
     const EACH: u64 = 4_000_000;
     let histogram = Histogram::new();
     let mut moved = HistogramSnapshot::default();

@@ -9,7 +9,7 @@ fn after(start: Instant, us: u64) -> Instant {
 }
 
 #[test]
-fn an_operation_that_waits_for_nothing_says_so() {
+fn an_operation_without_a_wait_reports_none() {
     begin(true);
     assert!(!end());
     // Waits outside an operation, or in one that failed, are not counted for the next.
@@ -21,7 +21,7 @@ fn an_operation_that_waits_for_nothing_says_so() {
 }
 
 #[test]
-fn what_the_page_cache_answers_is_not_a_wait() {
+fn calls_answered_by_the_page_cache_are_no_waits() {
     begin(true);
     for class in [IoClass::Client, IoClass::Wal] {
         io_done(class, IoCall::Write, Instant::now(), NOTED_NS - 1, 1);
@@ -30,7 +30,7 @@ fn what_the_page_cache_answers_is_not_a_wait() {
 }
 
 #[test]
-fn waits_are_summed_by_what_they_were_for_and_gaps_go_to_what_was_said() {
+fn waits_are_summed_by_part_and_gaps_go_to_the_announced_part() {
     let start = Instant::now();
     begin(true);
     io_done(IoClass::Wal, IoCall::Write, start, 10_000, 1);
@@ -50,7 +50,7 @@ fn waits_are_summed_by_what_they_were_for_and_gaps_go_to_what_was_said() {
 }
 
 #[test]
-fn what_a_wait_contains_is_counted_once() {
+fn calls_within_a_wait_are_counted_once() {
     begin(true);
     let outer = wait(Part::Queue);
     let inner = wait(Part::Sync);
@@ -64,7 +64,7 @@ fn what_a_wait_contains_is_counted_once() {
 }
 
 #[test]
-fn of_what_is_loaded_the_reads_are_told_apart_from_the_rest() {
+fn reads_of_a_load_are_counted_apart_from_the_rest() {
     begin(true);
     let outer = load();
     let inner = load();

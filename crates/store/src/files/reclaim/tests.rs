@@ -176,7 +176,7 @@ fn another_name_of_a_file_keeps_its_bytes() {
 }
 
 #[test]
-fn what_is_dead_goes_when_the_other_name_has_gone() {
+fn dead_ranges_are_freed_once_the_other_name_is_gone() {
     let (fixture, mut metas) = Fixture::new(&[4 << 20, 4 << 20]);
     let other = fixture.directory.path().join("other");
     std::fs::hard_link(fixture.path(), &other).unwrap();
@@ -271,7 +271,7 @@ fn written(fixture: &Fixture, tables: u64) -> Vec<Arc<TableMeta>> {
 }
 
 #[test]
-fn what_was_dead_at_open_is_found_and_given_back() {
+fn ranges_dead_at_open_are_found_and_freed() {
     let (fixture, _) = Fixture::new(&[]);
     let vfs = &fixture.reclaimer.vfs;
     let metas = written(&fixture, 4);
@@ -306,7 +306,7 @@ fn what_was_dead_at_open_is_found_and_given_back() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_looked_at_again_and_keeps_nobody() {
+fn an_unreadable_file_is_examined_again_and_blocks_no_other() {
     let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
     let (fixture, _) = Fixture::on(Arc::new(faults.clone()), &[]);
     let mut metas = written(&fixture, 4);
@@ -378,7 +378,7 @@ fn where_holes_turn_out_not_to_be_nothing_stays_due() {
 }
 
 #[test]
-fn a_file_that_cannot_be_punched_is_in_no_others_way() {
+fn a_file_that_cannot_be_punched_does_not_block_others() {
     for rate in [Some(RATE), None] {
         let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
         let (fixture, mut metas) = Fixture::on(Arc::new(faults.clone()), &[1 << 20, 1 << 20]);
@@ -416,7 +416,7 @@ fn a_file_that_cannot_be_punched_is_in_no_others_way() {
 
 /// Each call may fail beside clients: all dead space is freed anyway, and nothing else.
 #[test]
-fn a_call_that_fails_keeps_nothing_back() {
+fn a_failed_call_does_not_stop_freeing() {
     use VfsOperation as Op;
     let mut happened = BTreeMap::<Op, u64>::new();
     for operation in [Op::Open, Op::Links, Op::PunchHole, Op::Truncate, Op::Sync, Op::Remove] {

@@ -98,7 +98,7 @@ fn any_number_of_files_is_read_with_few_descriptors() {
 }
 
 #[test]
-fn what_is_used_stays_open() {
+fn files_in_use_keep_their_descriptors() {
     let (vfs, paths) = files(50);
     let held = pool_of(&vfs, 5, &paths);
     assert_reads(&held[0], 0);
@@ -127,7 +127,7 @@ fn a_lower_limit_closes_and_a_higher_one_keeps() {
 }
 
 #[test]
-fn readers_at_once_read_what_is_there() {
+fn concurrent_readers_read_right_bytes() {
     let (vfs, paths) = files(30);
     let held = pool_of(&vfs, 4, &paths);
     std::thread::scope(|scope| {
@@ -160,7 +160,7 @@ fn a_file_that_cannot_be_opened_again_says_so_until_it_can() {
 }
 
 #[test]
-fn half_of_the_limit_of_the_process_is_left_to_others() {
+fn half_of_the_process_limit_is_left_to_the_application() {
     let (vfs, _) = files(0);
     let of =
         |wanted, limit| descriptors_max(wanted, &Counting { limit: Some(limit), ..vfs.clone() });

@@ -74,7 +74,7 @@ fn every_operation_can_fail() {
 }
 
 #[test]
-fn rules_select_by_operation_path_purpose_and_turn() {
+fn rules_select_by_operation_path_class_and_count() {
     let (vfs, _) = vfs();
     let (wal, sst) = (create(&vfs, "000001.wal"), create(&vfs, "000002.sst"));
     let fails = |file: &Arc<dyn VfsFile>, class| file.write_at(b"x", 0, class).is_err();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_says_nothing_is_believed_to_let_threads_run() {
+    fn without_kernel_statistics_no_wait_is_assumed() {
         let mut thread = Thread { stat: None, waited_ns: 0, at: Instant::now() };
         assert_eq!(thread.waited_for(Instant::now(), u64::MAX), 0);
     }

@@ -301,7 +301,7 @@ fn a_lock_is_given_back_even_if_a_child_was_forked_meanwhile() {
 
 /// Directories of /proc have no fsync (EINVAL), and /dev/null has neither holes nor writeback.
 #[test]
-fn what_a_file_system_lacks_is_done_without_or_named() {
+fn missing_features_of_a_file_system_are_ignored_or_reported() {
     PosixVfs.sync_dir(Path::new("/proc/self")).unwrap();
     let null = PosixVfs.open(Path::new("/dev/null"), OpenOptions::WRITE).unwrap();
     null.start_writeback(0, 4096).unwrap();

@@ -74,7 +74,7 @@ fn cut(vfs: &TestVfs, number: u64, bytes: usize) {
 }
 
 #[test]
-fn whole_logs_are_replayed_in_order() {
+fn whole_wals_are_replayed_in_order() {
     let vfs = TestVfs::default();
     three_logs(&vfs, [false; 3]);
     let (seqnos, end) = replay(&vfs, 0).unwrap();
@@ -86,7 +86,7 @@ fn whole_logs_are_replayed_in_order() {
 }
 
 #[test]
-fn what_follows_a_lost_unsynced_tail_is_lost_too() {
+fn wals_behind_a_lost_unsynced_tail_are_dropped_too() {
     let vfs = TestVfs::default();
     three_logs(&vfs, [true, false, false]);
     cut(&vfs, 2, 3);
@@ -177,7 +177,7 @@ fn a_log_that_lost_its_first_page_drops_what_follows_and_nothing_before() {
 }
 
 #[test]
-fn a_header_synced_ahead_of_use_proves_nothing_of_the_log_before() {
+fn a_header_synced_before_use_proves_nothing_about_the_wal_before() {
     let vfs = TestVfs::default();
     let mut writer = create_first(&vfs, 1);
     append(&mut writer, 1);

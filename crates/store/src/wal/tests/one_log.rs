@@ -48,7 +48,7 @@ fn expect_prefix_or_error(vfs: &TestVfs, groups: &[(u64, Vec<u8>, u64)]) -> Opti
 }
 
 #[test]
-fn what_was_appended_is_read_in_order() {
+fn appended_groups_are_read_in_order() {
     let vfs = TestVfs::default();
     let (_, groups) = small_log(&vfs);
     let (read, tail) = read(&vfs, 1, 0).unwrap();
@@ -323,7 +323,7 @@ fn appends_go_on_while_a_sync_waits_and_it_covers_only_what_was_before() {
 }
 
 #[test]
-fn of_two_syncs_at_once_neither_is_told_of_success_when_one_fails() {
+fn if_one_of_two_overlapping_syncs_fails_neither_succeeds() {
     let vfs = TestVfs::default();
     let mut writer = create_first(&vfs, 1);
     append(&mut writer, 1);

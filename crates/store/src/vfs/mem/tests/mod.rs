@@ -214,7 +214,7 @@ fn a_removed_file_may_come_back_with_its_contents() {
     assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f").unwrap(), b"data");
     vfs.sync_dir(path("")).unwrap();
     assert_eq!(after(&vfs, CrashChoice::SyncedOnly, "f"), None);
-    assert_eq!(lock(&vfs.live).state.files().count(), 0, "nobody can reach it any more");
+    assert_eq!(lock(&vfs.live).state.files().count(), 0, "the file is unreachable");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_forgotten_directory_takes_those_with_it_that_were_only_pending_in_it() {
 }
 
 #[test]
-fn what_was_pending_in_a_directory_goes_with_it_when_another_replaces_it() {
+fn pending_changes_vanish_with_a_directory_that_another_replaces() {
     let vfs = MemVfs::new();
     vfs.create_dir_all(path("new")).unwrap();
     vfs.create_dir_all(path("old")).unwrap();
@@ -330,7 +330,7 @@ fn what_was_pending_in_a_directory_goes_with_it_when_another_replaces_it() {
 // --- Failed syncs and breaches ---
 
 #[test]
-fn what_a_failed_sync_lost_no_later_sync_brings_back() {
+fn no_later_sync_saves_changes_that_a_failed_sync_lost() {
     let vfs = MemVfs::new();
     let file = durable(&vfs, "f", b"....");
     file.write_at(b"a", 0, CLASS).unwrap();
@@ -352,7 +352,7 @@ fn what_a_failed_sync_lost_no_later_sync_brings_back() {
 }
 
 #[test]
-fn a_guard_is_asked_whenever_something_is_taken_away() {
+fn a_guard_is_asked_before_bytes_or_names_go() {
     let vfs = MemVfs::new();
     let (f, g) = (durable(&vfs, "f", &[b'x'; 16_384]), durable(&vfs, "g", b"x"));
     // A guard's ranges are protected, and the guard may look at the file system.
