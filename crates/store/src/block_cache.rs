@@ -173,6 +173,7 @@ pub struct SharedBlockCache(Arc<Shared>);
 struct Shared {
     cache: Blocks,
     pinned: Pinned,
+    /// Capacity for blocks and charges together.
     capacity: AtomicU64,
     /// Held while the capacity for blocks changes, so that the last change takes effect last.
     applying: Mutex<()>,

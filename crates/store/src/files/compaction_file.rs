@@ -69,7 +69,9 @@ pub struct DirectoryEntry {
     pub seqno_min: SeqNo,
     pub seqno_max: SeqNo,
     pub entries: u64,
+    /// Tombstones of all kinds.
     pub tombstones: u64,
+    /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
 }
 
@@ -89,7 +91,9 @@ pub struct CompactionFileWriter {
     written: u64,
     /// The table that is being written, and its start.
     table: Option<(TableId, u64)>,
+    /// The encoded directory, which is written at the end.
     directory: Vec<u8>,
+    /// Number of finished tables.
     tables: u32,
     /// The image of the current or last table, and its largest size. `None` if no image is wanted,
     /// or the table exceeded the size.
@@ -301,6 +305,7 @@ impl CompactionFileWriter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionFile {
     pub id: FileId,
+    /// Uid of the database in which the file was made.
     pub db_uid: u64,
     pub tables: Vec<DirectoryEntry>,
 }
@@ -446,8 +451,11 @@ fn header(id: FileId, db_uid: u64) -> Vec<u8> {
 
 /// The last bytes of the file: where the directory is.
 struct Footer {
+    /// Offset of the directory.
     offset: u64,
+    /// Length of the directory without its checksum.
     length: u64,
+    /// Number of tables in the directory.
     tables: u32,
 }
 

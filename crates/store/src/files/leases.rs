@@ -55,9 +55,11 @@ struct Lease {
 pub struct Leases {
     /// The lock file with the marks. The owner drops it when the database is closed.
     lock: Option<Weak<dyn VfsLock>>,
+    /// The round that began last.
     begun: Round,
     /// The newest round whose marks were recorded.
     done: Round,
+    /// The leases, by the byte that each has marked.
     known: BTreeMap<u64, Lease>,
     /// Number of leases that exceeded a limit.
     given_up: u64,

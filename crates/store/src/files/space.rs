@@ -136,6 +136,7 @@ fn cost(range: &Range<u64>) -> u64 {
 struct Account {
     /// Number of tables that are in some version, or pinned.
     tables: u64,
+    /// Bytes of these tables in the file.
     live_bytes: u64,
     /// Dead bytes that are not freed.
     dead: Extents,
@@ -154,6 +155,7 @@ pub(super) struct DeadFile {
     pub(super) file: FileId,
     /// The extents of its tables that are not freed.
     pub(super) rest: Extents,
+    /// Whether the file had another name when last checked.
     pub(super) shared: bool,
 }
 

@@ -27,6 +27,7 @@ const SEQUENTIAL_SKIP_MAX: u32 = 16;
 #[derive(Clone)]
 pub struct SeenRanges {
     pub ranges: Arc<RangeTombstones>,
+    /// The reader's snapshot.
     pub as_of: SeqNo,
 }
 
@@ -37,6 +38,7 @@ pub struct CoveredIter<I> {
     seen: SeenRanges,
     /// Index of the first fragment that ends behind the last entry.
     at: usize,
+    /// Buffer for the target of a leap.
     target: Vec<u8>,
 }
 

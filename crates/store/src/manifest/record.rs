@@ -46,6 +46,7 @@ enum Phase {
 pub struct ManifestWriter {
     records: RecordWriter,
     phase: Phase,
+    /// Buffer for the payload of a record.
     payload: Vec<u8>,
     /// Whether something was appended since the last sync.
     has_unsynced: bool,

@@ -244,6 +244,7 @@ struct Chunk {
     /// Used bytes: from the bottom, this header included, in the low half; from the top in the high
     /// half. A sum above `bytes` means that the chunk is full.
     used: AtomicU64,
+    /// Size of the memory.
     bytes: usize,
     /// Whether the memory came from [`MappedChunk::into_raw`].
     mapped: bool,
@@ -257,6 +258,7 @@ pub(super) struct Arena {
     current: AtomicPtr<Chunk>,
     /// Blocks with one node or value each, newest first.
     own_blocks: AtomicPtr<Chunk>,
+    /// Size of all chunks and blocks.
     reserved_bytes: AtomicUsize,
     /// Largest size of a chunk in this arena.
     chunk_bytes_max: usize,

@@ -50,6 +50,7 @@ thread_local! {
 /// The newest entries of a column family, in the order of [`crate::base::key::compare`].
 pub struct MemTable {
     list: SkipList,
+    /// Number of tombstones of all kinds.
     tombstones: AtomicUsize,
     /// Set at the first range tombstone.
     ranges: OnceLock<Box<Ranges>>,

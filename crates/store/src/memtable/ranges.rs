@@ -29,7 +29,9 @@ pub(super) struct Ranges {
 /// The tombstones at one moment.
 #[derive(Default)]
 struct RangesState {
+    /// The fragments of all older tombstones, sorted.
     ordered: Arc<RangeTombstones>,
+    /// The newest tombstones, unsorted.
     recent: Vec<RangeTombstone>,
 }
 

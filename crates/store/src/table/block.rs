@@ -47,7 +47,9 @@ pub(super) struct BlockBuilder {
     values: Vec<u8>,
     keys: Vec<u8>,
     restarts: Vec<u8>,
+    /// Number of entries between restarts.
     interval: u32,
+    /// Number of entries that still fit before the next restart.
     until_restart: u32,
     entries: u32,
 }
@@ -147,7 +149,9 @@ struct Parts<'a> {
 
 /// An entry as it stands in the block.
 struct RawEntry<'a> {
+    /// Length of the common prefix with the user key before.
     shared: usize,
+    /// The rest of the user key.
     suffix: &'a [u8],
     trailer: u64,
     /// Suffix and trailer, which are adjacent.
@@ -369,7 +373,9 @@ pub(super) struct Cursor {
     /// Positions of the current and the next entry in the keys.
     entry: usize,
     next: usize,
+    /// The current internal key, put together from the entries since the restart.
     key: Vec<u8>,
+    /// Range of the current value in the block.
     value: Range<usize>,
     valid: bool,
     /// Added to all trailers.

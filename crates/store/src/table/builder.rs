@@ -116,12 +116,16 @@ pub struct TableSummary {
     pub seqno_min: SeqNo,
     pub seqno_max: SeqNo,
     pub entries: u64,
+    /// Tombstones of all kinds.
     pub tombstones: u64,
+    /// Merge operands.
     pub merges: u64,
+    /// Bytes of user keys and values before compression, separated values included.
     pub raw_bytes: u64,
     /// Bytes behind the data blocks.
     pub tail_bytes: u64,
     pub sketch: Option<KeySketch>,
+    /// The file with the separated values, if there are any.
     pub values: Option<FileId>,
 }
 
@@ -160,21 +164,26 @@ impl TableSummary {
 /// file are abandoned.
 pub struct TableBuilder {
     options: TableBuilderOptions,
+    /// The current data block.
     block: BlockBuilder,
     compressor: Compressor,
     compressed: Vec<u8>,
     index: IndexBuilder,
+    /// Hashes of the keys and prefixes that go into the filter.
     hashes: Vec<u64>,
     /// Hash of the last prefix.
     prefix_hash: Option<u64>,
     sketch: Option<KeySketch>,
+    /// Separator of the block that is being written.
     separator: Vec<u8>,
     /// Buffer for the blocks behind the data.
     tail: Vec<u8>,
     /// User key and trailer of the last entry.
     last_key: Vec<u8>,
     last_trailer: u64,
+    /// Smallest user key of the table, which is its first.
     smallest: Vec<u8>,
+    /// Seed of the table's checksums. `None` before the first entry.
     seed: Option<Seed>,
     /// Length of the blocks written so far.
     written: u64,
@@ -182,6 +191,7 @@ pub struct TableBuilder {
     tombstones: u64,
     merges: u64,
     raw_bytes: u64,
+    /// Bytes of values that are in another file.
     separated_bytes: u64,
     seqno_min: u64,
     seqno_max: u64,

@@ -99,6 +99,7 @@ impl Default for Ends {
 /// An index in memory.
 #[derive(Debug, Default)]
 pub(super) struct Index {
+    /// The prefix of all separators.
     common: Box<[u8]>,
     /// The first eight bytes of each separator behind `common`, as a number with the same order.
     heads: Box<[u64]>,
@@ -106,6 +107,7 @@ pub(super) struct Index {
     tail_ends: Box<[u32]>,
     /// The separators without `common`, one after the other.
     tails: Box<[u8]>,
+    /// End of each block in the table.
     ends: Ends,
 }
 

@@ -93,6 +93,7 @@ impl TableIterOptions {
 #[derive(Debug)]
 enum Data {
     None,
+    /// A block of its own, which may also be in the cache.
     Shared(Arc<[u8]>),
     /// Range in the chunk.
     Chunk(Range<usize>),
@@ -150,6 +151,7 @@ impl Drop for TableIter {
 pub struct TableIter {
     table: Arc<Table>,
     options: TableIterOptions,
+    /// Position in the current block.
     cursor: Cursor,
     data: Data,
     /// Index of the current block.
@@ -165,6 +167,7 @@ pub struct TableIter {
     /// The block that was read last, and the number of reads in sequence before it.
     last_read: usize,
     sequential: u32,
+    /// Bytes that the next read in sequence reads ahead; 0 while there is no scan.
     readahead: u64,
 }
 

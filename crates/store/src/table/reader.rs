@@ -59,6 +59,7 @@ pub struct TableSource {
     pub path: Arc<Path>,
     pub table: TableId,
     pub file_id: FileId,
+    /// Uid of the database in which the file was made.
     pub db_uid: u64,
     /// Start of the table in the file.
     pub offset: u64,
@@ -79,6 +80,7 @@ pub struct TableSource {
 #[derive(Clone, Debug)]
 pub struct PinnedValue {
     block: Arc<[u8]>,
+    /// Range of the value in the block.
     range: Range<usize>,
 }
 
@@ -110,8 +112,10 @@ impl AsRef<[u8]> for PinnedValue {
 pub struct Table {
     source: TableSource,
     comparator: Comparator,
+    /// Seed of the table's checksums.
     pub(super) seed: Seed,
     pub(super) index: Index,
+    /// The filter, if it contains whole keys.
     filter: Option<Filter>,
     /// A filter that contains only prefixes.
     prefixes: Option<Filter>,

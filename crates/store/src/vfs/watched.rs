@@ -40,7 +40,9 @@ struct WatchState {
     errors: Vec<Error>,
     /// The pages that were replaced by zeros, as (file, offset).
     given_up: Vec<(PathBuf, u64)>,
+    /// What was created, oldest first.
     made: Vec<Made>,
+    /// Whether a rename has published the result.
     counts: bool,
 }
 

@@ -60,7 +60,9 @@ pub struct WalChain {
     durable: Option<DurableLog>,
     /// The way back, newest first: each WAL with its link. The last one is read next.
     way: Vec<(LogNumber, WalLink)>,
+    /// The WAL that is being replayed.
     current: Option<WalReader>,
+    /// Where replay has got so far.
     end: ChainEnd,
 }
 

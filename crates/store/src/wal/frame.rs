@@ -92,7 +92,9 @@ impl RecordKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     pub version: u32,
+    /// Uid of the database. Files of other databases never verify.
     pub db_uid: u64,
+    /// Number of the file. Files of other numbers never verify.
     pub number: u64,
 }
 

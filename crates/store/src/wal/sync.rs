@@ -47,6 +47,7 @@ pub struct WalSync {
     syncing: Mutex<bool>,
     /// Notified when a sync has ended.
     ended: Condvar,
+    /// The file, and the WAL that must be durable before it.
     link: Mutex<SyncTarget>,
     /// This WAL and later ones have all writes to the WAL from this sequence number on.
     begins: AtomicU64,

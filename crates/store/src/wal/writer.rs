@@ -42,10 +42,13 @@ pub struct RecordWriter {
     file: Arc<dyn VfsFile>,
     sync: Arc<WalSync>,
     class: IoClass,
+    /// Mixed into both checks of every record.
     seed: u64,
     /// Offset of the buffer's first byte in the file.
     offset: u64,
+    /// Checksum of the last staged record.
     chain: u64,
+    /// Records that are staged and not written.
     buffer: Vec<u8>,
 }
 
@@ -160,9 +163,11 @@ pub struct WalWriter {
     bytes_per_sync: u64,
     /// Offset below which writeback was started.
     written_back: u64,
+    /// Larger than every sequence number in this WAL and those before it.
     pub(super) next_seqno: SeqNo,
     /// Where the WAL before this one ended. Not needed once this one has records.
     predecessor: Option<WalPosition>,
+    /// Whether the link is staged or written.
     linked: bool,
 }
 

@@ -110,6 +110,7 @@ const STEP: u8 = 3;
 
 /// The state of one thread. All fields are cells, because only this thread uses them.
 struct Local {
+    /// [`IDLE`], [`RUNNING`], [`WAITED`] or [`STEP`].
     state: Cell<u8>,
     /// Whether the operation's begin and end are measured. If so, all of its reads count.
     timed: Cell<bool>,
@@ -127,6 +128,7 @@ struct Local {
     step: Cell<StepIo>,
     /// The longest read outside any operation: an iterator moved to a block that was not in memory.
     alone: Cell<Option<(Instant, u64)>>,
+    /// This thread's worker number.
     worker: Cell<u8>,
     /// This thread's number in reports of slow operations; 0 until it has one.
     thread: Cell<u32>,

@@ -82,6 +82,7 @@ pub trait OpenTables: Send + Sync {
 /// A table that no version names.
 struct Zombie {
     table: Arc<TableMeta>,
+    /// The round of leases in which the table was retired.
     retired: Round,
 }
 
@@ -95,7 +96,9 @@ impl Zombie {
 /// What the reclaimer knows, behind one lock.
 #[derive(Default)]
 struct ReclaimState {
+    /// The space of every file.
     accounts: Accounts,
+    /// Tables that no version names and that something may still pin.
     zombies: Vec<Zombie>,
     leases: Leases,
     /// Files that no version named at open, and that an earlier reader may still read.
@@ -174,6 +177,7 @@ impl ReclaimCounters {
 pub struct Reclaimer {
     directory: PathBuf,
     vfs: Arc<dyn Vfs>,
+    /// The table cache.
     tables: Arc<dyn OpenTables>,
     state: Mutex<ReclaimState>,
     /// Whether the file system cannot punch holes. Then only whole files are freed.

@@ -91,6 +91,7 @@ where
 /// outside the bounds.
 pub struct LevelIter<R, O: OpenTable> {
     run: R,
+    /// Opens tables, and may exclude some.
     opener: O,
     bounds: IterBounds,
     /// Range tombstones. A table that they delete as a whole is never opened.

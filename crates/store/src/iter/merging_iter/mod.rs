@@ -48,10 +48,14 @@ const REVERSE: bool = true;
 
 /// The sorted union of its children.
 pub struct MergingIter<I> {
+    /// The inputs, newest data first.
     children: Vec<I>,
+    /// A binary heap of the children that stand on an entry, smallest first (largest first in
+    /// reverse).
     heap: Vec<HeapSlot>,
     /// Which of slots 1 and 2 of the heap comes first; 0 if not known.
     runner_up: usize,
+    /// Whether the children are placed for moving backward.
     reverse: bool,
     /// The current key while the other children change direction.
     turning_key: Vec<u8>,

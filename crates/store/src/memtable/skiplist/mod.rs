@@ -89,6 +89,7 @@ enum Ahead<'a> {
 pub(super) struct Finger {
     /// The list's unique id. The places are used only for this list.
     list: u64,
+    /// The level-0 link of a node on each level.
     places: [*const Link; HEIGHT_MAX],
 }
 

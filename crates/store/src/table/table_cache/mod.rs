@@ -129,10 +129,12 @@ pub struct TableCache {
     /// The memory limit in force.
     memory_bytes_max: AtomicU64,
     shards: Box<[Shard]>,
+    /// Locked while tables or files are added or removed. Lookups of open tables do not use it.
     files: Mutex<Files>,
     memory_bytes: AtomicU64,
     /// Number of open tables.
     tables: AtomicUsize,
+    /// Number of tables opened since the cache was made.
     opens: AtomicU64,
 }
 

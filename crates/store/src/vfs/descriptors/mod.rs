@@ -50,7 +50,9 @@ const FEW: usize = 64;
 /// All pools whose descriptors count against the operating system's limit.
 struct Process {
     pools: Mutex<Vec<Weak<DescriptorPool>>>,
+    /// Number of open descriptors of all pools.
     open: AtomicUsize,
+    /// Largest number of descriptors of all pools together.
     max: AtomicUsize,
 }
 
@@ -278,6 +280,7 @@ pub struct PooledFile {
     own: Weak<PooledFile>,
     path: Arc<Path>,
     options: OpenOptions,
+    /// The file's alignment, kept so that it is known while the descriptor is closed.
     alignment: usize,
     /// Changes under the lock of the pool's CLOCK queue, which has an entry for every open
     /// descriptor.

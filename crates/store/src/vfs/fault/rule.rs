@@ -317,8 +317,11 @@ pub fn path_class(path: &Path) -> String {
 /// A rule with its counters.
 pub(super) struct ActiveRule {
     pub(super) rule: FaultRule,
+    /// Number of calls that matched.
     matched: u64,
+    /// Number of times that the fault happened.
     pub(super) happened: u64,
+    /// State of the random numbers.
     random: u64,
     /// When the device of [`Fault::Bandwidth`] has served all earlier calls.
     free_at: Option<Instant>,

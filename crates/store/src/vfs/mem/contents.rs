@@ -20,6 +20,7 @@ struct Segment([Option<Chunk>; CHUNKS_PER_SEGMENT]);
 pub(super) struct Contents {
     len: u64,
     segments: Vec<Option<Arc<Segment>>>,
+    /// Number of chunks that are present.
     chunks: u64,
 }
 

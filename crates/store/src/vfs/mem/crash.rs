@@ -123,8 +123,11 @@ enum Fate {
     From(u64),
     /// A write keeps each sector with probability one half.
     Sectors(u64),
+    /// A write leaves only the length.
     SizeOnly,
+    /// Only the first half of a punch is done.
     HalfPunch,
+    /// Only the second half of a punch is done.
     HalfPunchTail,
 }
 
@@ -380,7 +383,9 @@ fn random(seed: u64, index: u64) -> u64 {
 /// are cheap to ask for in ascending order: each is replayed from the one before.
 #[derive(Clone)]
 pub struct Recording {
+    /// The state before the first operation.
     initial: Arc<MemState>,
+    /// The operations, oldest first.
     log: Arc<Mutex<Vec<Operation>>>,
     /// The number of operations replayed so far, and the state after them.
     cursor: Arc<Mutex<(usize, MemState)>>,

@@ -23,16 +23,22 @@ use super::{Guard, Taken};
 #[derive(Default)]
 pub(super) struct Live {
     pub(super) state: MemState,
+    /// Number of open handles of each file.
     pub(super) handles: HashMap<Inode, u32>,
+    /// Lock files that are locked.
     pub(super) locked: BTreeSet<Inode>,
     /// The bytes of lock files that readers have marked, each with the number of marks.
     pub(super) marks: BTreeMap<(Inode, u64), usize>,
+    /// Ranges that must not change.
     pub(super) protected: HashMap<Inode, Vec<Range<u64>>>,
     pub(super) guard: Option<Guard>,
     pub(super) taken: Taken,
+    /// Files whose next sync fails.
     pub(super) failing_syncs: HashSet<Inode>,
+    /// The recording that is running.
     pub(super) recording: Option<Recording>,
     pub(super) breaches: Vec<String>,
+    /// Limit of the bytes that files may take.
     pub(super) capacity: Option<u64>,
     pub(super) clones_supported: bool,
 }

@@ -38,10 +38,12 @@ pub(super) type Names = BTreeMap<Name, Inode>;
 pub(super) enum Operation {
     Name(NameChange),
     Data(Inode, DataChange),
+    /// Makes the contents of a file durable.
     Sync(Inode),
     /// A sync that reported failure. The pending changes may or may not survive, and no later sync
     /// makes them durable.
     FailedSync(Inode),
+    /// Makes the names in a directory durable.
     SyncDirectory(Inode),
 }
 
@@ -186,7 +188,9 @@ pub(super) enum Kind {
 /// The state of a file system.
 #[derive(Clone, Debug)]
 pub(super) struct MemState {
+    /// All files and directories that can still be reached, or be brought back by a power loss.
     nodes: HashMap<Inode, Node>,
+    /// The pending changes of names, oldest first.
     names: Vec<Pending<NameChange>>,
     /// The files with pending changes.
     dirty: BTreeSet<Inode>,

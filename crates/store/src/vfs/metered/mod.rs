@@ -172,6 +172,7 @@ struct Meter {
 #[repr(align(128))]
 struct ClassMeter {
     read: OpMeter,
+    /// Reads that took too long for the page cache.
     device_read: SlowMeter,
     write: OpMeter,
     sync: OpMeter,

@@ -77,9 +77,13 @@ pub struct RecordReader {
     /// `None` if the file does not exist.
     file: Option<Arc<dyn VfsFile>>,
     class: IoClass,
+    /// Length of the file, as far as it is read.
     file_bytes: u64,
+    /// `None` if the file has no valid header.
     header: Option<FileHeader>,
+    /// Mixed into both checks of every record.
     seed: u64,
+    /// Checksum of the last record that was read.
     chain: u64,
     /// Offset of the next record.
     position: u64,
@@ -92,6 +96,7 @@ pub struct RecordReader {
     chunk_bytes: usize,
     /// Offset up to which the caller knows that the file was durable.
     synced_floor: u64,
+    /// Set once the file has ended.
     tail: Option<Tail>,
 }
 

@@ -67,7 +67,9 @@ pub struct WalReader {
     pub(super) records: RecordReader,
     pub(super) number: LogNumber,
     pub(super) link: Option<WalLink>,
+    /// The record that `advance` moved to.
     pub(super) current: Option<Record>,
+    /// Larger than every sequence number that was read.
     pub(super) next_seqno: SeqNo,
 }
 
