@@ -302,7 +302,7 @@ impl Updates {
             if link.number == LogNumber(0) {
                 return Err(self.gap());
             }
-            let what = "does not continue the log before it";
+            let what = "does not continue the WAL before it";
             return Err(Error::corruption(&path, 0, CorruptionKind::Inconsistent(what)));
         }
         reader.go_on(log.end);

@@ -75,7 +75,7 @@ fn padding_overwrites_what_an_earlier_fill_left() {
 }
 
 #[test]
-#[should_panic(expected = "does not grow")]
+#[should_panic(expected = "do not fit")]
 fn overfilling_panics() {
     AlignedBuffer::with_capacity(4096).extend_from_slice(&[0; 4097]);
 }
