@@ -32,8 +32,12 @@ pub use background::driver::interfere::Interference;
 #[doc(hidden)]
 pub use background::held::Held;
 pub use background::scrub::ScrubReport;
+pub use db::bytes::Bytes;
+pub use db::calls::{Reading, Writing};
 pub use db::cursor::Cursor;
+pub use db::family::ColumnFamily;
 pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
+pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
 pub use db::observe::PROPERTIES;
@@ -81,6 +85,34 @@ pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_by
 pub use sateen_store::base::perf::PerfContext;
 pub use sateen_store::base::perf::{PerfLevel, PerfMetric};
 pub use sateen_store::base::prefix::{PrefixExtractor, Prefixing};
+/// A loop that tries again for as long as an error says that this is of use:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use sateen::{Db, Error, Options, Result, Retry, WriteOptions};
+///
+/// fn with_retries<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+///     for _ in 0..10 {
+///         match call().map_err(|error| (error.retry(), error)) {
+///             Ok(done) => return Ok(done),
+///             Err((Retry::After(wait), _)) => std::thread::sleep(wait),
+///             Err((Retry::Later, _)) => std::thread::sleep(Duration::from_millis(50)),
+///             Err((_, error)) => return Err(error),
+///         }
+///     }
+///     call()
+/// }
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = Db::open(directory.path(), Options::default())?;
+/// let at_once = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
+/// with_retries(|| db.writing(at_once.clone()).put("fig", "1"))?;
+/// assert!(Error::TimedOut("the flush").is_retryable());
+/// assert!(!Error::Closed.is_retryable());
+/// # Ok::<(), Error>(())
+/// ```
+pub use sateen_store::base::retry::Retry;
 pub use sateen_store::batch::{
     BATCH_BYTES_MAX, BatchEntry, BatchItem, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MAX_DEFAULT,
 };
@@ -107,7 +139,6 @@ pub use tools::dump;
 pub use tools::repair::{
     LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
 };
-pub use tree::handle::ColumnFamily;
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 
 /// The example of the README compiles.

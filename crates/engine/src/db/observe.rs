@@ -14,13 +14,13 @@ use sateen_store::memtable::MemTable;
 use crate::admission::gate::AdmissionGate;
 use crate::core::DbCore;
 use crate::db::Db;
+use crate::db::family::ColumnFamily;
 use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
 use crate::options::control;
 use crate::timeline::Timeline;
 use crate::tree::families::ColumnFamilyData;
-use crate::tree::handle::ColumnFamily;
 
 /// So many files are looked at between two looks at what they are.
 const FILES_AT_A_TIME: usize = 1024;

@@ -8,13 +8,15 @@ use sateen_store::base::tier::MemoryOnly;
 
 use super::behind::Explainer;
 use super::{Db, check_family};
+use crate::db::calls::Reading;
 use crate::db::cursor::Cursor;
+use crate::db::family::ColumnFamily;
+use crate::db::iter::{Iter, KeyRange};
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
 use crate::read::lookup::{Copy, Pin, PinnedSlice, ValueSink};
 use crate::snapshot::Snapshot;
 use crate::tree::families::ColumnFamilyData;
-use crate::tree::handle::ColumnFamily;
 use crate::ttl;
 
 /// Reading.
@@ -37,7 +39,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<Vec<u8>>> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.find(&family.data, key.as_ref(), options, Copy)
     }
 
@@ -59,7 +61,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.find(&family.data, key.as_ref(), options, Pin)
     }
 
@@ -73,6 +75,15 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
+        self.find_many(&family.data, keys, options)
+    }
+
+    pub(super) fn find_many<K: AsRef<[u8]>>(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
         let _tier = MemoryOnly::when(options.memory_only);
         let timer = core.env.metrics.start(Operation::MultiGet);
@@ -80,11 +91,11 @@ impl Db {
         let checked = core.env.check_open().and_then(|()| check_family(family));
         // In key order neighbours share blocks; the answers go back to where they were asked for.
         let mut order: Vec<usize> = (0..keys.len()).collect();
-        let comparator = family.data.comparator();
+        let comparator = family.comparator();
         order.sort_unstable_by(|a, b| comparator.compare(keys[*a].as_ref(), keys[*b].as_ref()));
         // Of several trees one after the other is no moment that they share: what is seen is of a
         // moment before.
-        let several = options.snapshot.is_none() && family.data.region_begins().len() > 0;
+        let several = options.snapshot.is_none() && family.region_begins().len() > 0;
         let (checked, view) = match checked.and_then(|()| core.view(options)) {
             Ok(view) => (Ok(()), view),
             Err(error) => (Err(error), None),
@@ -93,7 +104,7 @@ impl Db {
         // The order matters: see `SuperVersion`.
         let mut trees = Vec::new();
         for at in &order {
-            let tree = family.data.tree(keys[*at].as_ref());
+            let tree = family.tree(keys[*at].as_ref());
             if trees.last().is_none_or(|(last, _)| *last != tree.id()) {
                 trees.push((tree.id(), tree.super_version()));
             }
@@ -101,15 +112,15 @@ impl Db {
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
         let seqno = seqno.unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
-        let lookup = core.lookup(&family.data, options);
-        let hidden_before = core.hidden_before(&family.data);
+        let lookup = core.lookup(family, options);
+        let hidden_before = core.hidden_before(family);
         let mut trees = trees.into_iter().peekable();
         let mut current = None;
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
         answers.resize_with(keys.len(), || Ok(None));
         for at in order {
             let key = keys[at].as_ref();
-            let tree = family.data.tree(key).id();
+            let tree = family.tree(key).id();
             if let Some(next) = trees.next_if(|(id, _)| *id == tree) {
                 current = Some(next.1);
             }
@@ -118,7 +129,7 @@ impl Db {
                 (Ok(()), None) => Ok(None),
                 (Err(error), _) => Err(error.clone()),
             };
-            let answer = answer.and_then(|found| shown::<Pin>(&family.data, found, hidden_before));
+            let answer = answer.and_then(|found| shown::<Pin>(family, found, hidden_before));
             let answer = answer.map_err(|error| Explainer { core }.explain(error));
             if let Ok(Some(value)) = &answer {
                 hits += 1;
@@ -132,7 +143,7 @@ impl Db {
     }
 
     #[inline]
-    fn find<S: ValueSink>(
+    pub(super) fn find<S: ValueSink>(
         &self,
         family: &Arc<ColumnFamilyData>,
         key: &[u8],
@@ -159,6 +170,121 @@ impl Db {
         Ok(found)
     }
 
+    /// Whether there is a value of `key` in the default column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "")?;
+    /// assert!(db.contains_key("fig")? && !db.contains_key("date")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_pinned(key)?.is_some())
+    }
+
+    /// The entries of a range of keys of the default column family, in order and from both ends.
+    /// See [`Iter`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("apple", "1")?;
+    /// db.put("banana", "2")?;
+    /// for entry in db.range("a".."b")? {
+    ///     let (key, value) = entry?;
+    ///     assert_eq!((&key[..], &value[..]), (&b"apple"[..], &b"1"[..]));
+    /// }
+    /// let last = db.range(..)?.next_back().transpose()?;
+    /// assert_eq!(last.unwrap().0, b"banana");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range ends before it begins.
+    pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
+        let options = ReadOptions::default();
+        Iter::range(&self.core, &self.core.tree.default_family, &options, &range)
+    }
+
+    /// The entries of the default column family whose keys begin with `prefix`, in order and from
+    /// both ends.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// for key in ["user/1", "user/2", "users"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// assert_eq!(db.prefix("user/")?.count(), 2);
+    /// let newest = db.prefix("user/")?.next_back().transpose()?;
+    /// assert_eq!(newest.unwrap().0, b"user/2");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the column family compares keys otherwise than as bytes.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        let options = ReadOptions::default();
+        Iter::prefix(&self.core, &self.core.tree.default_family, &options, prefix.as_ref())
+    }
+
+    /// All entries of the default column family, in order and from both ends.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// let keys: Vec<_> = db.iter()?.map(|entry| entry.map(|(key, _)| key)).rev().collect();
+    /// assert_eq!(keys.len(), 2);
+    /// assert_eq!(keys[0].as_ref().unwrap(), b"b");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn iter(&self) -> Result<Iter> {
+        self.range(..)
+    }
+
+    /// The default column family as it was at `snapshot`: `db.at(&snapshot).range(..)`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let snapshot = db.snapshot();
+    /// db.put("fig", "2")?;
+    /// assert_eq!(db.at(&snapshot).get("fig")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn at(&self, snapshot: &Snapshot) -> Reading<'_> {
+        self.reading(ReadOptions::at(snapshot))
+    }
+
+    /// The default column family, to be read with these options.
+    ///
+    /// ```
+    /// use sateen::ReadOptions;
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// // A scan that leaves the block cache to others:
+    /// let scan = db.reading(ReadOptions { fill_cache: false, ..ReadOptions::default() });
+    /// assert_eq!(scan.iter()?.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reading(&self, options: ReadOptions) -> Reading<'_> {
+        Reading::new(self, &self.core.tree.default_family, options)
+    }
+
     /// A cursor over the default column family. Seek before use.
     ///
     /// # Errors
@@ -172,7 +298,7 @@ impl Db {
     /// # Errors
     /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn cursor_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Cursor> {
-        check_family(family)?;
+        check_family(&family.data)?;
         Cursor::new(&self.core, &family.data, options)
     }
 

@@ -10,11 +10,11 @@ use super::ingest::Ingestion;
 use super::{Db, check_family};
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
+use crate::db::family::ColumnFamily;
 use crate::events::CompactionInfo;
 use crate::live_table::LiveTable;
 use crate::options::ReadOptions;
 use crate::tree::families::ColumnFamilyData;
-use crate::tree::handle::ColumnFamily;
 
 /// How to wait for background work ([`Db::wait_for_compact`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<bool> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.core.env.check_open()?;
         let key = key.as_ref();
         let _view = self.core.view(options)?;
@@ -105,7 +105,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<bool> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.core.env.check_open()?;
         let key = key.as_ref();
         // The order matters: see `SuperVersion`.
@@ -134,7 +134,7 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.core.background.drop_tables(&family.data, begin, end)
     }
 
@@ -152,7 +152,7 @@ impl Db {
         paths: &[P],
         options: &crate::IngestOptions,
     ) -> Result<()> {
-        check_family(family)?;
+        check_family(&family.data)?;
         let paths: Vec<_> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
         Ingestion { core: &self.core }.ingest(&family.data, &paths, options)
     }
@@ -222,7 +222,7 @@ impl Db {
         output_level: u8,
         options: &CompactFilesOptions,
     ) -> Result<CompactionInfo> {
-        check_family(family)?;
+        check_family(&family.data)?;
         let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
         self.core.background.compact_files(&family.data, &files, output_level, options)
     }

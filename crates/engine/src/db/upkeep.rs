@@ -7,9 +7,9 @@ use sateen_store::base::error::{Error, Result};
 
 use super::{Db, check_family};
 use crate::background::scrub::ScrubReport;
+use crate::db::family::ColumnFamily;
 use crate::health::Health;
 use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
-use crate::tree::handle::ColumnFamily;
 
 /// Upkeep.
 impl Db {
@@ -26,7 +26,7 @@ impl Db {
     /// # Errors
     /// As [`Db::flush`].
     pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        check_family(family)?;
+        check_family(&family.data)?;
         let trees: Vec<_> = family.data.trees().cloned().collect();
         self.core.background.flush(&trees, options.wait)
     }
@@ -52,7 +52,7 @@ impl Db {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.core.background.compact_range(&family.data, begin, end, options)
     }
 
@@ -110,7 +110,7 @@ impl Db {
     /// # Errors
     /// As [`Db::set_options`].
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
-        check_family(family)?;
+        check_family(&family.data)?;
         self.core.set_family_options(&family.data, changes)
     }
 

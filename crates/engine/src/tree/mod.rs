@@ -6,7 +6,6 @@
 
 pub(crate) mod families;
 pub(crate) mod family_state;
-pub(crate) mod handle;
 pub(crate) mod manifest_follower;
 pub(crate) mod super_version;
 pub(crate) mod version_set;

@@ -42,6 +42,7 @@ mod prefix;
 mod process;
 mod profiles;
 mod punch;
+mod range;
 mod ranges;
 mod readers;
 mod refused;

@@ -14,6 +14,7 @@ pub mod names;
 pub mod perf;
 pub mod plant;
 pub mod prefix;
+pub mod retry;
 pub mod sync;
 pub mod system;
 pub mod tier;

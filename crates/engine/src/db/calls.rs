@@ -1,0 +1,204 @@
+//! A column family together with the options of its reads or writes.
+
+use std::sync::Arc;
+
+use sateen_control::ValueKind;
+use sateen_store::base::error::Result;
+
+use super::cursor::Cursor;
+use super::iter::{Iter, KeyRange};
+use super::{Db, check_family};
+use crate::options::{ReadOptions, WriteOptions};
+use crate::read::lookup::{Copy, Pin, PinnedSlice};
+use crate::tree::families::ColumnFamilyData;
+
+/// A column family to be read with options other than the default ones: at a snapshot, for example.
+/// Made by [`Db::at`], [`Db::reading`], and the same methods of
+/// [`ColumnFamily`](crate::ColumnFamily).
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// db.put("fig", "1")?;
+/// let snapshot = db.snapshot();
+/// db.delete("fig")?;
+/// let before = db.at(&snapshot);
+/// assert_eq!(before.get("fig")?.as_deref(), Some(&b"1"[..]));
+/// assert_eq!(before.range(.."g")?.count(), 1);
+/// assert_eq!(db.range(.."g")?.count(), 0);
+/// # Ok::<(), sateen::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Reading<'a> {
+    db: &'a Db,
+    family: &'a Arc<ColumnFamilyData>,
+    options: ReadOptions,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(
+        db: &'a Db,
+        family: &'a Arc<ColumnFamilyData>,
+        options: ReadOptions,
+    ) -> Reading<'a> {
+        Reading { db, family, options }
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// As [`Db::get`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        check_family(self.family)?;
+        self.db.find(self.family, key.as_ref(), &self.options, Copy)
+    }
+
+    /// As [`Reading::get`], without copying a value that is in a block.
+    ///
+    /// # Errors
+    /// As [`Reading::get`].
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        check_family(self.family)?;
+        self.db.find(self.family, key.as_ref(), &self.options, Pin)
+    }
+
+    /// Whether there is a value of `key`.
+    ///
+    /// # Errors
+    /// As [`Reading::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_pinned(key)?.is_some())
+    }
+
+    /// The values of many keys at one moment, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`Reading::get`], each key for itself.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedSlice>>> {
+        self.db.find_many(self.family, keys, &self.options)
+    }
+
+    /// The entries of a range of keys in order: see [`Db::range`].
+    ///
+    /// # Errors
+    /// As [`Db::range`]; `InvalidArgument` if the options have bounds, which are a cursor's.
+    pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
+        check_family(self.family)?;
+        Iter::range(&self.db.core, self.family, &self.options, &range)
+    }
+
+    /// The entries whose keys begin with `prefix`, in order: see [`Db::prefix`].
+    ///
+    /// # Errors
+    /// As [`Db::prefix`] and [`Reading::range`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        check_family(self.family)?;
+        Iter::prefix(&self.db.core, self.family, &self.options, prefix.as_ref())
+    }
+
+    /// All entries in order.
+    ///
+    /// # Errors
+    /// As [`Reading::range`].
+    pub fn iter(&self) -> Result<Iter> {
+        self.range(..)
+    }
+
+    /// A cursor. Seek before use.
+    ///
+    /// # Errors
+    /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn cursor(&self) -> Result<Cursor> {
+        check_family(self.family)?;
+        Cursor::new(&self.db.core, self.family, &self.options)
+    }
+}
+
+/// A column family to be written with options other than the default ones: durably, for example.
+/// Made by [`Db::writing`] and [`ColumnFamily::writing`](crate::ColumnFamily::writing). A batch
+/// gets its options from [`Db::write`].
+///
+/// ```
+/// use sateen::WriteOptions;
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// let durable = db.writing(WriteOptions::sync());
+/// durable.put("fig", "1")?; // survives a loss of power from here on
+/// durable.delete("fig")?;
+/// # Ok::<(), sateen::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Writing<'a> {
+    db: &'a Db,
+    family: &'a Arc<ColumnFamilyData>,
+    options: WriteOptions,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(
+        db: &'a Db,
+        family: &'a Arc<ColumnFamilyData>,
+        options: WriteOptions,
+    ) -> Writing<'a> {
+        Writing { db, family, options }
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.single(ValueKind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Deletes `key`. It need not exist.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single(ValueKind::Delete, key.as_ref(), &[])
+    }
+
+    /// Merges `operand` into the value of `key`: see [`Db::merge`].
+    ///
+    /// # Errors
+    /// As [`Db::merge`] and [`Db::put_cf`].
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.single(ValueKind::Merge, key.as_ref(), operand.as_ref())
+    }
+
+    /// Deletes `key`, as [`Db::single_delete`] does.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single(ValueKind::SingleDelete, key.as_ref(), &[])
+    }
+
+    /// Deletes the keys from `begin` up to, without, `end`: see [`Db::delete_range`].
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`] and [`Db::put_cf`].
+    pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.db.delete_keys(self.family, begin.as_ref(), end.as_ref(), &self.options)
+    }
+
+    fn single(&self, kind: ValueKind, key: &[u8], value: &[u8]) -> Result<()> {
+        self.db.single_cf(self.family, kind, key, value, &self.options)
+    }
+}
+
+impl std::fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let family = self.family.name();
+        f.debug_struct("Reading").field("family", &family).field("options", &self.options).finish()
+    }
+}
+
+impl std::fmt::Debug for Writing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let family = self.family.name();
+        f.debug_struct("Writing").field("family", &family).field("options", &self.options).finish()
+    }
+}

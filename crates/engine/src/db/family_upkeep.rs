@@ -1,0 +1,218 @@
+//! The upkeep of one column family, by its handle.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sateen_store::base::error::Result;
+
+use super::family::ColumnFamily;
+use crate::background::compaction::chosen::CompactFilesOptions;
+use crate::events::CompactionInfo;
+use crate::live_table::LiveTable;
+use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions};
+
+/// Upkeep. Nothing here is needed to read or write.
+impl ColumnFamily {
+    /// Stores its memtable in a table; with [`atomic_flush`](crate::Options::atomic_flush) those of
+    /// all column families.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// loans.flush()?;
+    /// assert_eq!(loans.live_tables().len(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Background` with the cause if it cannot be stored; `NoSuchColumnFamily`.
+    pub fn flush(&self) -> Result<()> {
+        self.flush_with(&FlushOptions::default())
+    }
+
+    /// As [`ColumnFamily::flush`], with options: whether to wait for the end.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.flush_with(&sateen::FlushOptions { wait: false })?; // it is begun
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ColumnFamily::flush`].
+    pub fn flush_with(&self, options: &FlushOptions) -> Result<()> {
+        self.db().flush_cf(self, options)
+    }
+
+    /// Compacts the keys from `begin` to `end`: see [`Db::compact_range`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// loans.compact_range(None, None, &sateen::CompactRangeOptions::default())?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`].
+    pub fn compact_range(
+        &self,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.db().compact_range(self, begin, end, options)
+    }
+
+    /// Compacts chosen tables into a level: see [`Db::compact_files`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let none = loans.compact_files(&["000099.sat"], 1, &Default::default());
+    /// assert!(none.is_err(), "the error names the file that is not there");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::compact_files`].
+    pub fn compact_files<P: AsRef<Path>>(
+        &self,
+        files: &[P],
+        output_level: u8,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionInfo> {
+        self.db().compact_files(self, files, output_level, options)
+    }
+
+    /// Takes in files of sorted entries: see [`Db::ingest`].
+    ///
+    /// ```
+    /// use sateen::{Comparator, IngestOptions, SstFileWriter};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path().join("db"), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// # let file = directory.path().join("loans.sst");
+    /// let mut writer = SstFileWriter::create(&file, &loans.options(), &Comparator::BYTEWISE)?;
+    /// writer.put("walden", "Ishmael")?;
+    /// writer.finish()?;
+    /// loans.ingest(&[&file], &IngestOptions::default())?;
+    /// assert_eq!(loans.get("walden")?.as_deref(), Some(&b"Ishmael"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::ingest`].
+    pub fn ingest<P: AsRef<Path>>(
+        &self,
+        paths: &[P],
+        options: &crate::IngestOptions,
+    ) -> Result<()> {
+        self.db().ingest(self, paths, options)
+    }
+
+    /// Its options in force.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.set_options(&[("memtable_bytes", "16MiB")])?;
+    /// assert_eq!(loans.options().memtable_bytes, 16 << 20);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options(&self) -> ColumnFamilyOptions {
+        self.db().options_cf(self)
+    }
+
+    /// Changes its options, all or none: see [`ColumnFamily::options`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` names what is unknown, wrong or fixed at open.
+    pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.db().set_options_cf(self, changes)
+    }
+
+    /// A property by name: see [`Db::property`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(loans.property("sateen.num-files-at-level0").as_deref(), Some("0"));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.db().property_cf(self, name)
+    }
+
+    /// Its tables: see [`Db::live_tables`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert!(loans.live_tables().is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn live_tables(&self) -> Vec<LiveTable> {
+        self.db().live_tables_cf(self)
+    }
+
+    /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(loans.approximate_size(b"a", b"z"), 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_size(&self, begin: &[u8], end: &[u8]) -> u64 {
+        self.db().approximate_size(self, begin, end)
+    }
+
+    /// How long until writes to it stop: see [`Db::time_to_stall`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// if let Some(left) = loans.time_to_stall() {
+    ///     println!("writes stop in {left:?} if all goes on as now");
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn time_to_stall(&self) -> Option<Duration> {
+        self.db().time_to_stall_cf(self)
+    }
+
+    /// Bytes a second that background work keeps up with: see [`Db::sustainable_write_rate`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// if let Some(rate) = loans.sustainable_write_rate() {
+    ///     println!("{rate} bytes a second");
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sustainable_write_rate(&self) -> Option<u64> {
+        self.db().sustainable_write_rate_cf(self)
+    }
+}

@@ -1,0 +1,327 @@
+//! Writing: single entries and batches, with or without column families that do not exist
+//! (`ignore_missing_column_families`).
+
+use std::sync::Arc;
+
+use sateen_control::ValueKind;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
+
+use super::{Db, check_family, check_merges, check_range};
+use crate::db::calls::Writing;
+use crate::db::family::ColumnFamily;
+use crate::options::WriteOptions;
+use crate::tree::families::ColumnFamilyData;
+use crate::ttl;
+use crate::write::Payload;
+use crate::write::batch::WriteBatch;
+
+/// Writing. Each of these is atomic; [`WriteOptions::default`] does as the `wal` option says.
+impl Db {
+    /// Sets `key` to `value` in the default column family.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if key or value are too large; `Background` if the database refuses
+    /// writes.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (family, key, value) = (&self.core.tree.default_family, key.as_ref(), value.as_ref());
+        self.single(family, ValueKind::Put, key, value, &WriteOptions::default())
+    }
+
+    /// Sets `key` to `value` in a column family.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
+    pub fn put_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.single_cf(&family.data, ValueKind::Put, key.as_ref(), value.as_ref(), options)
+    }
+
+    /// Deletes `key` in the default column family. It need not exist.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let family = &self.core.tree.default_family;
+        self.single(family, ValueKind::Delete, key.as_ref(), &[], &WriteOptions::default())
+    }
+
+    /// Deletes `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn delete_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.single_cf(&family.data, ValueKind::Delete, key.as_ref(), &[], options)
+    }
+
+    /// Merges `operand` into the value of `key` in the default column family, as the merge operator
+    /// of its options says: a write that reads nothing.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; [`Error::NoMergeOperator`] if the column family has none.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (family, key, operand) =
+            (&self.core.tree.default_family, key.as_ref(), operand.as_ref());
+        check_merges(family)?;
+        self.single(family, ValueKind::Merge, key, operand, &WriteOptions::default())
+    }
+
+    /// Merges `operand` into the value of `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`Db::merge`] and [`Db::put_cf`].
+    pub fn merge_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.single_cf(&family.data, ValueKind::Merge, key.as_ref(), operand.as_ref(), options)
+    }
+
+    /// Deletes `key` in the default column family. RocksDB's promise is asked for (the key was put
+    /// at most once since it was deleted last, and not merged), but nothing depends on it: this
+    /// does what [`Db::delete`] does, and is stored as what it is.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let family = &self.core.tree.default_family;
+        let options = WriteOptions::default();
+        self.single(family, ValueKind::SingleDelete, key.as_ref(), &[], &options)
+    }
+
+    /// Deletes `key` in a column family, as [`Db::single_delete`] does.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn single_delete_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.single_cf(&family.data, ValueKind::SingleDelete, key.as_ref(), &[], options)
+    }
+
+    /// Deletes all keys of the default column family from `begin` up to, without, `end`, with one
+    /// write however many they are. Tables that have nothing but them are not read any more.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("log/1", "old")?;
+    /// db.put("log/2", "new")?;
+    /// db.delete_range("log/", "log/2")?;
+    /// assert_eq!(db.get("log/1")?, None);
+    /// assert_eq!(db.get("log/2")?.as_deref(), Some(&b"new"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `InvalidArgument` if `end` comes before `begin`. Nothing is deleted if they
+    /// are equal.
+    pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        let family = &self.core.tree.default_family;
+        self.delete_keys(family, begin.as_ref(), end.as_ref(), &WriteOptions::default())
+    }
+
+    /// Deletes a range of keys in a column family.
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`] and [`Db::put_cf`].
+    pub fn delete_range_cf(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.delete_keys(&family.data, begin.as_ref(), end.as_ref(), options)
+    }
+
+    /// Deletes a range of keys in a column family.
+    pub(super) fn delete_keys(
+        &self,
+        family: &ColumnFamilyData,
+        begin: &[u8],
+        end: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        if !options.ignore_missing_column_families {
+            check_family(family)?;
+        }
+        let mut batch = WriteBatch::new();
+        batch.delete_range_cf_id(family.id(), begin, end)?;
+        self.write(&batch, options)
+    }
+
+    /// The default column family, to be written with these options.
+    ///
+    /// ```
+    /// use sateen::WriteOptions;
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.writing(WriteOptions::sync()).put("fig", "1")?; // durable before it returns
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn writing(&self, options: WriteOptions) -> Writing<'_> {
+        Writing::new(self, &self.core.tree.default_family, options)
+    }
+
+    /// Applies all of `batch`, or nothing of it. With
+    /// [`WriteOptions::ignore_missing_column_families`] entries of column families that do not
+    /// exist are left out.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
+    pub fn write(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        if !options.ignore_missing_column_families {
+            return self.write_all(batch, options);
+        }
+        // A column family that is dropped meanwhile is looked for again: nothing was applied.
+        loop {
+            match self.write_all(&self.of_present_families(batch)?, options) {
+                Err(Error::NoSuchColumnFamily(_)) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// The entries of `batch` whose column families exist, and its log data.
+    fn of_present_families(&self, batch: &WriteBatch) -> Result<WriteBatch> {
+        let families = self.core.tree.families();
+        batch.moved(|entry| {
+            let family = families.by_id(entry.column_family);
+            let is_present = family.is_some_and(|family| family.region().is_none());
+            if is_present { vec![entry.column_family] } else { Vec::new() }
+        })
+    }
+
+    /// Writes one entry to a column family.
+    #[inline]
+    pub(super) fn single_cf(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let done = check_family(family).and_then(|()| {
+            if kind == ValueKind::Merge {
+                check_merges(family)?;
+            }
+            self.single(family, kind, key, value, options)
+        });
+        match done {
+            Err(Error::NoSuchColumnFamily(_)) if options.ignore_missing_column_families => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Applies all of `batch`, or nothing of it: see [`Db::write`].
+    fn write_all(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        let value_bytes_max = self.core.env.options.load().value_bytes_max;
+        if batch.value_bytes_largest() as u64 > value_bytes_max {
+            return Err(too_large("a value", batch.value_bytes_largest(), value_bytes_max));
+        }
+        let families = self.core.tree.families();
+        let mut known = &self.core.tree.default_family;
+        let (mut in_place, mut has_times) = (true, false);
+        for entry in batch {
+            if entry.column_family != known.id() {
+                let family = families.by_id(entry.column_family);
+                let family = family.filter(|family| family.region().is_none());
+                let gone = || Error::NoSuchColumnFamily(entry.column_family.to_string());
+                known = family.ok_or_else(gone)?;
+            }
+            if entry.kind == ValueKind::Merge {
+                check_merges(known)?;
+            }
+            if entry.kind == ValueKind::RangeDelete {
+                check_range(known.comparator(), entry.key, entry.value)?;
+                in_place &= known.region_begins().len() == 0;
+            }
+            has_times |= known.has_times();
+            in_place &= Arc::ptr_eq(known.tree(entry.key), known);
+        }
+        let timed;
+        let batch = if has_times {
+            let has_times = |id| families.by_id(id).is_some_and(|family| family.has_times());
+            timed = ttl::timed_batch(batch, has_times, &self.core.env.options.load().wall_clock)?;
+            &timed
+        } else {
+            batch
+        };
+        // Entries of other regions than the first go there.
+        let region = |entry: &BatchEntry<'_>| {
+            let Some(family) = families.by_id(entry.column_family) else {
+                return vec![entry.column_family];
+            };
+            if entry.kind == ValueKind::RangeDelete {
+                let trees = family.trees_between(Some(entry.key), Some(entry.value));
+                return trees.map(|tree| tree.id()).collect();
+            }
+            vec![family.tree(entry.key).id()]
+        };
+        let moved = if in_place { None } else { Some(batch.moved(region)?) };
+        let batch = moved.as_ref().unwrap_or(batch);
+        self.core.write(&Payload::Batch(batch), batch.len_bytes() as u64, options)
+    }
+
+    #[inline]
+    fn single(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(too_large("a key", key.len(), KEY_BYTES_MAX as u64));
+        }
+        let value_bytes_max = self.core.env.options.load().value_bytes_max;
+        if value.len() as u64 > value_bytes_max {
+            return Err(too_large("a value", value.len(), value_bytes_max));
+        }
+        let timed;
+        let value = if family.has_times() && kind.has_value() {
+            timed = ttl::timed(value, &self.core.env.options.load().wall_clock)?;
+            &timed
+        } else {
+            value
+        };
+        let payload = Payload::Single { family: family.tree(key).id(), kind, key, value };
+        self.core.write(&payload, (key.len() + value.len()) as u64, options)
+    }
+
+    /// Makes durable everything that was written so far, whatever it was written with.
+    ///
+    /// # Errors
+    /// `Io` if the log cannot be synced: then it is not used any more and writes are refused until
+    /// [`Db::resume`], or until there is space again if that is why.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.core.env.check_writable("a sync")?;
+        self.core.background.driver.sync_log().map(drop)
+    }
+}
+
+#[cold]
+fn too_large(what: &str, bytes: usize, limit: u64) -> Error {
+    Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
+}
