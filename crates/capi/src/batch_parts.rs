@@ -1,4 +1,4 @@
-//! What a batch is put together of, and what is in it.
+//! Batches of pieces, and iteration over the contents of a batch.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -11,7 +11,7 @@ use crate::database::rocksdb_column_family_handle_t;
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
 
-/// The pieces of `count` byte strings, one after the other.
+/// Returns `count` byte strings joined into one.
 unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize) -> Vec<u8> {
     // SAFETY: the contract of the module.
     unsafe { byte_strings(count_of(count), data, lengths) }.concat()
@@ -20,7 +20,7 @@ unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize
 macro_rules! of_parts {
     ($($function:ident $of_family:ident ($($count:ident $data:ident $lengths:ident)*)
         $act:ident $act_cf:ident;)*) => { $(
-        /// Adds it, for the default column family, of pieces that are put together.
+        /// Adds a write of joined pieces to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             batch: *mut Batch,
@@ -30,7 +30,7 @@ macro_rules! of_parts {
             unsafe { add(batch, |batch| batch.$act($(joined($count, $data, $lengths)),*)) };
         }
 
-        /// Adds it, for a column family, of pieces that are put together.
+        /// Adds a write of joined pieces to a column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $of_family(
             batch: *mut Batch,
@@ -59,8 +59,7 @@ of_parts! {
         (key_count keys key_lengths) delete delete_cf;
 }
 
-/// Adds, for the default column family, the deletion of a range whose bounds are put together of
-/// `count` pieces each.
+/// Adds a range tombstone to the default column family. Each bound is joined from `count` pieces.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
     batch: *mut Batch,
@@ -77,7 +76,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
     }
 }
 
-/// The same for a column family.
+/// Adds a range tombstone to a column family. Each bound is joined from `count` pieces.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     batch: *mut Batch,
@@ -98,7 +97,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     }
 }
 
-/// Adds bytes that go to the log with the batch, and change nothing.
+/// Adds log data: bytes that go to the WAL with the batch and change nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     batch: *mut Batch,
@@ -109,7 +108,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length))) };
 }
 
-/// Nothing is wrong with a batch that this library has made.
+/// Succeeds, because batches of this library are always consistent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_verify_checksum(batch: *mut Batch, errptr: ErrPtr) {
     // SAFETY: the contract of the module.
@@ -126,8 +125,8 @@ type PutCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const
 type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
 type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
-/// Calls `act` with each entry, in order, while it answers that it takes more, and `log_data` with
-/// the log data between them.
+/// Calls `act` with each entry, in order, until it returns false, and `log_data` with the log data
+/// between them.
 unsafe fn each(
     batch: *mut Batch,
     state: *mut c_void,
@@ -153,7 +152,7 @@ fn parts(of: &[u8]) -> (*const c_char, usize) {
 }
 
 /// Calls back for each put and each delete, in order, up to the first entry of another column
-/// family and the first deletion of a range. Other entries are passed by.
+/// family and the first range tombstone. Skips other entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate(
     batch: *mut Batch,
@@ -165,7 +164,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate(
     unsafe { rocksdb_writebatch_iterate_ld(batch, state, put, deleted, None) };
 }
 
-/// The same, and for log data.
+/// Does the same, and calls back for log data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     batch: *mut Batch,
@@ -195,8 +194,8 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     unsafe { each(batch, state, log_data, show) };
 }
 
-/// Calls back for each put, delete and merge, in order, with the number of its column family, up
-/// to the first deletion of a range, and the first of a single put outside of the default one.
+/// Calls back for each put, delete and merge, in order, with the number of its column family. Stops
+/// at the first range tombstone, and at the first single deletion outside of the default family.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
     batch: *mut Batch,
@@ -209,7 +208,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf(
     unsafe { rocksdb_writebatch_iterate_cf_ld(batch, state, put, deleted, merged, None) };
 }
 
-/// The same, and for log data.
+/// Does the same, and calls back for log data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
     batch: *mut Batch,

@@ -2,8 +2,8 @@
 //! functions of RocksDB that the benchmark calls ([`rocksdb`]), and readers of whole RocksDB and
 //! LevelDB databases ([`Source`]).
 //!
-//! What must stay true: a [`Source`] never writes into the directory it reads, and its public
-//! functions are safe.
+//! Invariants: a [`Source`] never writes into the directory it reads, and its public functions are
+//! safe.
 
 mod error;
 mod leveldb;

@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) submitted: u64,
 }
 
-/// What a request does.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Io {
     Read(u64),

@@ -54,7 +54,7 @@ pub(crate) struct Most {
     pub(crate) write: u64,
 }
 
-/// What a job does next.
+/// The next step of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It continues at this moment.

@@ -276,7 +276,7 @@ impl Simulation {
 
     fn start_flush(&mut self, id: JobId, memtables: usize, stripes: &Stripes) -> Result<()> {
         if memtables == 0 || memtables > self.data.sealed.len() {
-            return Err(Error::broken(format!("{id} flushes memtables that are not there")));
+            return Err(Error::broken(format!("{id} flushes memtables that do not exist")));
         }
         let taken: Vec<_> = self.data.sealed.range(..memtables).copied().collect();
         let writes = taken.iter().map(|memtable| memtable.entries).sum();

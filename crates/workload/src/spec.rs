@@ -56,7 +56,7 @@ impl ScanLength {
     }
 }
 
-/// What a workload does.
+/// A workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Its name, in lower case.
@@ -167,7 +167,7 @@ impl Spec {
             }
             "readmissing" => Spec {
                 missing: true,
-                ..plain(name, "read keys that are not there", read, KeyChoice::Uniform)
+                ..plain(name, "read keys that do not exist", read, KeyChoice::Uniform)
             },
             "seekrandom" => plain(name, "seek, then read the next", scan, KeyChoice::Uniform),
             "readwhilewriting" => Spec {

@@ -2,7 +2,7 @@
 
 use crate::{KeyChooser, KeyFormat, Rng, ScanLength, Spec, ValueSize, mix64};
 
-/// What an operation does.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
     /// Get the value of a key.
@@ -20,7 +20,7 @@ pub enum OpKind {
 /// One operation; its key is in the buffer given to [`OpStream::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What to do.
+    /// The kind of operation.
     pub kind: OpKind,
     /// Bytes of the value for writes, entries for scans, 0 otherwise.
     pub size: u32,

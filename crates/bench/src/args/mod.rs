@@ -13,7 +13,7 @@ use crate::store::{Compression, PeerCache, StoreConfig, Wal};
 use crate::units::{check_bursts, parse_bytes, parse_count};
 use crate::{Error, Result};
 
-/// Whether operations wait for each other.
+/// The loop: whether operations wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

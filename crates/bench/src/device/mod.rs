@@ -1,12 +1,12 @@
-//! A device of a limited speed before any disk: reads and writes each move at most so many bytes a
-//! second, in real time. It needs no root and no file system of its own.
+//! A device of limited bandwidth in front of any disk. Reads and writes each move at most this many
+//! bytes a second, in real time. It needs neither root nor a file system of its own.
 //!
 //! 1. A call reaches the disk at once ([`Device::read`], [`Device::write`]).
 //! 2. Its bytes then enter the queue of their direction ([`Queue::reserve`]), which says when a
-//!    device of that speed is done with them.
+//!    device of this bandwidth has moved them.
 //! 3. A read and a direct write return at that time. A buffered write returns at once, as from a
-//!    page cache, unless [`BUFFERED_BYTES_MAX`] are queued. A sync returns when all that was
-//!    written to its file is through ([`Device::sync`]).
+//!    page cache, unless [`BUFFERED_BYTES_MAX`] are queued. A sync returns when all writes to its
+//!    file have been moved ([`Device::sync`]).
 //!
 //! The two directions do not share a budget: Linux limits a device in the same way
 //! (`blkio.throttle`, `io.max`). A disk that is slower than the limit stays as slow as it is.

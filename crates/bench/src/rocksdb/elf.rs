@@ -93,7 +93,7 @@ unsafe extern "C" fn visit(
     // SAFETY: the linker passes a valid object, and `redirect` its search.
     let (object, search) = unsafe { (&*object, &mut *search.cast::<Search<'_>>()) };
     let base = object.dlpi_addr as usize;
-    // SAFETY: the object has so many headers there.
+    // SAFETY: the object has this many headers there.
     let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
     let range = |header: &libc::Elf64_Phdr| {
         let begin = base.wrapping_add(header.p_vaddr as usize);

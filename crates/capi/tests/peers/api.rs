@@ -241,5 +241,5 @@ pub(crate) fn find(library: H, name: &str) -> Result<H, String> {
     let text = CString::new(name).map_err(|_| "a name with a 0")?;
     // SAFETY: the library is open, and the name ends with a zero.
     let function = unsafe { libc::dlsym(library, text.as_ptr()) };
-    if function.is_null() { Err(format!("{name} is not there")) } else { Ok(function) }
+    if function.is_null() { Err(format!("{name} is missing")) } else { Ok(function) }
 }

@@ -120,7 +120,7 @@ fn families_are_at_one_commit_after_a_process_ended() {
     let theirs = std::env::var_os("SATEEN_PEERS_LIBRARY").map(PathBuf::from);
     let theirs = theirs.or_else(crate::libraries::fetched);
     if theirs.is_none() {
-        println!("RocksDB's library is not there: ours alone");
+        println!("RocksDB's library is missing: only ours runs");
     }
     for library in
         [Some(crate::libraries::ours().expect("our library")), theirs].into_iter().flatten()

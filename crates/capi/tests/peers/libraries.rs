@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn theirs() -> Result<PathBuf, String> {
     match std::env::var_os("SATEEN_PEERS_LIBRARY") {
         Some(path) => Ok(PathBuf::from(path)),
-        None => Ok(fetched().ok_or("RocksDB's library is not there: scripts/fetch-rocksdb")?),
+        None => Ok(fetched().ok_or("RocksDB's library is missing: run cargo xtask fetch-rocksdb")?),
     }
 }
 

@@ -76,7 +76,7 @@ impl Allowed {
         for (i, layer) in layers.iter().enumerate() {
             for node in &layer.nodes {
                 if !nodes.contains(node) {
-                    problems.push(format!("{}: `{node}` is not there", layer.line));
+                    problems.push(format!("{}: `{node}` does not exist", layer.line));
                 }
                 let before = allowed.layer_of.insert(node.clone(), layer.name.clone());
                 if before.is_some() {

@@ -166,7 +166,7 @@ fn a_folder_without_a_layer_and_a_row_without_a_folder_fail() {
     let files = [LIB, ("a.rs", ""), ("b.rs", ""), ("c.rs", "")];
     let found = problems_with(&files, &page);
     let says =
-        ["there is no layer \"lower\"", "`d` is not there", "no layer of `made_up` names `c`"];
+        ["there is no layer \"lower\"", "`d` does not exist", "no layer of `made_up` names `c`"];
     assert_eq!(found.len(), says.len(), "{found:?}");
     for (found, says) in found.iter().zip(says) {
         assert!(found.contains(says), "{found}");
