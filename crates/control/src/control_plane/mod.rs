@@ -1,6 +1,16 @@
-//! The whole of control behind one door: events in, actions out. Nothing is decided in
-//! [`ControlPlane::handle`]; [`ControlPlane::poll`] decides only about what an event has touched,
-//! so that both are cheap enough to be called at every step of every job.
+//! The whole of control behind one door: events in, actions out. Both calls are cheap enough for
+//! every step of every job.
+//!
+//! 1. [`ControlPlane::handle`] takes note of an event and decides nothing.
+//! 2. [`ControlPlane::poll`] decides only about what an event has touched. It first admits writers
+//!    (`admission`), then lets the tuner look (`tuning`).
+//! 3. It starts flushes (`flushes`), then compactions: [`ControlPlane::start_compactions`] gives
+//!    each free slot to the most urgent column family ([`ControlPlane::start_next`]), whose pick is
+//!    claimed and becomes a job ([`ControlPlane::start_compaction`]).
+//! 4. [`ControlPlane::clear_the_way`] tells deep compactions to end that level 0 waits for (SILK
+//!    §5.2.2).
+//! 5. When no action is left, poll returns the next grant of the scheduler, if a job may step.
+//! 6. [`ControlPlane::finish`] gives back a job's claims, and lets a failed one be retried later.
 
 mod admission;
 mod flushes;
@@ -21,17 +31,17 @@ use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::version::Version;
 use crate::write_controller::{Admission, WriteController};
 
-/// What a running job is.
+/// A running job.
 #[derive(Clone, Debug)]
 struct Job {
     cf: ColumnFamilyId,
-    /// The column families besides `cf` that it stores the memtables of.
+    /// The other column families whose memtables it stores.
     others: Vec<ColumnFamilyId>,
-    /// `None`: a flush.
+    /// The plan; `None` for a flush.
     plan: Option<Arc<CompactionPlan>>,
-    /// Whether it was picked for a client's request.
+    /// True if it was picked for a client's request.
     manual: bool,
-    /// Whether it has been told to give up, or to come to an early end.
+    /// True if it has been told to give up, or to end early.
     discarded: bool,
     finishing: bool,
 }
@@ -41,21 +51,21 @@ impl Job {
         Job { cf, others: Vec::new(), plan, manual, discarded: false, finishing: false }
     }
 
-    /// The column families that it works on.
+    /// Returns the column families that it works on.
     fn families(&self) -> impl Iterator<Item = ColumnFamilyId> {
         std::iter::once(self.cf).chain(self.others.iter().copied())
     }
 }
 
-/// What compaction has to move in a column family that nobody works on, and the longest chain of
-/// compactions that a flush could wait for.
+/// Returns the debt of a column family that nobody works on, and the longest chain of compactions
+/// that a flush could wait for.
 #[must_use]
 pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, CompactionChain) {
     let family = ColumnFamily::new(options, version);
     (family.pending_bytes(), family.chain())
 }
 
-/// Decides what background work runs and how clients are admitted. See the crate's documentation.
+/// Decides what background work runs and how clients are admitted.
 #[derive(Debug)]
 pub struct ControlPlane {
     options: ControlOptions,
@@ -65,31 +75,31 @@ pub struct ControlPlane {
     scheduler: IoScheduler,
     /// The job slots in force.
     slots: JobSlots,
-    /// There may be fewer of them than before.
+    /// True if there may be fewer slots than before.
     slots_changed: bool,
-    /// `None`: nothing is adjusted.
+    /// The tuner; `None` if nothing is adjusted.
     tuner: Option<Box<dyn Tuner>>,
-    /// When the tuner looked last.
+    /// The tuner's last look.
     tuned_at: Instant,
     write_controller: WriteController,
     admission: Admission,
     actions: VecDeque<Action>,
     last_job: JobId,
     paused: bool,
-    /// Something has happened since it was last looked for work.
+    /// True if something has happened since the last look for work.
     dirty: bool,
-    /// A sample has arrived since writers were last judged.
+    /// True if a sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
     scrub: Scrub,
-    /// How the writers of each column family are admitted, where it is not as fast as they can.
+    /// The admission of each column family whose writers are slowed down.
     families_admitted: BTreeMap<ColumnFamilyId, Admission>,
-    /// When a column family that waits after a failure may be looked at again.
+    /// When a column family that waits may be looked at again.
     retry_at: Option<Instant>,
 }
 
 impl ControlPlane {
-    /// A control plane that knows no column family yet; writers are admitted.
+    /// Returns a control plane that knows no column family yet and admits writers.
     #[must_use]
     pub fn new(options: ControlOptions) -> ControlPlane {
         ControlPlane {
@@ -116,14 +126,14 @@ impl ControlPlane {
         }
     }
 
-    /// Takes note of an event. Decides nothing yet: cheap. `now` never goes back.
+    /// Takes note of an event. `now` never goes back.
     pub fn handle(&mut self, now: Instant, event: Event) {
         match event {
             Event::JobStepped { job, read_bytes, written_bytes, cpu_ns } => {
                 self.scheduler.stepped(job, read_bytes, written_bytes, cpu_ns);
                 return;
             }
-            // How full the active memtable is matters to writers alone, who are judged at samples.
+            // The fill of the active memtable matters to writers alone. They are judged at samples.
             Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
                     self.dirty |= family.set_memtables(sealed, sealed_bytes, active_bytes);
@@ -194,8 +204,8 @@ impl ControlPlane {
         }
     }
 
-    /// The next thing to do; `None` when there is nothing until the next event or
-    /// [`ControlPlane::poll_timeout`]. Cheap when nothing has changed.
+    /// Returns the next thing to do; `None` when there is nothing until the next event or
+    /// [`ControlPlane::poll_timeout`].
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = self.families.values().filter_map(|f| f.retry_at(now)).min();
@@ -224,89 +234,89 @@ impl ControlPlane {
         Some(Action::Grant { job, bytes })
     }
 
-    /// When to poll again even if no event arrives; `None`: no need to.
+    /// Returns when to poll again even if no event arrives; `None`: no need to.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let grant = if self.paused { None } else { self.scheduler.next_grant_at() };
         [grant, self.retry_at].into_iter().flatten().min()
     }
 
-    /// How clients are admitted, as last said by [`Action::Admit`].
+    /// Returns the admission as last said by [`Action::Admit`].
     #[must_use]
     pub fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// Whether nothing runs, nothing waits to be polled and nothing waits for a retry: what a test
-    /// waits for. Meaningful after [`ControlPlane::poll`] has returned `None`.
+    /// Returns true if nothing runs, nothing waits to be polled and nothing waits for a retry:
+    /// tests wait for it. Meaningful after [`ControlPlane::poll`] has returned `None`.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.actions.is_empty() && !self.dirty && self.retry_at.is_none()
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     #[must_use]
     pub fn options(&self) -> &ControlOptions {
         &self.options
     }
 
-    /// The estimated bytes that compactions of a column family have to move.
+    /// Returns the estimated bytes that compactions of a column family have to move.
     #[must_use]
     pub fn pending_compaction_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
         self.families.get(&cf).map(ColumnFamily::pending_bytes)
     }
 
-    /// The longest chain of compactions that a flush of a column family could wait for.
+    /// Returns the longest chain of compactions that a flush of a column family could wait for.
     #[must_use]
     pub fn compaction_chain(&self, cf: ColumnFamilyId) -> Option<CompactionChain> {
         self.families.get(&cf).map(ColumnFamily::chain)
     }
 
-    /// What is believed of the device.
+    /// Returns the belief about the device.
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
         self.scheduler.device()
     }
 
-    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
-    /// `None`: as fast as they can be, as no client is there to mind.
+    /// Returns the bytes a second at which dead tables are given back while `backlog` bytes of them
+    /// wait; `None`: as fast as possible, because no client uses the device.
     #[must_use]
     pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         self.scheduler.reclaim_rate(backlog)
     }
 
-    /// How long deep compactions would take to catch up with what they get now.
+    /// Returns how long deep compactions would take to catch up with their present bandwidth.
     #[must_use]
     pub fn debt_ns(&self) -> u64 {
         self.scheduler.debt_ns()
     }
 
-    /// The running jobs: their column family and, for compactions, their plan.
+    /// Returns the running jobs: their column family and, for compactions, their plan.
     pub fn jobs(
         &self,
     ) -> impl Iterator<Item = (JobId, ColumnFamilyId, Option<&Arc<CompactionPlan>>)> {
         self.jobs.iter().map(|(id, job)| (*id, job.cf, job.plan.as_ref()))
     }
 
-    /// The claims of the running compactions.
+    /// Returns the claims of the running compactions.
     #[must_use]
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 
-    /// The job slots in force.
+    /// Returns the job slots in force.
     #[must_use]
     pub fn job_slots(&self) -> JobSlots {
         self.slots
     }
 
-    /// The size that the memtables of a column family have from the next one on.
+    /// Returns the size of a column family's memtables from the next one on.
     #[must_use]
     pub fn memtable_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
         self.families.get(&cf).map(ColumnFamily::memtable_bytes)
     }
 
-    /// The rate limit in force; `None`: unlimited.
+    /// Returns the rate limit in force; `None`: unlimited.
     #[must_use]
     pub fn rate_limit(&self) -> Option<u64> {
         self.scheduler.bytes_per_second()
@@ -317,7 +327,7 @@ impl ControlPlane {
             while self.compactions_running() > self.slots() && self.scheduler.take_slot() {}
         }
         while self.compactions_running() < self.slots() && self.scheduler.has_preempted() {
-            // Where level 0 finds no place beside them, it does not wait for what was paused.
+            // Level 0 goes before paused jobs if no compaction out of it runs.
             let level0_first = self.options.scheduler.preemption == Preemption::Off
                 && self.scheduler.running(Lane::Level0) == 0;
             if !(level0_first && self.start_next(now, true)) {
@@ -332,7 +342,7 @@ impl ControlPlane {
         self.clear_the_way();
     }
 
-    /// Starts what is most urgent, if it can be. False: there is nothing to look for any more.
+    /// Starts the most urgent compaction. Returns false if there is nothing to look for any more.
     fn start_next(&mut self, now: Instant, level0_only: bool) -> bool {
         let clears_way = self.options.scheduler.preemption != Preemption::Off;
         let group_bytes_max = self.scheduler.group_bytes_max();
@@ -367,11 +377,11 @@ impl ControlPlane {
         self.scheduler.running(Lane::Deep) + self.scheduler.running(Lane::Level0)
     }
 
-    /// Whether a compaction may start: `Some(true)` if only one out of level 0.
+    /// Returns whether a compaction may start, and true with it if only one out of level 0.
     fn free_slot(&self) -> Option<bool> {
         let running = self.compactions_running();
         if self.options.scheduler.preemption != Preemption::Off {
-            // One out of level 0 always finds a place: it takes that of a deep one (SILK §5.2.2).
+            // One out of level 0 always finds a slot: it takes that of a deep one (SILK §5.2.2).
             let level0_may = self.scheduler.running(Lane::Level0) == 0;
             return if running < self.slots() { Some(false) } else { level0_may.then_some(true) };
         }
@@ -383,8 +393,8 @@ impl ControlPlane {
         Some(self.scheduler.running(Lane::Deep) >= self.slots() - reserved)
     }
 
-    /// Deep compactions that hold what level 0 waits for are served like it, and come to an early
-    /// end: what they have finished is kept, or thrown away (SILK §5.2.2).
+    /// Raises deep compactions that hold what level 0 waits for to its class, and ends them early.
+    /// Their finished work is kept, or thrown away (SILK §5.2.2).
     fn clear_the_way(&mut self) {
         if self.options.scheduler.preemption == Preemption::Off {
             return;
@@ -392,7 +402,7 @@ impl ControlPlane {
         let group_bytes_max = self.scheduler.group_bytes_max();
         for family in self.families.values_mut() {
             for id in family.level0_blockers(&self.in_flight, group_bytes_max) {
-                // What takes a neighbouring stripe is no less urgent.
+                // A compaction of a neighbouring stripe is no less urgent.
                 let is_deep = |job: &Job| job.plan.as_ref().is_some_and(|p| p.class != IoClass::L0);
                 let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing && is_deep(job))
                 else {
@@ -416,9 +426,9 @@ impl ControlPlane {
     fn start_compaction(&mut self, cf: ColumnFamilyId, plan: CompactionPlan, manual: bool) -> bool {
         let job = self.next_job();
         let claimed = self.in_flight.claim(job, &plan);
-        debug_assert_eq!(claimed, Ok(()), "a picker chose what is in flight: {plan}");
+        debug_assert_eq!(claimed, Ok(()), "a policy chose what is in flight: {plan}");
         if claimed.is_err() {
-            // Cannot be; and if it is, one compaction less is better than two on the same tables.
+            // If it happens after all, one compaction less is better than two on the same tables.
             return false;
         }
         let plan = Arc::new(plan);

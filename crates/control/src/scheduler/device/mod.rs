@@ -1,17 +1,20 @@
-//! What is believed of the device: how fast it reads and writes, and what a barrier costs. Learned
-//! from what the driver's samples say it delivered, never by probes of its own (SILK takes the
-//! bandwidth as a constant).
+//! The belief about the device: how fast it reads and writes, and what a barrier costs. It is
+//! learned from the driver's samples of what the device delivered, never by probes of its own.
+//! (SILK takes the bandwidth as a constant.)
 //!
-//! How: clients' requests that take twice as long as usual, while background work is held up by
-//! the device, have queued behind it: the belief is cut to what was delivered, and deep work is
-//! held for a moment. Where the debt is urgent and the belief keeps background work from what it
-//! wants, more is asked for a moment, and believed once it was delivered. What a cut left, or a
-//! hint, is asked for in full for a moment as soon as that is wanted, for else a belief a little
-//! too high would stay, and take up what is kept free: what was not seen is not believed. Where no
-//! client waits for the device nobody is harmed, and nothing is concluded. Clients are slow on a
-//! busy processor, too: what is usual is learned while background work rests, how often that
-//! deceives counts against it, no cut goes below what was delivered lately without harm, and one
-//! that does not help is taken back.
+//! 1. [`DeviceModel::observe`] adds up samples in windows of [`WINDOW_NS`].
+//! 2. [`DeviceModel::look_for_harm`] compares each sample's client requests with the usual time.
+//!    That time is learned while background work rests. Requests that take twice as long while the
+//!    device holds background work up have queued behind it.
+//! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once it is sure enough, the belief is cut
+//!    to what was delivered lately without harm. How often samples deceive while background work
+//!    rests counts against it, because a busy processor slows clients down, too.
+//! 4. A cut that does not help is taken back at the end of its trial.
+//! 5. Where the debt is urgent and the belief keeps background work from its bandwidth, a probe
+//!    asks for more for a moment. It is believed once the device has delivered it.
+//! 6. What a cut or a hint left is asked for in full for a moment as soon as it is wanted (a
+//!    check). Otherwise a belief that is a little too high would stay, and take up the headroom.
+//! 7. Where no client waits for the device, nobody is harmed, and nothing is concluded.
 //!
 //! What must stay true: a belief is never below `BANDWIDTH_MIN`, and follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -29,26 +32,24 @@ use crate::types::{Instant, IoClass};
 use direction::{BUSY_SAMPLES, Direction, Window};
 use requests::{Awaited, Requests};
 
-/// So long is looked at at a time.
+/// The length of a window.
 const WINDOW_NS: u64 = 50_000_000;
-/// The longest barrier is forgotten over so long.
+/// The time over which the longest barrier is forgotten.
 const BARRIER_WORST_NS: u64 = 60_000_000_000;
-/// Over so many samples it is averaged how often clients are harmed while background work rests.
+/// The number of samples over which harm while background work rests is averaged.
 const NOISE_SAMPLES: u64 = 64;
-/// A sample that took so long came late.
+/// A sample that took this long came late.
 const LATE_NS: u64 = 20_000_000;
 /// How long deep work is held after a sample in which clients were harmed.
 const BRAKE_NS: u64 = 25_000_000;
-/// How sure one must be that clients wait behind background work, in thousandths of a sample that
-/// says so. A device has hiccups of its own that take two or three; if it is the belief that is too
-/// high they go on, or come again as soon as deep work does. Samples that say so while background
-/// work rests add to it.
+/// How sure a cut must be that clients wait behind background work, in thousandths of a sample that
+/// shows harm. A device has hiccups of its own that take two or three samples. If the belief is too
+/// high, harm goes on, or comes again with deep work. Harm while background work rests adds to it.
 const SURE: u64 = 3_500;
 const SURE_MAX: u64 = 6_000;
-/// The same while it is on trial what a cut does: it was not enough, and the trial ends if it is no
-/// use.
+/// The same while a cut is on trial: the cut was not enough, and the trial ends if it is no use.
 const SURE_ON_TRIAL: u64 = 1_000;
-/// A device's queue is empty when background work has rested for so long.
+/// How long background work must rest until the device's queue is empty.
 const DRAINED_NS: u64 = 1_000_000_000;
 
 /// The device as the samples show it.
@@ -57,23 +58,23 @@ pub(crate) struct DeviceModel {
     read: Direction,
     write: Direction,
     barrier_ns: u64,
-    /// The longest barrier lately.
+    /// The longest barrier of late.
     barrier_worst_ns: u64,
-    /// What clients wait for, by [`Awaited`].
+    /// The requests that clients wait for, by [`Awaited`].
     clients: [Requests; Awaited::COUNT],
-    /// Some sample of the window showed clients harmed.
+    /// True if a sample of the window showed harm.
     harmed: bool,
-    /// Some sample of the window came late.
+    /// True if a sample of the window came late.
     late: bool,
-    /// How sure it is that they wait behind background work, in thousandths of a sample.
+    /// How sure it is that clients wait behind background work, in thousandths of a sample.
     sure: u64,
-    /// How many of a thousand samples say so while background work rests.
+    /// How many of a thousand samples show harm while background work rests.
     noise: u64,
-    /// Since when background work rests.
+    /// When background work began to rest.
     rests_since: Option<Instant>,
-    /// Until when deep work is held.
+    /// The end of the time for which deep work is held.
     brake_until: Instant,
-    /// How many of a thousand samples lately deep work was not held.
+    /// The part of late samples in which deep work was not held, in thousandths.
     free: u64,
     window_start: Option<Instant>,
 }
@@ -105,18 +106,18 @@ impl DeviceModel {
         }
     }
 
-    /// What the longest barrier took lately.
+    /// Returns the time of the longest barrier of late.
     pub(crate) fn barrier_worst_ns(&self) -> u64 {
         self.barrier_worst_ns.max(self.barrier_ns)
     }
 
-    /// What may be asked of the device, reads and writes, in bytes a second.
+    /// Returns what may be asked of the device, reads and writes, in bytes a second.
     pub(crate) fn usable(&self, headroom: u64) -> (u64, u64) {
         (self.read.usable(headroom), self.write.usable(headroom))
     }
 
-    /// Background work found nothing left to be granted for reads, or for writes. `urgent`: it
-    /// falls behind.
+    /// Notes that nothing was left to be granted to background work, for reads or for writes.
+    /// `urgent`: it falls behind.
     pub(crate) fn wanted(&mut self, reads: bool, writes: bool, urgent: bool) {
         for (direction, wanted) in [(&mut self.read, reads), (&mut self.write, writes)] {
             direction.wanted |= wanted;
@@ -124,18 +125,18 @@ impl DeviceModel {
         }
     }
 
-    /// For how long deep work is held because clients wait behind background work just now.
+    /// Returns for how long deep work is held because clients wait behind background work now.
     pub(crate) fn braked_for_ns(&self, now: Instant) -> u64 {
         self.brake_until.0.saturating_sub(now.0)
     }
 
-    /// Takes note of a sample of so long; learns when a window is over.
+    /// Takes note of a sample that took `over_ns`, and learns at the end of a window.
     pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
         let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
-            // What a barrier takes after blocks were given back is what that takes.
+            // A barrier after blocks were given back takes the time of that.
             let of_reclaim = class == IoClass::Reclaim;
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs).filter(|_| !of_reclaim) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
@@ -149,7 +150,7 @@ impl DeviceModel {
         self.write.note_busy(before.1, over_ns);
         let free = if self.braked_for_ns(now) > 0 { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
-        // Who samples is never slow by itself: the processor was away, and clients waited for that.
+        // A late sample means that the processor was away, and clients waited for it, too.
         if over_ns < LATE_NS {
             self.look_for_harm(now, window_ns, sample);
         } else {
@@ -172,7 +173,7 @@ impl DeviceModel {
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
         write.learn(now, &window, of_writes, read.wanted);
-        // Compactions write about what they read: both at once, or the other is in the way.
+        // Compactions write about as much as they read: probe both, or the other is in the way.
         if read.wants_more(now, &window) || write.wants_more(now, &window) {
             let probes = read.probes.max(write.probes);
             for direction in [&mut *read, &mut *write] {
@@ -196,16 +197,16 @@ impl DeviceModel {
         let wal = sample.classes[IoClass::Wal.index()];
         let (no_reads, no_writes) = (self.read.rests(window_ns), self.write.rests(window_ns));
         let rests = no_reads && no_writes;
-        // What it left behind in the device's queue has to drain first.
+        // The work that it left in the device's queue has to drain first.
         let since = self.rests_since.filter(|_| rests).unwrap_or(now);
         self.rests_since = rests.then_some(since);
         let rests = rests && now.0 - since.0 >= DRAINED_NS;
         let [of_reads, of_writes, of_syncs] = &mut self.clients;
         let reads = of_reads.harmed(client.reads, client.read_ns, rests);
         let writes = of_writes.harmed(wal.writes, wal.write_ns, rests);
-        // A barrier takes what the file system has to do for it, now more, now less: what counts is
-        // only whether they take longer for a while.
-        // Nor does it count how much was written to the log before it.
+        // A barrier takes longer or shorter with the work of the file system. So one sample proves
+        // nothing, and only a longer time for a while counts. The bytes of the WAL before it are
+        // taken off.
         let transfer_ns = scale(wal.write_bytes, NS_PER_SECOND, self.write.bandwidth);
         let sync_ns = wal.sync_ns.saturating_sub(transfer_ns);
         let _one_sample = of_syncs.harmed(wal.syncs, sync_ns, rests);
@@ -223,7 +224,7 @@ impl DeviceModel {
         }
         let held = now.0 < self.brake_until.0 + WINDOW_NS;
         if !harmed {
-            // That all is well while deep work is held is no proof of the contrary.
+            // No harm while deep work is held does not prove that the belief is right.
             self.sure = if held { self.sure } else { self.sure / 16 * 15 };
             return;
         }
@@ -239,7 +240,7 @@ impl DeviceModel {
             return;
         }
         self.sure = 0;
-        // Reads wait behind reads first of all; behind writes if there are hardly any reads.
+        // Reads wait behind reads, and behind writes if there are hardly any reads.
         if reads && !no_reads {
             self.read.cut(now, window_ns, Awaited::Reads);
         }
@@ -250,7 +251,7 @@ impl DeviceModel {
     }
 }
 
-/// What is left of a bandwidth when `headroom` thousandths of it are kept free.
+/// Returns the bandwidth without the `headroom` thousandths that are kept free.
 pub(crate) fn without(headroom: u64, bandwidth: u64) -> u64 {
     scale(bandwidth, 1000 - headroom.min(999), 1000)
 }
