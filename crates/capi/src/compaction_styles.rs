@@ -4,8 +4,8 @@
 //! 2. The options of a style are handles that only keep what their setters were given (`stubs`).
 //! 3. `rocksdb_options_set_universal_compaction_options` and its FIFO counterpart read these
 //!    handles and set the options that they stand for. Values that are refused are kept under the
-//!    names in [`KEPT`]; `promises` refuses them at open.
-//! 4. In option strings the same options have names in braces ([`in_text`]).
+//!    names in `KEPT`; `promises` refuses them at open.
+//! 4. In option strings the same options have names in braces (`in_text`).
 
 use std::ffi::c_int;
 
