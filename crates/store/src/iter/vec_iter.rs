@@ -1,4 +1,6 @@
 //! For tests: an iterator over entries in memory that fails on request.
+//!
+//! What must stay true: it orders and moves as every [`InternalIterator`] does.
 
 use std::cell::Cell;
 use std::io;
