@@ -492,13 +492,13 @@ impl TableBuilder {
         let target = self.options.block_bytes;
         size >= target
             || (size >= target - target / 10 && size + more > target)
-            || (size >= target / 4 && self.minds_pages() && self.leaves_page(size, more))
+            || (size >= target / 4 && self.cuts_at_pages() && self.crosses_page(size, more))
     }
 
     /// Returns true if blocks are cut at pages: they are about a page long, and not compressed, so
     /// that their length is known while they grow.
     #[inline]
-    fn minds_pages(&self) -> bool {
+    fn cuts_at_pages(&self) -> bool {
         let target = self.options.block_bytes;
         self.options.compression == Compression::None
             && target <= PAGE_BYTES
@@ -508,7 +508,7 @@ impl TableBuilder {
     /// Returns true if the current block of `size` bytes leaves the page that it begins in, or
     /// would with an entry of `more` bytes. Tables begin with a page.
     #[inline]
-    fn leaves_page(&self, size: usize, more: usize) -> bool {
+    fn crosses_page(&self, size: usize, more: usize) -> bool {
         let begin = (self.written % PAGE_BYTES as u64) as usize;
         begin + size + more + ENTRY_HEAD_BYTES + BLOCK_TRAILER_BYTES > PAGE_BYTES
     }

@@ -301,7 +301,7 @@ impl TableIter {
         // The chunk may have been read wrongly long ago, so it is read again.
         self.read_chunk(handle, bytes, forward)?;
         let mut data = self.unpack_from_chunk(handle);
-        if data.is_err() && self.table.source().gives_up_image() {
+        if data.is_err() && self.table.source().give_up_image() {
             self.read_chunk(handle, bytes, forward)?;
             data = self.unpack_from_chunk(handle);
         }

@@ -408,7 +408,7 @@ impl Table {
     /// allocation of the right size that is never zeroed, and direct I/O gets an aligned address.
     fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
         match self.try_read_block(handle) {
-            Err(Error::Corruption { .. }) if self.source.gives_up_image() => {
+            Err(Error::Corruption { .. }) if self.source.give_up_image() => {
                 self.try_read_block(handle)
             }
             read => read,
@@ -487,7 +487,7 @@ impl TableSource {
 
     /// Called when bytes were damaged. If they came from an image, the table is read from its file
     /// from now on, and the result is true.
-    pub(super) fn gives_up_image(&self) -> bool {
+    pub(super) fn give_up_image(&self) -> bool {
         let image = self.image.upgrade();
         image.is_some_and(|image| image.give_up())
     }

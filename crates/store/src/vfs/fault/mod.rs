@@ -6,7 +6,7 @@
 //!    `MANIFEST-000003`) and I/O class.
 //! 2. `Faults::choose` counts the call and asks the rules in the order in which they were added.
 //!    The first rule that applies decides the fault.
-//! 3. `Faults::strike` carries out faults that fail, delay or panic.
+//! 3. `Faults::carry_out` carries out faults that fail, delay or panic.
 //! 4. `FaultFile` carries out faults that alter bytes, around the call of the inner file system.
 //!
 //! A site contains the calling line only if [`FaultVfs::capture_callers`] is on. `#[track_caller]`
@@ -209,7 +209,7 @@ impl Faults {
 
     /// Carries out a fault that only fails, delays or panics, for a call of `bytes` bytes. Returns
     /// any other fault.
-    fn strike(&self, chosen: Option<Chosen>, bytes: usize) -> io::Result<Option<Chosen>> {
+    fn carry_out(&self, chosen: Option<Chosen>, bytes: usize) -> io::Result<Option<Chosen>> {
         let Some(chosen) = chosen else { return Ok(None) };
         match chosen.fault {
             Fault::Delay(delay) => clock::sleep(delay),
@@ -237,7 +237,7 @@ impl Faults {
 
     /// Passes a call whose faults can only fail or delay it.
     fn pass(&self, operation: VfsOperation, paths: &[&Path]) -> io::Result<()> {
-        self.strike(self.choose(operation, paths, None), 0).map(drop)
+        self.carry_out(self.choose(operation, paths, None), 0).map(drop)
     }
 
     /// Records a breach of the contract and panics.
@@ -281,7 +281,7 @@ impl FaultFile {
         class: Option<IoClass>,
         bytes: usize,
     ) -> io::Result<Option<Chosen>> {
-        self.faults.strike(self.faults.choose(operation, &[&self.path], class), bytes)
+        self.faults.carry_out(self.faults.choose(operation, &[&self.path], class), bytes)
     }
 
     /// Panics if a sync of this handle has failed.
