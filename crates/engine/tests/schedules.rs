@@ -7,11 +7,12 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
-#[path = "it/process.rs"]
-mod process;
-#[path = "it/rel.rs"]
+#[path = "it/support"]
 #[allow(dead_code, reason = "other suites use the rest")]
-mod rel;
+mod support {
+    pub(crate) mod process;
+    pub(crate) mod rel;
+}
 
 use std::sync::Arc;
 
@@ -41,22 +42,25 @@ fn rel() {
         a_close_among_writers,
         threads_of_its_own,
     ];
-    rel::Suite::new("sched", "schedules").run(rel::processors(), |suite, case| {
-        let model = models[case as usize % models.len()];
-        let mut config = Config::new();
-        config.stack_size = STACK_BYTES;
-        config.failure_persistence = FailurePersistence::None;
-        config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-        config.silence_warnings = true;
-        if case as usize / models.len() % 2 == 0 {
-            let scheduler = RandomScheduler::new_from_seed(case, SCHEDULES);
-            Runner::new(scheduler, config).run(model);
-        } else {
-            let scheduler = PctScheduler::new_from_seed(case, PREEMPTIONS, SCHEDULES);
-            Runner::new(scheduler, config).run(model);
-        }
-        suite.count("schedules", SCHEDULES as u64);
-    });
+    support::rel::Suite::new("sched", "schedules").run(
+        support::rel::processors(),
+        |suite, case| {
+            let model = models[case as usize % models.len()];
+            let mut config = Config::new();
+            config.stack_size = STACK_BYTES;
+            config.failure_persistence = FailurePersistence::None;
+            config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+            config.silence_warnings = true;
+            if case as usize / models.len() % 2 == 0 {
+                let scheduler = RandomScheduler::new_from_seed(case, SCHEDULES);
+                Runner::new(scheduler, config).run(model);
+            } else {
+                let scheduler = PctScheduler::new_from_seed(case, PREEMPTIONS, SCHEDULES);
+                Runner::new(scheduler, config).run(model);
+            }
+            suite.count("schedules", SCHEDULES as u64);
+        },
+    );
 }
 
 /// A few writes fill a memtable, a few of those a level.

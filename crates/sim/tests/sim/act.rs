@@ -11,10 +11,10 @@ use sateen::{
     WriteOptions,
 };
 
-use crate::common::{Random, assert_sound, pick};
 use crate::draw::at_times;
 use crate::model::{Change, Value, What, same, settled};
 use crate::plan::{Kind, Op, key, numbered, value};
+use crate::support::common::{Random, assert_sound, pick};
 use crate::world::{OpenIter, World};
 
 const ITERATORS_MAX: usize = 4;

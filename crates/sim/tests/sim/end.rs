@@ -8,7 +8,7 @@ use sateen::clock;
 use sateen::metrics::Metrics;
 use sateen::vfs::{Vfs, VfsOperation};
 
-use crate::common::{ZERO_AT_REST, assert_no_orphans};
+use crate::support::common::{ZERO_AT_REST, assert_no_orphans};
 use crate::world::{PATH, World};
 
 /// The virtual time within which the database must come to rest.

@@ -7,19 +7,18 @@
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 mod act;
-#[path = "../../../engine/tests/it/common.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod common;
-#[path = "../../../engine/tests/it/meta/draw.rs"]
+#[path = "../../../engine/tests/it/model/meta/draw.rs"]
 mod draw;
 mod end;
-#[path = "../../../engine/tests/it/meta/model.rs"]
+#[path = "../../../engine/tests/it/model/meta/model.rs"]
 mod model;
 mod plan;
-#[path = "../../../engine/tests/it/process.rs"]
-mod process;
-#[path = "../../../engine/tests/it/rel.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod rel;
 mod seeds;
+#[path = "../../../engine/tests/it/support"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support {
+    pub(crate) mod common;
+    pub(crate) mod process;
+    pub(crate) mod rel;
+}
 mod world;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use sateen::{CompactionPriority, Compression, Options, Regions, Tuner, WalMode, WriteController};
 use sateen_sim::{Bandwidth, DeviceConfig};
 
-use crate::common::{Random, appending, appending_late, deciding, small, tiny};
 pub(crate) use crate::draw::numbered;
 use crate::draw::{self, kinds};
 use crate::model::Value;
+use crate::support::common::{Random, appending, appending_late, deciding, small, tiny};
 
 kinds! {
     Put 120 PutSync 6 PutUnlogged 4 PutDeadline 8 PutLarge 4 Delete 24 Merge 24 DeleteRange 6

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::draw;
 use crate::plan::{Op, Plan};
-use crate::rel::{Suite, processors, quietly, said};
+use crate::support::rel::{Suite, processors, quietly, said};
 use crate::world::{Counts, World};
 
 const SHRINK_FOR: Duration = Duration::from_secs(60);

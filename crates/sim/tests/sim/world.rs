@@ -15,9 +15,9 @@ use sateen::{
 };
 use sateen_sim::SimVfs;
 
-use crate::common::{Random, assert_sound, whole};
 use crate::model::{Change, Model, Value, View, same, view_of};
 use crate::plan::Plan;
+use crate::support::common::{Random, assert_sound, whole};
 
 pub(crate) const PATH: &str = "/db";
 

@@ -2,7 +2,7 @@
 //! as JSON under `target/rel`, and what they must come to.
 //!
 //! Most suites are an ignored test `<module>::rel` in a test binary of the engine or of another
-//! package. The environment tells it how much to do (`crates/engine/tests/it/rel.rs`).
+//! package. The environment tells it how much to do (`crates/engine/tests/it/support/rel.rs`).
 
 mod fuzz;
 mod planted;

@@ -48,7 +48,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "crash",
         what: "power failures at every operation of the file system, and again while recovering",
-        module: "crash",
+        module: "crash::power",
         bars: &[bar("images", 100_000, 10_000_000), bar("double-crash images", 10_000, 1_000_000)],
         share: 4.0,
         waits: false,
@@ -57,7 +57,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "meta",
         what: "random operations under extreme options, every answer compared with a model",
-        module: "meta",
+        module: "model::meta",
         bars: &[bar("operations", 2_000_000, 1_000_000_000)],
         share: 4.0,
         waits: false,
@@ -75,7 +75,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "errors",
         what: "every call of the file system fails in every way, once and for good",
-        module: "errors",
+        module: "faults::errors",
         bars: &[
             bar("rounds", 1, 10),
             bar("calls", 130, 130),
@@ -89,7 +89,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "corrupt",
         what: "damage of every byte, part and file of small databases",
-        module: "corrupt",
+        module: "faults::corrupt",
         bars: &[bar("mutations", 250_000, 20_000_000)],
         share: 4.0,
         waits: false,
@@ -98,7 +98,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "punch",
         what: "nothing reachable is punched, cut or removed",
-        module: "punch",
+        module: "resources::punch",
         bars: &[bar("punches", 100_000, 50_000_000)],
         share: 2.0,
         waits: false,
@@ -107,7 +107,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "events",
         what: "jobs paused, preempted and given up at every place: all is given back",
-        module: "events",
+        module: "model::events",
         bars: &[bar("preempt, pause and discard events", 50_000, 10_000_000)],
         share: 1.0,
         waits: false,
@@ -116,7 +116,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "kill",
         what: "processes killed at any moment and at every change of their files",
-        module: "kill",
+        module: "crash::kill::children",
         bars: &[bar("kills", 60, 5_000)],
         share: 1.0,
         waits: false,
@@ -125,7 +125,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "image",
         what: "power failures of ext4 and XFS: clones of their images under load",
-        module: "image",
+        module: "crash::image",
         bars: &[bar("ext4 images", 100, 10_000), bar("xfs images", 100, 10_000)],
         share: 2.0,
         waits: false,
@@ -134,7 +134,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "cut",
         what: "ext4 and XFS shut down under load",
-        module: "cut",
+        module: "crash::cut",
         bars: &[bar("cuts", 20, 1_000)],
         share: 1.0,
         waits: false,
@@ -143,7 +143,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "enospc",
         what: "small file systems filled up, and emptied, under load",
-        module: "enospc",
+        module: "faults::full_disk::real",
         bars: &[bar("ext4 full-disk cycles", 3, 200), bar("xfs full-disk cycles", 3, 200)],
         share: 1.0,
         waits: false,
@@ -152,7 +152,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "overload",
         what: "twice the load that is sustained, long iterators, and a device that stalls",
-        module: "overload",
+        module: "resources::overload",
         bars: &[bar("overload seconds", 60, 1_800)],
         share: 1.0,
         waits: true,

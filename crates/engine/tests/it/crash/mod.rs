@@ -1,0 +1,10 @@
+//! What survives: power failures, killed processes, cuts of a file system, and what is written after.
+
+mod atomic_flush;
+mod cut;
+mod image;
+pub(crate) mod kill;
+mod planted;
+mod power;
+pub(crate) mod replay;
+mod resume;

@@ -1,0 +1,13 @@
+//! What goes wrong: refused calls, full disks, damage, hostile bytes; how it is told and repaired.
+
+mod bad_input;
+mod check;
+mod corrupt;
+mod descriptors;
+mod errors;
+mod full_disk;
+mod fuzz_corpus;
+mod golden;
+mod refused;
+pub(crate) mod repair;
+mod scrub;
