@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::api`.
+//! Hostile bytes for `sateen::test_support::fuzz::api`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::api(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::api(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::batch`.
+//! Hostile bytes for `sateen::test_support::fuzz::batch`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::batch(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::batch(bytes));

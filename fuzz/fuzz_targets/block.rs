@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::block`.
+//! Hostile bytes for `sateen::test_support::fuzz::block`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::block(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::block(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::compaction_file`.
+//! Hostile bytes for `sateen::test_support::fuzz::compaction_file`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::compaction_file(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::compaction_file(bytes));

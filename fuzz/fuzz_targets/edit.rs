@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::edit`.
+//! Hostile bytes for `sateen::test_support::fuzz::edit`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::edit(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::edit(bytes));

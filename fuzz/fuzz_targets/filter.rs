@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::filter`.
+//! Hostile bytes for `sateen::test_support::fuzz::filter`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::filter(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::filter(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::ingest`.
+//! Hostile bytes for `sateen::test_support::fuzz::ingest`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::ingest(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::ingest(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::manifest`.
+//! Hostile bytes for `sateen::test_support::fuzz::manifest`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::manifest(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::manifest(bytes));

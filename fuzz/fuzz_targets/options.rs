@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::options`.
+//! Hostile bytes for `sateen::test_support::fuzz::options`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::options(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::options(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::table`.
+//! Hostile bytes for `sateen::test_support::fuzz::table`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::table(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::table(bytes));

@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::texts`.
+//! Hostile bytes for `sateen::test_support::fuzz::texts`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::texts(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::texts(bytes));

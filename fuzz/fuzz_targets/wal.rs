@@ -1,4 +1,4 @@
-//! Hostile bytes for `sateen::fuzz::wal`.
+//! Hostile bytes for `sateen::test_support::fuzz::wal`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::fuzz::wal(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sateen::test_support::fuzz::wal(bytes));

@@ -8,6 +8,7 @@ mod db;
 mod entry;
 mod environment;
 mod events;
+#[cfg(any(test, feature = "test-support"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod health;
@@ -27,10 +28,6 @@ mod write;
 
 pub use admission::write_buffers::WriteBufferManager;
 pub use background::compaction::chosen::CompactFilesOptions;
-#[doc(hidden)]
-pub use background::driver::interfere::Interference;
-#[doc(hidden)]
-pub use background::held::Held;
 pub use background::scrub::ScrubReport;
 pub use db::bytes::Bytes;
 pub use db::calls::{Reading, Writing};
@@ -62,8 +59,6 @@ pub use options::{
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
-#[doc(hidden)]
-pub use sateen_store::base::clock;
 pub use sateen_store::base::error::{CorruptionKind, Error, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};
 /// ```
@@ -140,6 +135,17 @@ pub use tools::repair::{
     LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
 };
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
+
+/// What tests of the engine need beside its interface. Behind the feature `test-support`, without a
+/// promise of stability.
+#[cfg(any(test, feature = "test-support"))]
+pub mod test_support {
+    pub use sateen_store::base::clock;
+
+    pub use crate::background::driver::interfere::Interference;
+    pub use crate::background::held::Held;
+    pub use crate::fuzz;
+}
 
 /// The example of the README compiles.
 #[cfg(doctest)]

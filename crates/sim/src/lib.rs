@@ -36,6 +36,7 @@ mod merge;
 mod recorder;
 mod report;
 mod settings;
+#[cfg(feature = "engine")]
 mod sim_vfs;
 mod simulation;
 mod tree;
@@ -47,5 +48,6 @@ pub use error::{Error, Result};
 pub use recorder::Second;
 pub use report::{ClassBytes, Counts, Report, table};
 pub use settings::SETTING_NAMES;
+#[cfg(feature = "engine")]
 pub use sim_vfs::{SimCounts, SimVfs};
 pub use simulation::Simulation;

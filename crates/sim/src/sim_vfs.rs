@@ -1,5 +1,5 @@
 //! A file system for the real engine on a modelled device. Its calls take the time that a
-//! [`Device`] says, in the virtual time of the calling thread ([`sateen::clock`]).
+//! [`Device`] says, in the virtual time of the calling thread ([`sateen::test_support::clock`]).
 //!
 //! Buffered writes cost time when they are synced or written back, and the writer itself waits if
 //! too many bytes are dirty. Direct writes and all reads cost time at once. Every call goes into a
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sateen::clock;
+use sateen::test_support::clock;
 use sateen::vfs::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
 use sateen_control::IO_CLASSES;
 

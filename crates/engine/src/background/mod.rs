@@ -12,6 +12,7 @@ pub(crate) mod chores;
 pub(crate) mod compaction;
 pub(crate) mod driver;
 pub(crate) mod flush;
+#[cfg(any(test, feature = "test-support"))]
 pub(crate) mod held;
 mod on_demand;
 pub(crate) mod output;

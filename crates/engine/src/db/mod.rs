@@ -24,7 +24,8 @@ pub(crate) mod checkpoint;
 pub(crate) mod cursor;
 pub(crate) mod family;
 mod family_upkeep;
-pub(crate) mod held;
+#[cfg(any(test, feature = "test-support"))]
+mod held;
 pub(crate) mod ingest;
 pub(crate) mod iter;
 pub(crate) mod listeners;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::clock;
+use sateen::test_support::clock;
 use sateen::vfs::{Fault, FaultRule, Vfs, VfsOperation};
 use sateen::{
     ColumnFamily, CompactRangeOptions, Db, Error, FlushOptions, Options, ReadOptions, WriteBatch,

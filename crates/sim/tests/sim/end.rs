@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::clock;
 use sateen::metrics::Metrics;
+use sateen::test_support::clock;
 use sateen::vfs::{Vfs, VfsOperation};
 
 use crate::support::common::{ZERO_AT_REST, assert_no_orphans};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sateen::clock::{self, VirtualTime};
+use sateen::test_support::clock::{self, VirtualTime};
 use sateen::vfs::{CrashChoice, FaultVfs, MemVfs};
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, Cursor, Db, Error, Options, ReadOptions, Result, Snapshot,

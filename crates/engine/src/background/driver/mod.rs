@@ -6,6 +6,7 @@
 
 mod failures;
 mod install;
+#[cfg(any(test, feature = "test-support"))]
 pub(crate) mod interfere;
 mod limits;
 mod listening;

@@ -13,6 +13,7 @@ use sateen_store::base::sync::lock;
 
 use super::step::{Edits, Step, StepBytes};
 use crate::background::driver::{Driver, Job, Shared};
+#[cfg(any(test, feature = "test-support"))]
 use crate::background::held::Held;
 use crate::background::output;
 use crate::metrics::SchedulerMetrics;
@@ -67,6 +68,7 @@ impl Driver {
         (flushes as u64, (shared.jobs.len() - flushes) as u64)
     }
 
+    #[cfg(any(test, feature = "test-support"))]
     /// Jobs, and what is held for them; see [`Held`].
     pub(crate) fn held(&self) -> Held {
         let shared = lock(&self.shared);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sateen::clock::VirtualTime;
+use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{CompactRangeOptions, Db, FlushOptions, Health, Options};
 

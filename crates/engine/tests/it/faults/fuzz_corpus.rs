@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use sateen::fuzz::{TARGETS, seeds};
+use sateen::test_support::fuzz::{TARGETS, seeds};
 
 use crate::support::common::Random;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen::clock::VirtualTime;
+use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
     CheckReport, Db, Options, ReadOptions, RepairReport, Result, WriteOptions, check_with,

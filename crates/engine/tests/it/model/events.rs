@@ -3,11 +3,12 @@
 //! end. One thread drives it all: a seeded scheduler decides before each step which job has it, and
 //! what happens to the others.
 
+use sateen::test_support::Interference;
 use sateen::timeline::{EventKind, Timeline};
 use sateen::vfs::MemVfs;
 use sateen::{
-    ColumnFamily, CompactRangeOptions, Cursor, Db, FlushOptions, Interference, Options, Preemption,
-    ReadOptions, Snapshot, WriteOptions,
+    ColumnFamily, CompactRangeOptions, Cursor, Db, FlushOptions, Options, Preemption, ReadOptions,
+    Snapshot, WriteOptions,
 };
 use std::path::Path;
 

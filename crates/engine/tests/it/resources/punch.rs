@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::fs::SeekFrom;
 
-use sateen::clock::{VirtualTime, advance};
+use sateen::test_support::clock::{VirtualTime, advance};
 use sateen::vfs::{CrashChoice, Guard, MemVfs, OpenOptions, PosixVfs, Ranges, Taken, Vfs};
 use sateen::{CompactRangeOptions, Cursor, Db, Options, ReadOptions, Regions, Snapshot, WalMode};
 

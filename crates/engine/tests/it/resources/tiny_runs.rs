@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sateen::clock::VirtualTime;
+use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{MemVfs, Vfs};
 use sateen::{Db, Options, ReadOptions};
 

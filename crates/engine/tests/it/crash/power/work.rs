@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use sateen::test_support::Interference;
 use sateen::timeline::{CompactionReason, EventKind};
 use sateen::vfs::{MemVfs, Recording};
 use sateen::{
-    ColumnFamily, Cursor, Db, FlushOptions, IngestOptions, Interference, Options, ReadOptions,
-    Snapshot, SstFileWriter, WalMode, WriteBatch, WriteOptions,
+    ColumnFamily, Cursor, Db, FlushOptions, IngestOptions, Options, ReadOptions, Snapshot,
+    SstFileWriter, WalMode, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{Contents, Random, appended, appending, as_vfs, decided, is_decided};

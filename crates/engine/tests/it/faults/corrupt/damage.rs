@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen::fuzz::blocks;
+use sateen::test_support::fuzz::blocks;
 use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
 
 use super::golden::{Golden, path};

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use sateen::clock::VirtualTime;
+use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, Site, VfsOperation};
 
 use crate::support::common::Random;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::clock::{advance, virtual_time};
+use sateen::test_support::clock::{advance, virtual_time};
 use sateen::vfs::{CrashChoice, Fault, IoClass, OpenOptions, Vfs, VfsOperation};
 use sateen::{
     CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, LiveFilesOptions, Options,

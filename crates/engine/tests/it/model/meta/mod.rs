@@ -25,7 +25,7 @@ use crate::support::common::Random;
 use crate::support::rel::{Watch, quietly, said};
 use ops::Op;
 use sateen::Options;
-use sateen::clock::{VirtualTime, advance};
+use sateen::test_support::clock::{VirtualTime, advance};
 use world::World;
 
 /// So long at most it is between two operations, as those go on.

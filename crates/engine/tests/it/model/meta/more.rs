@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use sateen::{
-    Error, IngestOptions, Interference, ReadOptions, SstFileWriter, WaitForCompactOptions,
-};
+use sateen::test_support::Interference;
+use sateen::{Error, IngestOptions, ReadOptions, SstFileWriter, WaitForCompactOptions};
 
 use super::keys::{Db, turned};
 use super::model::{Change, Value, What};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::clock::advance;
+use sateen::test_support::clock::advance;
 use sateen::vfs::{CrashChoice, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
     ColumnFamily, ColumnFamilyOptions, Error, Options, ReadOptions, Result, Snapshot, WalMode,
