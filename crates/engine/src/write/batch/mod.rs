@@ -454,6 +454,7 @@ impl<'a> Iterator for WriteBatchIter<'a> {
     }
 }
 
+#[cfg(any(test, feature = "test-support"))]
 /// Fuzz entry: reads `data` as a batch. Must not panic; what is accepted must come back the same.
 pub(crate) fn fuzz(data: &[u8]) {
     if let Ok(batch) = WriteBatch::from_data(data.to_vec()) {

@@ -1,4 +1,5 @@
-//! What survives: power failures, killed processes, cuts of a file system, and what is written after.
+//! What survives: power failures, killed processes, cuts of a file system, and what is written
+//! after.
 
 mod atomic_flush;
 mod cut;

@@ -3,7 +3,8 @@
 //!
 //! They are under `tests/data/golden`, a directory for each version of the format. One is never
 //! written again; with a new version of any file of it a new directory is made:
-//! `cargo test -p sateen --test it faults::golden::generate -- --ignored`, with the version raised here.
+//! `cargo test -p sateen --test it faults::golden::generate -- --ignored`, with the version raised
+//! here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What several tests share: option sets, child processes, real file systems, accounts of what is held.
+//! What several tests share: option sets, child processes, real file systems, accounts of what is
+//! held.
 
 pub(crate) mod child;
 pub(crate) mod common;
