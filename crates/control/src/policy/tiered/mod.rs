@@ -37,6 +37,10 @@ use runs::{SortedRun, are_disjoint, sorted_runs};
 /// The score of a tree that has as many runs as the trigger, or more, and nothing to merge.
 const WAITING_SCORE: f64 = 0.99;
 
+/// The most debt that is reported. Working it off in ten seconds takes 200 MB/s, and it is too little
+/// for writers to be slowed down for it.
+const DEBT_MAX: u64 = 2 << 30;
+
 /// The tiered policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
@@ -65,9 +69,14 @@ impl CompactionPolicy for Tiered {
         vec![LevelScore { level: 0, score }]
     }
 
-    /// As in RocksDB, runs that wait are no debt: the trigger for their number limits writers.
-    fn debt(&self, _: &TreeView<'_>) -> u64 {
-        0
+    /// The bytes of the merge that is due, so that the scheduler gives it bandwidth. As in RocksDB
+    /// they limit no writers, hence the maximum: the trigger for the number of runs does that.
+    fn debt(&self, view: &TreeView<'_>) -> u64 {
+        let runs = sorted_runs(view.version, &InFlight::default());
+        let choice = choose(view.options, &runs, last_level(view.version), false);
+        choice.map_or(0, |choice| {
+            runs[choice.runs].iter().map(|run| run.span.bytes()).sum::<u64>().min(DEBT_MAX)
+        })
     }
 
     /// Each level that is in use is a run that readers look into.
