@@ -1,4 +1,116 @@
-//! Sateen: an embedded, ordered, persistent key-value store with a flat latency tail.
+//! Sateen is an embedded, ordered, persistent key-value store: an LSM-tree like RocksDB, with a
+//! flat latency tail. Flushes and compactions use the disk bandwidth that clients leave, so the
+//! slowest requests stay fast. Keys and values are bytes.
+//!
+//! # Open, write, read
+//!
+//! ```
+//! use sateen::{Db, Options};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path();
+//! let db = Db::open(path, Options::default())?;
+//! db.put("fig", "1")?;
+//! assert_eq!(db.get("fig")?.as_deref(), Some(&b"1"[..]));
+//! db.delete("fig")?;
+//! db.close()?;
+//! # Ok::<(), sateen::Error>(())
+//! ```
+//!
+//! A [`Db`] is cheap to clone. All threads may use it at once: handles, snapshots, iterators,
+//! batches and options are `Send` and `Sync`.
+//!
+//! # Iterate
+//!
+//! [`Db::range`], [`Db::prefix`] and [`Db::iter`] return an [`Iter`], an iterator of Rust that runs
+//! from both ends. Its items are `Result<(key, value)>`.
+//!
+//! ```
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+//! # for key in ["user/1", "user/2", "user/3", "visit"] { db.put(key, "")?; }
+//! for entry in db.range("user/2"..)? {
+//!     let (key, value) = entry?;
+//!     println!("{key:?} = {value:?}");
+//! }
+//! let newest = db.prefix("user/")?.next_back().transpose()?;
+//! assert_eq!(newest.unwrap().0, b"user/3");
+//!
+//! let snapshot = db.snapshot(); // all column families at one moment
+//! db.delete_range("user/", "user0")?;
+//! assert_eq!(db.at(&snapshot).prefix("user/")?.rev().count(), 3);
+//! # Ok::<(), sateen::Error>(())
+//! ```
+//!
+//! An [`Iter`] copies each key and value once. A [`Cursor`] lends them without a copy, and seeks.
+//!
+//! # Column families and batches
+//!
+//! A [`ColumnFamily`] has keys, options and memtables of its own. Its handle has the methods of
+//! [`Db`]. A [`WriteBatch`] is applied as a whole or not at all, across column families.
+//!
+//! ```
+//! use sateen::{ColumnFamilyOptions, WriteBatch, WriteOptions};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+//! let loans = db.create_column_family("loans", ColumnFamilyOptions::default())?;
+//! loans.put("walden", "Ishmael")?;
+//!
+//! let mut batch = WriteBatch::new();
+//! batch.put("walden", "returned")?;
+//! batch.delete_cf(&loans, "walden")?;
+//! db.write(&batch, &WriteOptions::sync())?; // durable when it returns
+//! # Ok::<(), sateen::Error>(())
+//! ```
+//!
+//! Options of single calls: [`Db::reading`] and [`Db::writing`] take a [`ReadOptions`] or
+//! [`WriteOptions`] and have the same methods again. The methods whose names end in `_cf` take the
+//! column family and the options as arguments, as RocksDB's do.
+//!
+//! # Options
+//!
+//! [`Options`] is a struct with public fields and a default for each. [`Options::profile`] starts
+//! from the settings of another store, [`Options::set`] takes text, and [`Db::set_options`] changes
+//! a running database.
+//!
+//! ```
+//! use sateen::{Options, WalMode};
+//!
+//! let options = Options {
+//!     block_cache_bytes: 256 << 20,
+//!     wal: WalMode::Sync,
+//!     ..Options::default()
+//! };
+//! options.validate()?;
+//! # Ok::<(), sateen::Error>(())
+//! ```
+//!
+//! # Errors
+//!
+//! Every error is an [`Error`]: it names the file, option or key, and says why. [`Error::retry`]
+//! says whether the same call may succeed later, [`Error::is_corruption`] whether bytes are
+//! damaged, [`Error::is_environment`] whether the operating system refused something.
+//!
+//! # Features
+//!
+//! | feature | default | effect |
+//! | --- | --- | --- |
+//! | `zstd` | on | compression with zstd; it compiles C code. LZ4 is always there |
+//!
+//! Sateen runs on Linux on 64-bit machines. On other systems the build stops with an error.
+//!
+//! # Where to read on
+//!
+//! - [`Db`]: all operations; [`Db::metrics`] and [`Db::timeline`]: what happened, and why it was
+//!   slow
+//! - [`MergeOperator`], [`CompactionFilter`], [`Comparator`], [`EventListener`]: code of yours that
+//!   the engine calls
+//! - [`Db::checkpoint`], [`Db::ingest`], [`Db::updates_since`], [`Db::open_secondary`]: data in and
+//!   out
+//! - [`check`], [`repair`], [`Db::scrub`]: damage
+//! - [`vfs`]: file systems, one of them in memory for tests
+//! - The pages of the repository: the command, the C interface, formats, decisions, benchmarks
 #![deny(missing_docs)]
 
 mod admission;
@@ -151,3 +263,8 @@ pub mod test_support {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page about the Rust interface run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust_api.md")]
+struct RustApi;

@@ -62,6 +62,15 @@ struct Registered {
 
 impl Snapshot {
     /// The position in the commit order that this snapshot shows: writes up to and including it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let snapshot = db.snapshot();
+    /// assert_eq!(snapshot.sequence_number(), db.latest_sequence_number());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn sequence_number(&self) -> u64 {
         self.0.seqno.0

@@ -9,6 +9,17 @@ use crate::write::batch::WriteBatch;
 impl WriteBatch {
     /// Sets `key` to `value` in a column family.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put_cf(&loans, "walden", "Ishmael")?;
+    /// db.write(&batch, &sateen::WriteOptions::default())?;
+    /// assert!(loans.contains_key("walden")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn put_cf(
@@ -22,6 +33,16 @@ impl WriteBatch {
 
     /// Deletes `key` in a column family.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.delete_cf(&loans, "walden")?;
+    /// assert_eq!(batch.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::delete`].
     pub fn delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
@@ -29,6 +50,17 @@ impl WriteBatch {
     }
 
     /// Merges `operand` into the value of `key` in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.merge_cf(&loans, "walden", "Ishmael")?;
+    /// // The column family has no merge operator:
+    /// assert!(db.write(&batch, &sateen::WriteOptions::default()).is_err());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -43,6 +75,16 @@ impl WriteBatch {
 
     /// Deletes `key` in a column family: see [`Db::single_delete`](crate::Db).
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.single_delete_cf(&loans, "walden")?;
+    /// assert_eq!(batch.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::delete`].
     pub fn single_delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
@@ -50,6 +92,18 @@ impl WriteBatch {
     }
 
     /// Deletes a range of keys in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.delete_range_cf(&loans, "a", "z")?;
+    /// db.write(&batch, &sateen::WriteOptions::default())?;
+    /// assert_eq!(loans.iter()?.count(), 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`WriteBatch::delete_range`].

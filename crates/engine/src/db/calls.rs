@@ -46,6 +46,15 @@ impl<'a> Reading<'a> {
 
     /// The value of `key`.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert_eq!(reading.get("fig")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
@@ -54,6 +63,15 @@ impl<'a> Reading<'a> {
     }
 
     /// As [`Reading::get`], without copying a value that is in a block.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert_eq!(reading.get_pinned("fig")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Reading::get`].
@@ -64,6 +82,14 @@ impl<'a> Reading<'a> {
 
     /// Whether there is a value of `key`.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert!(!reading.contains_key("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Reading::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -72,6 +98,16 @@ impl<'a> Reading<'a> {
 
     /// The values of many keys at one moment, in the order of the keys.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// let values = reading.multi_get(&["date", "fig"]);
+    /// assert!(values[0].as_ref().unwrap().is_none() && values[1].as_ref().unwrap().is_some());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Reading::get`], each key for itself.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedSlice>>> {
@@ -79,6 +115,15 @@ impl<'a> Reading<'a> {
     }
 
     /// The entries of a range of keys in order: see [`Db::range`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert_eq!(reading.range("f"..)?.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::range`]; `InvalidArgument` if the options have bounds, which are a cursor's.
@@ -89,6 +134,15 @@ impl<'a> Reading<'a> {
 
     /// The entries whose keys begin with `prefix`, in order: see [`Db::prefix`].
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert_eq!(reading.prefix("f")?.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::prefix`] and [`Reading::range`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
@@ -98,6 +152,15 @@ impl<'a> Reading<'a> {
 
     /// All entries in order.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert_eq!(reading.iter()?.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Reading::range`].
     pub fn iter(&self) -> Result<Iter> {
@@ -105,6 +168,17 @@ impl<'a> Reading<'a> {
     }
 
     /// A cursor. Seek before use.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// let mut cursor = reading.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert_eq!(cursor.key(), b"fig");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
@@ -146,6 +220,14 @@ impl<'a> Writing<'a> {
 
     /// Sets `key` to `value`.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::sync());
+    /// writing.put("fig", "1")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put_cf`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
@@ -153,6 +235,14 @@ impl<'a> Writing<'a> {
     }
 
     /// Deletes `key`. It need not exist.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::sync());
+    /// writing.delete("fig")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put_cf`].
@@ -162,6 +252,14 @@ impl<'a> Writing<'a> {
 
     /// Merges `operand` into the value of `key`: see [`Db::merge`].
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::sync());
+    /// assert!(writing.merge("fig", "1").is_err(), "there is no merge operator");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::merge`] and [`Db::put_cf`].
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
@@ -170,6 +268,14 @@ impl<'a> Writing<'a> {
 
     /// Deletes `key`, as [`Db::single_delete`] does.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::sync());
+    /// writing.single_delete("fig")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put_cf`].
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -177,6 +283,14 @@ impl<'a> Writing<'a> {
     }
 
     /// Deletes the keys from `begin` up to, without, `end`: see [`Db::delete_range`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::sync());
+    /// writing.delete_range("a", "z")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::delete_range`] and [`Db::put_cf`].

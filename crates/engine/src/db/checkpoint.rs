@@ -29,6 +29,18 @@ impl Db {
     /// holds now, all column families at the same moment. Tables are shared through reflinks or
     /// hard links where the file system can do that, and copied where it cannot.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path().join("db"), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let copy = directory.path().join("copy");
+    /// db.checkpoint(&copy)?;
+    /// db.delete("fig")?;
+    /// let copy = sateen::Db::open(&copy, sateen::Options::default())?;
+    /// assert!(copy.contains_key("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
     /// is removed again.

@@ -115,9 +115,8 @@ impl<K: AsRef<[u8]>, L: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<L>) {
     }
 }
 
-/// The entries of a range of keys in order, as they were when the iterator was made: what
-/// [`Db::range`](crate::Db::range), [`Db::prefix`](crate::Db::prefix),
-/// [`Db::iter`](crate::Db::iter) and the same methods of [`ColumnFamily`](crate::ColumnFamily) and
+/// The entries of a range of keys in order, as they were when the iterator was made: what `range`,
+/// `prefix` and `iter` of [`Db`](crate::Db), [`ColumnFamily`](crate::ColumnFamily) and
 /// [`Reading`](crate::Reading) return.
 ///
 /// - It iterates from both ends. `rev` costs nothing; each change of direction costs a seek.

@@ -33,6 +33,7 @@ pub(crate) mod live_files;
 pub(crate) mod observe;
 mod read;
 mod secondary;
+pub(crate) mod sources;
 mod tables;
 pub(crate) mod updates;
 mod upkeep;
@@ -70,6 +71,16 @@ impl Db {
     /// allow. Column families that exist are opened with the options of
     /// [`Options::column_family`]; [`Db::open_with`] gives each its own.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, Options};
+    ///
+    /// let db = Db::open(directory.path(), Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.close()?; // tells whether all went well; without it the last handle closes it
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Locked` if it is open elsewhere, `IncompatibleDirectory` if the directory holds something
     /// else or a newer format, `Corruption` if it is damaged, `InvalidArgument` if options are.
@@ -79,6 +90,21 @@ impl Db {
 
     /// Opens a database in a file system of the caller's, column families with options of their
     /// own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use sateen::vfs::MemVfs;
+    /// use sateen::{ColumnFamilyOptions, Db, Options};
+    ///
+    /// // In memory, with a column family that has options of its own:
+    /// let options = Options { create_missing_column_families: true, ..Options::default() };
+    /// let mut small = ColumnFamilyOptions::default();
+    /// small.memtable_bytes = 1 << 20;
+    /// let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[("small", small)])?;
+    /// assert_eq!(db.column_families(), ["default", "small"]);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::open`]; `NoSuchColumnFamily` if one of `families` does not exist and
@@ -96,6 +122,16 @@ impl Db {
     /// which stays in memory. Any number of readers may do so, also while a writer has it open:
     /// they see it as it was when they opened it, and reads fail that need what the writer has
     /// given back since. For a view that lasts make a checkpoint and open that.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, Options};
+    ///
+    /// Db::open(directory.path(), Options::default())?.put("fig", "1")?;
+    /// let db = Db::open_read_only(directory.path(), Options::default())?;
+    /// assert!(db.contains_key("fig")? && db.put("fig", "2").is_err());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::open`].
@@ -140,6 +176,15 @@ impl Db {
     /// The names of the column families of the database in `path`, which may be open, in the order
     /// in which they were made. Needs none of their options.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, Options};
+    ///
+    /// drop(Db::open(directory.path(), Options::default())?);
+    /// assert_eq!(Db::list_column_families(directory.path())?, ["default"]);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `IncompatibleDirectory` if there is no database of ours, `Corruption`, `Io`.
     pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
@@ -157,6 +202,15 @@ impl Db {
     /// Closes the database: background work ends at its next step, the log is synced (without a
     /// log, memtables are flushed), the directory is free again. Other handles fail from then on.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.close()?;
+    /// assert!(matches!(db.get("fig"), Err(sateen::Error::Closed)));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What kept the last writes from being stored. The database is closed all the same.
     pub fn close(&self) -> Result<()> {
@@ -164,6 +218,13 @@ impl Db {
     }
 
     /// The directory.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert_eq!(db.path(), directory.path());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.core.env.directory
@@ -177,24 +238,57 @@ impl Db {
 /// Column families.
 impl Db {
     /// The column family that every database has.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// assert!(db.default_column_family().contains_key("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn default_column_family(&self) -> ColumnFamily {
         ColumnFamily::new(self, self.core.tree.default_family.clone())
     }
 
     /// The column family of that name, if there is one.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert!(db.column_family("default").is_some() && db.column_family("loans").is_none());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
         self.core.tree.families().by_name(name).map(|data| ColumnFamily::new(self, data.clone()))
     }
 
     /// The names of all column families, ascending.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(db.column_families(), ["default", "loans"]);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn column_families(&self) -> Vec<String> {
         self.core.tree.families().names().cloned().collect()
     }
 
     /// Makes a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// use sateen::ColumnFamilyOptions;
+    ///
+    /// let loans = db.create_column_family("loans", ColumnFamilyOptions::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if there is one of that name.
@@ -215,6 +309,15 @@ impl Db {
     }
 
     /// Drops a column family with all that is in it. The name may be used again at once.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.drop_column_family(&loans)?;
+    /// assert!(matches!(loans.get("walden"), Err(sateen::Error::NoSuchColumnFamily(_))));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` for the default column family, `NoSuchColumnFamily` if it is dropped

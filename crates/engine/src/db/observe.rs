@@ -28,6 +28,14 @@ const FILES_AT_A_TIME: usize = 1024;
 impl Db {
     /// Everything that the engine counts, at this moment. In a database that is open for reading
     /// alone this looks at the files of tables first, each once, as [`Db::table_files`] does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// assert_eq!(db.metrics().health, "ok");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         Observer { core: self.core() }.collect_metrics()
@@ -36,6 +44,15 @@ impl Db {
     /// What each file holds that holds tables, in the order of their numbers. Files that were there
     /// when the database was opened and that nobody has looked at yet are looked at first, which
     /// opens each of them.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// assert_eq!(db.table_files().len(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn table_files(&self) -> Vec<TableFile> {
         Observer { core: self.core() }.table_files()
@@ -43,6 +60,16 @@ impl Db {
 
     /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
     /// the slowest operations of each second with where their time went. Copies a few MiB at most.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// let json = db.timeline().to_json();
+    /// assert!(json.contains("flush"));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         let mut timeline = Timeline::default();
@@ -63,12 +90,29 @@ impl Db {
     /// A property of the default column family or the database by name, such as
     /// `sateen.num-files-at-level0`; the prefix `rocksdb.` does as well. `None` if there is none of
     /// that name. [`PROPERTIES`] lists them.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// assert_eq!(db.property("sateen.num-entries-active-mem-table").as_deref(), Some("1"));
+    /// assert_eq!(db.property("sateen.no-such-property"), None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn property(&self, name: &str) -> Option<String> {
         self.property_cf(&self.default_column_family(), name)
     }
 
     /// A property of a column family by name.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(db.property_cf(&loans, "num-files-at-level0").as_deref(), Some("0"));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn property_cf(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let name = name.strip_prefix("sateen.").or_else(|| name.strip_prefix("rocksdb."))?;
@@ -76,6 +120,14 @@ impl Db {
     }
 
     /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(db.approximate_size(&loans, b"a", b"z"), 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
         if family.data.comparator().compare(begin, end).is_ge() {
@@ -91,6 +143,15 @@ impl Db {
 
     /// Bytes of keys and values from `begin` up to, not including, `end` that are only in
     /// memtables. This walks through those entries. RocksDB: `INCLUDE_MEMTABLES`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("fig", "1")?;
+    /// assert!(db.memtable_size(&loans, b"a", b"z") > 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn memtable_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
         let comparator = family.data.comparator();

@@ -23,6 +23,15 @@ use crate::ttl;
 impl Db {
     /// The value of `key` in the default column family.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// assert_eq!(db.get("fig")?.as_deref(), Some(&b"1"[..]));
+    /// assert_eq!(db.get("date")?, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Io` or `Corruption` if a table cannot be read: never a wrong answer.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
@@ -30,6 +39,15 @@ impl Db {
     }
 
     /// The value of `key` in a column family, as of the options' snapshot.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let read = sateen::ReadOptions { fill_cache: false, ..sateen::ReadOptions::default() };
+    /// assert_eq!(db.get_cf(&loans, "walden", &read)?, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`]; `NoSuchColumnFamily` if the family was dropped.
@@ -45,6 +63,14 @@ impl Db {
 
     /// As [`Db::get`], without copying a value that is in a block.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// assert_eq!(db.get_pinned("fig")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
@@ -52,6 +78,14 @@ impl Db {
     }
 
     /// As [`Db::get_cf`], without copying a value that is in a block.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert!(db.get_pinned_cf(&loans, "walden", &sateen::ReadOptions::default())?.is_none());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get_cf`].
@@ -66,6 +100,16 @@ impl Db {
     }
 
     /// The values of many keys at one moment, in the order of the keys.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// let values = db.multi_get(&loans, &["typee", "walden"], &sateen::ReadOptions::default());
+    /// assert!(values[0].as_ref().unwrap().is_none() && values[1].as_ref().unwrap().is_some());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get_cf`], each key for itself.
@@ -287,6 +331,16 @@ impl Db {
 
     /// A cursor over the default column family. Seek before use.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let mut cursor = db.cursor(&sateen::ReadOptions::default())?;
+    /// cursor.seek("f");
+    /// assert_eq!((cursor.key(), cursor.value()), (&b"fig"[..], &b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if the options' bounds are reversed.
     pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
@@ -294,6 +348,16 @@ impl Db {
     }
 
     /// A cursor over a column family. Seek before use.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let mut cursor = db.cursor_cf(&loans, &sateen::ReadOptions::default())?;
+    /// cursor.seek_to_first();
+    /// assert!(!cursor.valid());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
@@ -303,6 +367,16 @@ impl Db {
     }
 
     /// A consistent view of all column families as they are now.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let snapshot = db.snapshot();
+    /// db.put("fig", "2")?;
+    /// assert_eq!(db.at(&snapshot).get("fig")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.core.writes.snapshot()

@@ -63,6 +63,18 @@ impl Db {
     /// few small reads. Iterators go on as they were. What only catching up could tell, such as
     /// the newest writes, may be a moment old when it returns.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, Options};
+    ///
+    /// let primary = Db::open(directory.path(), Options::default())?;
+    /// let secondary = Db::open_secondary(directory.path(), Options::default())?;
+    /// primary.put("fig", "1")?;
+    /// assert!(secondary.try_catch_up_with_primary()?);
+    /// assert!(secondary.contains_key("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotSecondary`](crate::Error::NotSecondary) if it is no secondary; `Behind` if the
     /// primary goes on too fast to be followed; `Io` and `Corruption` if its files cannot be read.

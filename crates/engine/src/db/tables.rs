@@ -38,6 +38,16 @@ impl Db {
     }
 
     /// The tables of all column families: level by level, of each run in the order of their keys.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// let tables = db.live_tables();
+    /// assert_eq!((tables.len(), tables[0].level), (1, 0));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn live_tables(&self) -> Vec<LiveTable> {
         let families = self.core.tree.families();
@@ -45,6 +55,14 @@ impl Db {
     }
 
     /// The tables of a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert!(db.live_tables_cf(&loans).is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn live_tables_cf(&self, family: &ColumnFamily) -> Vec<LiveTable> {
         self.tables_of(&family.data)
@@ -68,6 +86,13 @@ impl Db {
     /// database exists. A checkpoint has its own, unless
     /// [`checkpoint_keeps_identity`](crate::Options::checkpoint_keeps_identity) is on; what copies
     /// the files copies the identity. RocksDB: `GetDbIdentity`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert_eq!(db.identity().len(), 36);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn identity(&self) -> String {
         self.core.tree.versions.identity().uuid()
@@ -75,6 +100,14 @@ impl Db {
 
     /// False if `key` is not there for sure. It costs no I/O: the memtables and the filters of
     /// tables that are open are asked. RocksDB: `KeyMayExist`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert!(!db.may_contain(&loans, "walden", &sateen::ReadOptions::default())?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `NoSuchColumnFamily` if the family was dropped.
@@ -96,6 +129,15 @@ impl Db {
 
     /// True if the value of `key` is in a memtable, so that reading it costs no I/O. RocksDB:
     /// `value_found` of `KeyMayExist`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// assert!(db.has_in_memory(&loans, "walden", &sateen::ReadOptions::default())?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `NoSuchColumnFamily` if the family was dropped.
@@ -126,6 +168,14 @@ impl Db {
     /// stays, so that older values of a key may be seen again: to delete a range there is
     /// [`Db::delete_range`], which lets go of such tables, too. RocksDB: `DeleteFilesInRange`.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.delete_files_in_range(&loans, None, Some(b"m"))?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if `begin` is above `end`; `Background` if the database refuses writes.
     pub fn delete_files_in_range(
@@ -141,6 +191,20 @@ impl Db {
     /// Takes in files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. What is
     /// in them is newer than all that was written before; of several files with a key in common the
     /// later one wins. Writers go on meanwhile, but for a moment at the end.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// use sateen::{IngestOptions, Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.put("fig", "1")?; // keys in ascending order
+    /// writer.finish()?;
+    /// db.ingest(&db.default_column_family(), &[&file], &IngestOptions::default())?;
+    /// assert!(db.contains_key("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io`, `Corruption` and `IncompatibleDirectory` of a file; `InvalidArgument` if it has
@@ -159,17 +223,43 @@ impl Db {
 
     /// Files of tables that are not needed any more stay until as many calls of
     /// [`Db::enable_file_deletions`], for somebody who copies them.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.disable_file_deletions();
+    /// // Copy files here: see `Db::live_files`.
+    /// db.enable_file_deletions();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn disable_file_deletions(&self) {
         self.core.tree.reclaimer.keep();
     }
 
     /// Ends one [`Db::disable_file_deletions`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.disable_file_deletions();
+    /// db.enable_file_deletions();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn enable_file_deletions(&self) {
         self.core.tree.reclaimer.release();
         self.core.background.board.poke();
     }
 
     /// Ends all calls of [`Db::disable_file_deletions`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.disable_file_deletions();
+    /// db.disable_file_deletions();
+    /// db.enable_all_file_deletions();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn enable_all_file_deletions(&self) {
         self.core.tree.reclaimer.release_all();
         self.core.background.board.poke();
@@ -177,11 +267,32 @@ impl Db {
 
     /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
     /// that runs for them, until as many calls of [`Db::resume_manual_compactions`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// use sateen::{CompactRangeOptions, Error};
+    ///
+    /// db.pause_manual_compactions();
+    /// let family = db.default_column_family();
+    /// let refused = family.compact_range(None, None, &CompactRangeOptions::default());
+    /// assert!(matches!(refused, Err(Error::ManualCompactionPaused)));
+    /// db.resume_manual_compactions();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn pause_manual_compactions(&self) {
         self.core.background.pause_manual();
     }
 
     /// Ends one [`Db::pause_manual_compactions`], or the next one, if it comes before.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.pause_manual_compactions();
+    /// db.resume_manual_compactions();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn resume_manual_compactions(&self) {
         self.core.background.resume_manual();
     }
@@ -191,6 +302,15 @@ impl Db {
     /// are under way go on afterwards where they are. Writers go on until their memtables are full.
     /// RocksDB: `PauseBackgroundWork`.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.pause_background_work()?;
+    /// db.put("fig", "1")?; // goes to the memtable
+    /// db.continue_background_work()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
     pub fn pause_background_work(&self) -> Result<()> {
@@ -198,6 +318,13 @@ impl Db {
     }
 
     /// Ends one [`Db::pause_background_work`]. RocksDB: `ContinueBackgroundWork`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert!(db.continue_background_work().is_err(), "it is not paused");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if there is none.
@@ -209,6 +336,18 @@ impl Db {
     /// range of keys, into that level by one compaction. A file is named as in
     /// [`LiveTable::file`], with or without its directory. Returns what was made. RocksDB:
     /// `CompactFiles`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// let files: Vec<_> = db.live_tables().into_iter().map(|table| table.file).collect();
+    /// let family = db.default_column_family();
+    /// let done = db.compact_files(&family, &files, 6, &Default::default())?;
+    /// assert_eq!(db.live_tables()[0].level, 6, "{done:?}");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` names a file that is not of this column family, a level that is no output
@@ -230,11 +369,30 @@ impl Db {
     /// Returns when all listeners have returned from what they were told of flushes and compactions
     /// that are installed. Returns at once within a listener. RocksDB: `listener_wait` of
     /// `FlushOptions`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.flush()?;
+    /// db.wait_for_listeners();
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn wait_for_listeners(&self) {
         self.core.env.events.wait_for_listeners();
     }
 
     /// Returns when no flush or compaction is left to do.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// use sateen::WaitForCompactOptions;
+    ///
+    /// db.put("fig", "1")?;
+    /// db.wait_for_compact(&WaitForCompactOptions { flush: true, ..Default::default() })?;
+    /// assert_eq!(db.live_tables().len(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `BackgroundPaused` if the options say so; `TimedOut`; `Background` if something failed

@@ -15,6 +15,15 @@ use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Opt
 impl Db {
     /// Stores the memtable of the default column family in a table.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// assert_eq!(db.live_tables().len(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Background` with the cause if it cannot be stored.
     pub fn flush(&self) -> Result<()> {
@@ -22,6 +31,14 @@ impl Db {
     }
 
     /// Stores the memtable of a column family; with [`Options::atomic_flush`] those of all.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.flush_cf(&loans, &sateen::FlushOptions::default())?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -33,6 +50,17 @@ impl Db {
 
     /// Stores the memtables of all column families.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.put("fig", "1")?;
+    /// loans.put("walden", "Ishmael")?;
+    /// db.flush_all()?;
+    /// assert_eq!(db.live_tables().len(), 2);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
@@ -42,6 +70,17 @@ impl Db {
 
     /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family
     /// down to the lowest level that has any.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// loans.delete("walden")?;
+    /// db.compact_range(&loans, None, None, &sateen::CompactRangeOptions::default())?;
+    /// assert!(loans.live_tables().is_empty(), "nothing is left of it");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if `begin` is above `end`; `Background` if it failed.
@@ -57,6 +96,15 @@ impl Db {
     }
 
     /// Returns when there is no background work left to do.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// db.wait_idle()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Background` if something failed meanwhile.
@@ -91,6 +139,19 @@ impl Db {
     /// Does one piece of background work on the calling thread: how a database that was opened with
     /// `background_threads = 0` gets any done. Returns false if there was nothing to do.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, FlushOptions, Options};
+    ///
+    /// let options = Options { background_threads: 0, ..Options::default() };
+    /// let db = Db::open(directory.path(), options)?;
+    /// db.put("fig", "1")?;
+    /// db.flush_cf(&db.default_column_family(), &FlushOptions { wait: false })?;
+    /// while db.step()? {}
+    /// assert_eq!(db.live_tables().len(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Closed`. Failures of the work itself show in [`Db::health`].
     pub fn step(&self) -> Result<bool> {
@@ -99,6 +160,15 @@ impl Db {
 
     /// Changes options of the running database, all or none.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.set_options(&[("block_cache_bytes", "16MiB")])?;
+    /// assert_eq!(db.options().block_cache_bytes, 16 << 20);
+    /// assert!(db.set_options(&[("wal_dir", "/tmp")]).is_err(), "it is fixed at open");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` names what is unknown, wrong or fixed at open.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
@@ -106,6 +176,15 @@ impl Db {
     }
 
     /// Changes options of a column family, all or none.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.set_options_cf(&loans, &[("memtable_bytes", "16MiB")])?;
+    /// assert_eq!(loans.options().memtable_bytes, 16 << 20);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::set_options`].
@@ -124,6 +203,13 @@ impl Db {
 
     /// The options in force. `max_open_files` is what the process's limit on open files leaves of
     /// it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert!(db.options().create_if_missing);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn options(&self) -> Options {
         let mut options = (*self.core.env.options.load_full()).clone();
@@ -133,18 +219,43 @@ impl Db {
     }
 
     /// The options of a column family in force.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// assert_eq!(db.options_cf(&loans).ttl, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn options_cf(&self, family: &ColumnFamily) -> ColumnFamilyOptions {
         (*family.data.options()).clone()
     }
 
     /// Whether the database works, and if not, why.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// use sateen::Health;
+    ///
+    /// let (health, cause) = db.health();
+    /// assert!(health == Health::Ok && cause.is_none());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn health(&self) -> (Health, Option<Arc<Error>>) {
         (self.core.env.health.health(), self.core.env.health.cause())
     }
 
     /// Makes a database that refuses writes work again, once the cause is gone.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.resume()?; // does nothing while all is well
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What still keeps it from working; it stays as it is.
@@ -157,12 +268,28 @@ impl Db {
     }
 
     /// The newest sequence number that readers see.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert_eq!(db.latest_sequence_number(), 0);
+    /// db.put("fig", "1")?;
+    /// assert_eq!(db.latest_sequence_number(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn latest_sequence_number(&self) -> u64 {
         self.core.writes.pipeline.visible_seqno().0
     }
 
     /// How long a write would wait now; zero if it would not. `None`: until something is mended.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert_eq!(db.write_delay(), Some(std::time::Duration::ZERO));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn write_delay(&self) -> Option<Duration> {
         if self.core.env.health.check().is_err() {
@@ -175,12 +302,29 @@ impl Db {
 
     /// How long until writes to the default column family stop if they and the background go on as
     /// they do now. `None`: they will not, or it is not known because admission is not smooth.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// if let Some(left) = db.time_to_stall() {
+    ///     println!("writes stop in {left:?} if all goes on as now");
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn time_to_stall(&self) -> Option<Duration> {
         self.time_to_stall_cf(&self.default_column_family())
     }
 
     /// As [`Db::time_to_stall`], of a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let _left = db.time_to_stall_cf(&loans);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn time_to_stall_cf(&self, family: &ColumnFamily) -> Option<Duration> {
         let outlook =
@@ -191,12 +335,29 @@ impl Db {
     /// Bytes of keys and values a second that background work keeps up with if only the default
     /// column family is written to; otherwise its share of them. `None`: not known, because
     /// admission is not smooth.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// if let Some(rate) = db.sustainable_write_rate() {
+    ///     println!("{rate} bytes a second");
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn sustainable_write_rate(&self) -> Option<u64> {
         self.sustainable_write_rate_cf(&self.default_column_family())
     }
 
     /// As [`Db::sustainable_write_rate`], of a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let _rate = db.sustainable_write_rate_cf(&loans);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn sustainable_write_rate_cf(&self, family: &ColumnFamily) -> Option<u64> {
         let outlook =

@@ -20,6 +20,15 @@ use crate::write::batch::WriteBatch;
 impl Db {
     /// Sets `key` to `value` in the default column family.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.put(b"fig", [0xff; 4])?; // anything that is bytes
+    /// assert_eq!(db.get("fig")?, Some(vec![0xff; 4]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if key or value are too large; `Background` if the database refuses
     /// writes.
@@ -29,6 +38,14 @@ impl Db {
     }
 
     /// Sets `key` to `value` in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.put_cf(&loans, "walden", "Ishmael", &sateen::WriteOptions::sync())?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
@@ -44,6 +61,15 @@ impl Db {
 
     /// Deletes `key` in the default column family. It need not exist.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.delete("fig")?;
+    /// assert_eq!(db.get("fig")?, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -52,6 +78,14 @@ impl Db {
     }
 
     /// Deletes `key` in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.delete_cf(&loans, "walden", &sateen::WriteOptions::default())?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put_cf`].
@@ -67,6 +101,22 @@ impl Db {
     /// Merges `operand` into the value of `key` in the default column family, as the merge operator
     /// of its options says: a write that reads nothing.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Db, Merging, Options};
+    ///
+    /// let mut options = Options::default();
+    /// let append = |_key: &[u8], before: Option<&[u8]>, operand: &[u8]| {
+    ///     Some([before.unwrap_or_default(), operand].concat())
+    /// };
+    /// options.column_family.merge_operator = Some(Merging::associative("append", append));
+    /// let db = Db::open(directory.path(), options)?;
+    /// db.merge("fig", "1,")?;
+    /// db.merge("fig", "2,")?;
+    /// assert_eq!(db.get("fig")?.as_deref(), Some(&b"1,2,"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put`]; [`Error::NoMergeOperator`] if the column family has none.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
@@ -77,6 +127,15 @@ impl Db {
     }
 
     /// Merges `operand` into the value of `key` in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let done = db.merge_cf(&loans, "walden", "Ishmael", &sateen::WriteOptions::default());
+    /// assert!(matches!(done, Err(sateen::Error::NoMergeOperator(_))));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::merge`] and [`Db::put_cf`].
@@ -94,6 +153,15 @@ impl Db {
     /// at most once since it was deleted last, and not merged), but nothing depends on it: this
     /// does what [`Db::delete`] does, and is stored as what it is.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.single_delete("fig")?;
+    /// assert_eq!(db.get("fig")?, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put`].
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -103,6 +171,14 @@ impl Db {
     }
 
     /// Deletes `key` in a column family, as [`Db::single_delete`] does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// db.single_delete_cf(&loans, "walden", &sateen::WriteOptions::default())?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put_cf`].
@@ -138,6 +214,16 @@ impl Db {
     }
 
     /// Deletes a range of keys in a column family.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// db.delete_range_cf(&loans, "a", "z", &sateen::WriteOptions::default())?;
+    /// assert_eq!(loans.iter()?.count(), 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::delete_range`] and [`Db::put_cf`].
@@ -185,6 +271,20 @@ impl Db {
     /// Applies all of `batch`, or nothing of it. With
     /// [`WriteOptions::ignore_missing_column_families`] entries of column families that do not
     /// exist are left out.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// use sateen::{WriteBatch, WriteOptions};
+    ///
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("walden", "lent")?;
+    /// batch.put_cf(&loans, "walden", "Ishmael")?;
+    /// db.write(&batch, &WriteOptions::sync())?; // both, durably, or neither
+    /// assert!(db.contains_key("walden")? && loans.contains_key("walden")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put_cf`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
@@ -311,6 +411,14 @@ impl Db {
     }
 
     /// Makes durable everything that was written so far, whatever it was written with.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// db.sync_wal()?; // it survives a loss of power from here on
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io` if the log cannot be synced: then it is not used any more and writes are refused until

@@ -48,6 +48,16 @@ pub struct ReadOptions {
 
 impl ReadOptions {
     /// Read as of `snapshot`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let snapshot = db.snapshot();
+    /// db.put("fig", "1")?;
+    /// let before = sateen::ReadOptions::at(&snapshot);
+    /// assert_eq!(db.reading(before).get("fig")?, None);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn at(snapshot: &Snapshot) -> ReadOptions {
         ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
@@ -102,6 +112,13 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// A write that is durable before the call returns.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.writing(sateen::WriteOptions::sync()).put("fig", "1")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn sync() -> WriteOptions {
         WriteOptions { sync: true, ..WriteOptions::default() }

@@ -62,15 +62,24 @@ const GIB: u64 = 1 << 30;
 
 option_struct! {
     /// Options of a whole database, and through [`Options::column_family`] those of its column
-    /// families. Start from [`Options::default`] or [`Options::profile`] and change fields:
+    /// families. Start from [`Options::default`] or [`Options::profile`] and change fields. Options
+    /// that come as text are set by [`Options::set`].
     ///
     /// ```
-    /// use sateen::Options;
+    /// use sateen::{ColumnFamilyOptions, Options, WalMode};
     ///
-    /// let mut options = Options { block_cache_bytes: 256 << 20, ..Options::default() };
+    /// let mut options = Options {
+    ///     block_cache_bytes: 256 << 20,
+    ///     wal: WalMode::Sync,
+    ///     column_family: ColumnFamilyOptions {
+    ///         memtable_bytes: 32 << 20,
+    ///         ..ColumnFamilyOptions::default()
+    ///     },
+    ///     ..Options::default()
+    /// };
     /// options.set("memtable_bytes", "128MiB")?;
-    /// options.set("wal", "interval:10ms")?;
     /// assert_eq!(options.get("memtable_bytes")?, "128MiB");
+    /// assert!(Options { background_thread_nice: 99, ..options }.validate().is_err());
     /// # Ok::<(), sateen::Error>(())
     /// ```
     pub struct Options, column_family = false {

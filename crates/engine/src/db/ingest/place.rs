@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sateen_store::base::error::{Error, Result};
 
 use super::{External, IngestOptions, Ingestion};
-use crate::db::cursor::has_entries;
+use crate::db::sources::has_entries;
 use crate::tree::families::ColumnFamilyData;
 
 impl Ingestion<'_> {

@@ -86,6 +86,17 @@ impl SstFileWriter {
     /// Begins the file `path`, which must not exist. Of the options those of blocks count, and
     /// `ttl`: only column families that have it can read what is written with it, and no others.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.put("fig", "1")?;
+    /// writer.finish()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Io` if it exists or cannot be made.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<SstFileWriter> {
@@ -138,6 +149,18 @@ impl SstFileWriter {
 
     /// Adds a value.
     ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.put("date", "1")?;
+    /// writer.put("fig", "2")?;
+    /// assert!(writer.put("apple", "3").is_err(), "keys ascend");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if the key does not come after the one before, or is too long; `Io`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
@@ -145,6 +168,16 @@ impl SstFileWriter {
     }
 
     /// Adds a deletion.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.delete("fig")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`SstFileWriter::put`].
@@ -163,6 +196,16 @@ impl SstFileWriter {
     /// Deletes all keys from `begin` up to, without, `end`, but for those that this file has
     /// itself. Ranges may be added in any order, also among entries; they are kept in memory.
     /// An empty one says nothing.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.delete_range("a", "g")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if `end` comes before `begin`, or a key is too long.
@@ -183,6 +226,17 @@ impl SstFileWriter {
     }
 
     /// Bytes that were written so far; what is in the buffer is not counted.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.put("fig", "1")?;
+    /// assert!(writer.file_bytes() > 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.file.bytes_written()
@@ -210,6 +264,17 @@ impl SstFileWriter {
     }
 
     /// Ends the file and makes it durable.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use sateen::{Options, SstFileWriter};
+    ///
+    /// let file = directory.path().join("fruit.sst");
+    /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
+    /// writer.put("fig", "1")?;
+    /// assert_eq!(writer.finish()?.entries, 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if nothing was added; `Io`.

@@ -164,12 +164,31 @@ impl Updates {
     }
 
     /// True if it is at a batch.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let mut updates = db.updates_since(1)?;
+    /// assert!(updates.valid());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn valid(&self) -> bool {
         self.current.is_some()
     }
 
     /// Goes on to the next batch. Where there was none, one may have been written since.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let mut updates = db.updates_since(1)?;
+    /// updates.next();
+    /// assert!(!updates.valid(), "there was one");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn next(&mut self) {
         self.current = None;
         if self.status.is_err() {
@@ -183,6 +202,15 @@ impl Updates {
 
     /// The sequence number of the first write of the batch; 0 if it is at none. A batch that has
     /// only log data has that of the write after it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let updates = db.updates_since(1)?;
+    /// assert_eq!(updates.sequence_number(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn sequence_number(&self) -> u64 {
         self.current.as_ref().map_or(0, |batch| batch.first.0)
@@ -191,18 +219,45 @@ impl Updates {
     /// The sequence number of the last write of the batch; 0 if it is at none. There may be more of
     /// them than writes: a range that is deleted in several regions takes one in each. Of a batch
     /// that has only log data it is the one before [`Updates::sequence_number`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let updates = db.updates_since(1)?;
+    /// assert_eq!(updates.last_sequence_number(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn last_sequence_number(&self) -> u64 {
         self.current.as_ref().map_or(0, |batch| batch.last.0)
     }
 
     /// The batch. It can be read, and written to another database.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let updates = db.updates_since(1)?;
+    /// assert_eq!(updates.batch().map(|batch| batch.count()), Some(1));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn batch(&self) -> Option<&WriteBatch> {
         self.current.as_ref().map(|batch| &batch.writes)
     }
 
     /// Why it went no further, if that is not for want of writes. An error stays.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let updates = db.updates_since(1)?;
+    /// updates.status()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotInLog`] if the next writes are in no log any more, `Io` or `Corruption` if the

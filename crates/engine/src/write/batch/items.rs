@@ -48,6 +48,17 @@ impl WriteBatch {
 
     /// Adds an item as [`WriteBatch::items`] of another batch shows it.
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// let mut copy = sateen::WriteBatch::new();
+    /// for item in batch.items() {
+    ///     copy.add_item(&item)?;
+    /// }
+    /// assert_eq!(copy, batch);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn add_item(&mut self, item: &BatchItem<'_>) -> Result<()> {
@@ -86,6 +97,13 @@ impl WriteBatch {
     }
 
     /// The writes in order, and the log data between them.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// assert_eq!(batch.items().count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn items(&self) -> BatchItems<'_> {
         BatchItems(BatchReader::new(&self.data))

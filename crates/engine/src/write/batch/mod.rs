@@ -70,6 +70,11 @@ impl Eq for WriteBatch {}
 
 impl WriteBatch {
     /// An empty batch.
+    ///
+    /// ```
+    /// assert!(sateen::WriteBatch::new().is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn new() -> WriteBatch {
         WriteBatch::default()
@@ -83,6 +88,12 @@ impl WriteBatch {
 
     /// An empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`]. The
     /// database that it is written to has a limit of its own.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::with_value_bytes_max(3);
+    /// assert!(batch.put("fig", "four").is_err());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn with_value_bytes_max(bytes: usize) -> WriteBatch {
         WriteBatch {
@@ -96,6 +107,13 @@ impl WriteBatch {
 
     /// Sets `key` of the default column family to `value`.
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// assert_eq!(batch.count(), 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit; the
     /// batch is then as it was.
@@ -106,6 +124,12 @@ impl WriteBatch {
 
     /// Deletes `key` from the default column family, whether it is there or not.
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.delete("fig")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::put`].
     #[inline]
@@ -114,6 +138,12 @@ impl WriteBatch {
     }
 
     /// Merges `operand` into the value of `key` in the default column family.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.merge("fig", "1")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -124,6 +154,12 @@ impl WriteBatch {
 
     /// Deletes `key` from the default column family: see [`Db::single_delete`](crate::Db).
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.single_delete("fig")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::put`].
     #[inline]
@@ -133,6 +169,12 @@ impl WriteBatch {
 
     /// Deletes all keys from `begin` up to, without, `end` from the default column family: see
     /// [`Db::delete_range`](crate::Db::delete_range).
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.delete_range("a", "g")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`WriteBatch::put`]; a range whose end comes before its begin is refused when the batch
@@ -207,6 +249,17 @@ impl WriteBatch {
 
     /// Adds a write as [`WriteBatch::iter`] of another batch shows it.
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// let mut copy = sateen::WriteBatch::new();
+    /// for entry in &batch {
+    ///     copy.add_entry(&entry)?;
+    /// }
+    /// assert_eq!(copy, batch);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn add_entry(&mut self, entry: &BatchEntry<'_>) -> Result<()> {
@@ -219,6 +272,15 @@ impl WriteBatch {
     }
 
     /// Appends the writes of `other`, to be applied after those that are here, and its log data.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// let mut all = batch.clone();
+    /// all.append(&batch)?;
+    /// assert_eq!(all.count(), 2);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the batch or a value in it would exceed this batch's limits.
@@ -234,6 +296,14 @@ impl WriteBatch {
     }
 
     /// Removes all writes, log data and save points; keeps the memory.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// batch.clear();
+    /// assert!(batch.is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.data.clear();
         self.count = 0;
@@ -242,30 +312,67 @@ impl WriteBatch {
     }
 
     /// How many writes there are.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// batch.delete("fig")?;
+    /// assert_eq!(batch.count(), 2);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
     /// True if there are no writes; there may be log data.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// assert!(batch.is_empty());
+    /// batch.delete("fig")?;
+    /// assert!(!batch.is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Bytes that the writes and log data take, as the log stores them.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// assert_eq!(batch.len_bytes(), batch.data().len());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.data.len()
     }
 
     /// The length of the longest value or log data inside, in bytes.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "123")?;
+    /// assert_eq!(batch.value_bytes_largest(), 3);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn value_bytes_largest(&self) -> usize {
         self.value_bytes_largest
     }
 
     /// The writes and log data as bytes, for [`WriteBatch::from_data`].
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.put("fig", "1")?;
+    /// assert_eq!(sateen::WriteBatch::from_data(batch.data().to_vec())?, batch);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data
@@ -360,6 +467,15 @@ impl WriteBatch {
 
     /// Undoes the writes and log data since the newest save point and forgets that.
     ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.set_save_point();
+    /// batch.put("fig", "1")?;
+    /// batch.rollback_to_save_point()?;
+    /// assert!(batch.is_empty());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoSavePoint`] if there is none.
     pub fn rollback_to_save_point(&mut self) -> Result<()> {
@@ -371,6 +487,15 @@ impl WriteBatch {
     }
 
     /// Forgets the newest save point; the writes since it stay.
+    ///
+    /// ```
+    /// let mut batch = sateen::WriteBatch::new();
+    /// batch.set_save_point();
+    /// batch.put("fig", "1")?;
+    /// batch.pop_save_point()?;
+    /// assert!(batch.rollback_to_save_point().is_err());
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSavePoint`] if there is none.

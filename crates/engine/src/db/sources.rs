@@ -1,0 +1,212 @@
+//! What a cursor goes through: the memtables and tables of one tree, or those of regions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sateen_control::version::{Run, TableMeta};
+use sateen_control::{IoClass, SeqNo, TableId, UserKey};
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::{key, perf};
+use sateen_store::iter::bounds::IterBounds;
+use sateen_store::iter::covered_iter::{CoveredIter, SeenRanges};
+use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable};
+use sateen_store::iter::merging_iter::MergingIter;
+use sateen_store::memtable::MemTableIter;
+use sateen_store::table::{TableIter, TableIterOptions};
+
+use crate::core::DbCore;
+use crate::metrics::FiltersAsked;
+use crate::read::prefix_seek::SharedWanted;
+use crate::read::regions_iter::RegionsIter;
+use crate::tree::super_version::SuperVersion;
+
+/// Opens tables for a client's iterator.
+#[derive(Clone)]
+pub(crate) struct OpenForRead {
+    pub(super) core: Arc<DbCore>,
+    pub(super) options: TableIterOptions,
+    pub(super) as_of: SeqNo,
+    pub(super) ignore_ranges: bool,
+    pub(super) wanted: Option<SharedWanted>,
+    /// Tables that are passed by.
+    pub(super) unwanted: Option<Arc<BTreeSet<TableId>>>,
+}
+
+impl OpenForRead {
+    /// All that `pinned` has within `bounds`, in order.
+    pub(super) fn tree(&self, pinned: &SuperVersion, bounds: &IterBounds) -> Tree {
+        let ranges = if self.ignore_ranges { None } else { pinned.ranges() };
+        let seen = ranges.map(|ranges| SeenRanges { ranges: Arc::new(ranges), as_of: self.as_of });
+        let mut children: Vec<Child> = std::iter::once(&pinned.active)
+            .chain(&pinned.sealed)
+            .filter(|memtable| memtable.entries() > 0)
+            .map(|memtable| Child::Memory(memtable.iter()))
+            .collect();
+        for level in pinned.version.levels() {
+            for run in level.runs() {
+                let iter = LevelIter::new(run.clone(), self.clone(), bounds.clone());
+                children.push(Child::Run(iter.without(seen.clone())));
+            }
+        }
+        let merged = MergingIter::new(children, pinned.version.comparator());
+        match seen {
+            Some(seen) => Tree::Covered(CoveredIter::new(merged, seen)),
+            None => Tree::Whole(merged),
+        }
+    }
+}
+
+impl OpenTable for OpenForRead {
+    type Iter = TableIter;
+    fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
+        Ok(self.core.tree.tables.get(table, IoClass::Client)?.iter(self.options.clone()))
+    }
+
+    fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
+        if self.unwanted.as_ref().is_some_and(|unwanted| unwanted.contains(&table.id)) {
+            return Ok(Look::Pass);
+        }
+        let Some(wanted) = &self.wanted else { return Ok(Look::Open) };
+        let wanted = wanted.load();
+        let Some(wanted) = &*wanted else { return Ok(Look::Open) };
+        let is_past = if backwards { wanted.is_behind(table) } else { wanted.is_before(table) };
+        if is_past {
+            return Ok(Look::Stop);
+        }
+        let said = wanted.ask(&*self.core.tree.tables.get(table, IoClass::Client)?);
+        let passes = said == Some(false);
+        let (checks, negatives) = (u64::from(said.is_some()), u64::from(passes));
+        let asked = FiltersAsked { checks, negatives, ..FiltersAsked::default() };
+        self.core.env.metrics.record_filters(&asked);
+        perf::filters_asked(checks, negatives);
+        Ok(if passes { Look::Pass } else { Look::Open })
+    }
+}
+
+/// Whether a tree has an entry, a deletion included, from `smallest` to `largest`, as `pinned`
+/// shows it. Ranges of keys that are deleted count if they touch that.
+pub(crate) fn has_entries(
+    core: &Arc<DbCore>,
+    pinned: &SuperVersion,
+    smallest: &UserKey,
+    largest: &UserKey,
+) -> Result<bool> {
+    let open = OpenForRead {
+        core: core.clone(),
+        options: TableIterOptions::client(Some(core.tree.blocks.clone()), false),
+        as_of: SeqNo::MAX,
+        ignore_ranges: true,
+        wanted: None,
+        unwanted: None,
+    };
+    if let Some(ranges) = pinned.ranges()
+        && ranges.iter().any(|range| range.touches(smallest.bytes(), largest.bytes()))
+    {
+        return Ok(true);
+    }
+    let mut tree = open.tree(pinned, &IterBounds::new(None, None));
+    tree.seek(&key::seek_key(smallest.bytes(), SeqNo::MAX))?;
+    Ok(tree.valid() && *key::user_key(tree.key()) <= *largest)
+}
+
+/// One of the sources of a merge: dispatched by a match, not through a pointer.
+#[expect(clippy::large_enum_variant, reason = "few of them, and a box costs every step")]
+pub(crate) enum Child {
+    Memory(MemTableIter),
+    Run(LevelIter<Run, OpenForRead>),
+}
+
+/// All of one tree that a reader sees.
+pub(crate) enum Tree {
+    Whole(MergingIter<Child>),
+    Covered(CoveredIter<MergingIter<Child>>),
+}
+
+/// What an iterator goes through: one tree, or those of regions.
+pub(super) enum Source {
+    Whole(MergingIter<Child>),
+    Covered(CoveredIter<MergingIter<Child>>),
+    Regions(RegionsIter<Tree>),
+}
+
+impl From<Tree> for Source {
+    fn from(tree: Tree) -> Source {
+        match tree {
+            Tree::Whole(iter) => Source::Whole(iter),
+            Tree::Covered(iter) => Source::Covered(iter),
+        }
+    }
+}
+
+/// What is one of several iterators is one.
+macro_rules! one_of_them_is_an_iterator {
+    ($which:ident: $($one:ident),+) => {
+        impl InternalIterator for $which {
+            #[inline]
+            fn valid(&self) -> bool {
+                match self {
+                    $($which::$one(iter) => iter.valid()),+
+                }
+            }
+            fn seek_to_first(&mut self) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.seek_to_first()),+
+                }
+            }
+            fn seek_to_last(&mut self) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.seek_to_last()),+
+                }
+            }
+            fn seek(&mut self, target: &[u8]) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.seek(target)),+
+                }
+            }
+            fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.seek_for_prev(target)),+
+                }
+            }
+            #[inline(always)]
+            fn next(&mut self) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.next()),+
+                }
+            }
+            #[inline]
+            fn prev(&mut self) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.prev()),+
+                }
+            }
+            fn leap(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+                match self {
+                    $($which::$one(iter) => iter.leap(target, newer_than)),+
+                }
+            }
+            fn leap_back(&mut self, target: &[u8], newer_than: SeqNo) -> Result<bool> {
+                match self {
+                    $($which::$one(iter) => iter.leap_back(target, newer_than)),+
+                }
+            }
+            #[inline]
+            fn key(&self) -> &[u8] {
+                match self {
+                    $($which::$one(iter) => iter.key()),+
+                }
+            }
+            #[inline]
+            fn value(&self) -> &[u8] {
+                match self {
+                    $($which::$one(iter) => iter.value()),+
+                }
+            }
+        }
+    };
+}
+
+one_of_them_is_an_iterator!(Child: Memory, Run);
+one_of_them_is_an_iterator!(Tree: Whole, Covered);
+one_of_them_is_an_iterator!(Source: Whole, Covered, Regions);
