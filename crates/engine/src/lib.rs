@@ -79,7 +79,7 @@
 //!
 //! let options = Options {
 //!     block_cache_bytes: 256 << 20,
-//!     wal: WalMode::Sync,
+//!     wal: WalMode::SyncEachWrite,
 //!     ..Options::default()
 //! };
 //! options.validate()?;

@@ -95,13 +95,13 @@ impl ColumnFamily {
     /// Takes in files of sorted entries: see [`Db::ingest`].
     ///
     /// ```
-    /// use sateen::{Comparator, IngestOptions, SstFileWriter};
+    /// use sateen::{IngestOptions, SstFileWriter};
     ///
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path().join("db"), sateen::Options::default())?;
     /// # let loans = db.create_column_family("loans", Default::default())?;
     /// # let file = directory.path().join("loans.sst");
-    /// let mut writer = SstFileWriter::create(&file, &loans.options(), &Comparator::BYTEWISE)?;
+    /// let mut writer = SstFileWriter::create(&file, &db.options())?;
     /// writer.put("walden", "Ishmael")?;
     /// writer.finish()?;
     /// loans.ingest(&[&file], &IngestOptions::default())?;

@@ -106,7 +106,7 @@ impl<K: AsRef<[u8]>> KeyRange for RangeToInclusive<K> {
     }
 }
 
-impl<K: AsRef<[u8]>, L: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<L>) {
+impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     fn lower(&self) -> Bound<&[u8]> {
         self.0.as_ref().map(AsRef::as_ref)
     }

@@ -110,7 +110,7 @@ impl Db {
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
     /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert_eq!(db.property_cf(&loans, "num-files-at-level0").as_deref(), Some("0"));
+    /// assert_eq!(db.property_cf(&loans, "sateen.num-files-at-level0").as_deref(), Some("0"));
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]

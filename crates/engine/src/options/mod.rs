@@ -70,7 +70,7 @@ option_struct! {
     ///
     /// let mut options = Options {
     ///     block_cache_bytes: 256 << 20,
-    ///     wal: WalMode::Sync,
+    ///     wal: WalMode::SyncEachWrite,
     ///     column_family: ColumnFamilyOptions {
     ///         memtable_bytes: 32 << 20,
     ///         ..ColumnFamilyOptions::default()

