@@ -5,7 +5,7 @@
     scripts/plot.py seconds OUT.svg NAME=FILE        …    p99 of every second
 
 Times are on a logarithmic scale; of a second the slower of reads and writes counts. A file may hold
-several runs: all of them belong to its name.
+several runs: all of them belong to its name. The peaks of an offered load that changes are grey.
 """
 
 import json
@@ -17,6 +17,8 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 20, 50, 45
 COLOURS = ["#0b6e4f", "#c1440e", "#5b5f97", "#8d6b94"]
 LOW, HIGH = 0.1, 10_000.0  # milliseconds
 RARE = 100  # operations of a second below which its p99 says nothing
+PEAK = "#ececec"
+CHARACTER = 6.6  # the width of one in the legend, a little more than the average
 
 
 def p99(second):
@@ -50,12 +52,31 @@ def by_second(files):
     return points
 
 
+def peaks(files):
+    """Returns the first and the last second of each peak of the offered load."""
+    found = []
+    for run in runs(files):
+        offered = [second["offered"] for second in run["measured"]["timeline"]]
+        whole = offered[: int(run["measured"]["seconds"])] or [0]
+        if max(whole) < 1.5 * min(whole):
+            continue
+        for second, value in enumerate(whole):
+            if 2 * value < max(whole) + min(whole):
+                continue
+            if found and found[-1][1] == second - 1:
+                found[-1][1] = second
+            else:
+                found.append([second, second])
+        break
+    return found
+
+
 def place_y(value):
     part = math.log(min(max(value, LOW), HIGH) / LOW) / math.log(HIGH / LOW)
     return HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 
 
-def svg(title, across, lines, dots):
+def svg(title, across, lines, dots, bursts=()):
     x_max = max(x for _, points in lines for x, _ in points)
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100) if x_max / s <= 16)
 
@@ -69,6 +90,10 @@ def svg(title, across, lines, dots):
         f'<text x="{LEFT}" y="18" font-size="14">{title}</text>',
         f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>',
     ]
+    for first, last in bursts:
+        left, right = place_x(max(first - 0.5, 0)), place_x(min(last + 0.5, x_max))
+        shape = f"M{left:.1f} {TOP}H{right:.1f}V{HEIGHT - BOTTOM}H{left:.1f}Z"
+        out.append(f'<path d="{shape}" fill="{PEAK}"/>')
     decade = LOW
     while decade <= HIGH:
         y = place_y(decade)
@@ -76,10 +101,12 @@ def svg(title, across, lines, dots):
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
         out.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
         decade *= 10
-    for x in range(0, int(x_max) + 1, step):
+    # The seconds of a run begin at 0. Its end has a label, too.
+    for x in range(0, int(x_max) + (1 if dots else 2), step):
         out.append(
             f'<text x="{place_x(x):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x}</text>'
         )
+    legend = LEFT
     for number, (name, points) in enumerate(lines):
         colour = COLOURS[number % len(COLOURS)]
         at = [(place_x(x), place_y(y)) for x, y in points]
@@ -87,9 +114,12 @@ def svg(title, across, lines, dots):
         out.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
         if dots:
             out.extend(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in at)
-        x = LEFT + number * 220
-        out.append(f'<path d="M{x} 34h18" stroke="{colour}" stroke-width="3"/>')
-        out.append(f'<text x="{x + 24}" y="38">{name}</text>')
+        out.append(f'<path d="M{legend:.0f} 34h18" stroke="{colour}" stroke-width="3"/>')
+        out.append(f'<text x="{legend + 24:.0f}" y="38">{name}</text>')
+        legend += 24 + len(name) * CHARACTER + 22
+    if bursts:
+        out.append(f'<path d="M{legend:.0f} 28h18v12h-18z" fill="{PEAK}"/>')
+        out.append(f'<text x="{legend + 24:.0f}" y="38">burst</text>')
     out.append("</svg>\n")
     return "\n".join(out)
 
@@ -106,7 +136,8 @@ def main():
         "seconds": ("p99 of every second", "seconds"),
     }
     with open(target, "w", encoding="utf-8") as out:
-        out.write(svg(*titles[kind], lines, kind == "rates"))
+        bursts = peaks(named[0][2]) if kind == "seconds" else ()
+        out.write(svg(*titles[kind], lines, kind == "rates", bursts))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::result::{KINDS, Report};
 pub use crate::summary::{Comparison, Row, Section, Spread, Unit};
 use crate::summary::{Sweep, sections, sweeps};
-use crate::{Error, Result};
+use crate::{Error, Result, notes};
 
 const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/report.css");
@@ -22,6 +22,9 @@ struct Data<'a> {
     sections: Vec<Section>,
     sweeps: Vec<Sweep>,
     kinds: [&'static str; 3],
+    /// The setting in a line.
+    brief: String,
+    notes: Vec<String>,
 }
 
 /// Renders the report as one HTML page.
@@ -29,7 +32,14 @@ struct Data<'a> {
 /// # Errors
 /// If the figures cannot be written as JSON.
 pub(crate) fn render(report: &Report) -> Result<String> {
-    let data = Data { report, sections: sections(report), sweeps: sweeps(report), kinds: KINDS };
+    let data = Data {
+        report,
+        sections: sections(report),
+        sweeps: sweeps(report),
+        kinds: KINDS,
+        brief: notes::setting(report),
+        notes: notes::of_report(report),
+    };
     page("Sateen benchmark", SCRIPT, &data)
 }
 

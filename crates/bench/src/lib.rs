@@ -13,6 +13,7 @@ mod device;
 mod engine;
 mod error;
 pub mod html;
+mod notes;
 mod recorder;
 mod result;
 mod rocksdb;

@@ -136,7 +136,8 @@ impl<'a> Sampler<'a> {
         if interval == 0 || !second.is_multiple_of(interval) {
             return;
         }
-        let mut line = format!("{label}  {shown:>4} s  {:>8}/s", units::count(done as f64));
+        let number = shown + 1;
+        let mut line = format!("{label}  {number:>4} s  {:>8}/s", units::count(done as f64));
         for (kind, histogram) in KINDS.iter().zip(&merged) {
             if let Some(latency) = Quantiles::of(histogram) {
                 line.push_str(&format!("  {kind} p99 {:>8}", units::time(latency.p99)));

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use crate::notes;
 use crate::result::Report;
 use crate::summary::{Section, Spread, Sweep, Unit, sections, sweeps};
 
 /// Renders the tables of all workloads.
 pub(crate) fn table(report: &Report) -> String {
-    let mut out = String::new();
+    let mut out = format!("{}\n", notes::setting(report));
     for section in sections(report) {
         // Writing to a String cannot fail.
         let _ = write_section(&mut out, &section);
@@ -15,25 +16,29 @@ pub(crate) fn table(report: &Report) -> String {
     for sweep in sweeps(report) {
         let _ = write_sweep(&mut out, &sweep);
     }
+    for note in notes::of_report(report) {
+        let _ = writeln!(out, "\n{note}");
+    }
     out
 }
 
 fn write_section(out: &mut String, section: &Section) -> std::fmt::Result {
-    let compared = section.rows.iter().any(|row| row.ratio.is_some());
+    let compared = section.rows.iter().any(|row| row.compared.is_some());
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut head = vec![section.title.clone()];
     head.extend(section.engines.iter().cloned());
     if compared {
-        head.push("ratio".to_owned());
-        head.push("(min–max)".to_owned());
+        head.push(format!("{} is", section.engines[0]));
+        head.push(if section.rounds > 1 { "round by round" } else { "" }.to_owned());
     }
     lines.push(head);
     for row in &section.rows {
         let mut line = vec![row.label.clone()];
         line.extend(row.cells.iter().map(|cell| written(*cell, row.unit)));
-        if let Some(ratio) = row.ratio {
-            line.push(format!("{:.2}", ratio.median));
-            line.push(format!("({:.2}–{:.2})", ratio.min, ratio.max));
+        if compared {
+            let words = row.compared.as_ref();
+            line.push(words.map_or_else(|| "–".to_owned(), |one| one.text.clone()));
+            line.extend(words.and_then(|one| one.range.clone()));
         }
         lines.push(line);
     }
@@ -99,12 +104,12 @@ mod tests {
     use crate::summary::tests::{report, run};
 
     #[test]
-    fn columns_line_up_and_ratios_stand_beside_the_figures() {
+    fn columns_line_up_and_comparisons_stand_beside_the_figures() {
         let runs =
             vec![run("sateen", "overwrite", 1, 150e3), run("rocksdb", "overwrite", 1, 100e3)];
         let text = table(&report(runs));
         let throughput = text.lines().find(|line| line.starts_with("throughput")).unwrap();
-        assert!(throughput.contains("150k/s") && throughput.contains("1.50"), "{text}");
+        assert!(throughput.contains("150k/s") && throughput.contains("1.5 × faster"), "{text}");
         let head = text.lines().find(|line| line.starts_with("overwrite")).unwrap();
         let ends = |line: &str, word: &str| {
             let at = line.find(word).unwrap();
@@ -117,7 +122,7 @@ mod tests {
     fn one_engine_has_no_ratio() {
         let text = table(&report(vec![run("rocksdb", "fillseq", 1, 5.0)]));
         assert!(
-            !text.lines().any(|line| line.ends_with("(min–max)")) && text.contains("peak memory"),
+            !text.lines().any(|line| line.ends_with(" is")) && text.contains("peak memory"),
             "{text}"
         );
     }

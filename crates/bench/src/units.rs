@@ -27,10 +27,11 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Formats a number as `12.3k`.
+/// Formats a number as `12.3k`. A whole number below 1000 has no decimals.
 #[must_use]
 pub fn count(number: f64) -> String {
     match number {
+        _ if number < 1e3 && number.fract() == 0.0 => format!("{number:.0}"),
         _ if number < 1e3 => three_digits(number),
         _ if number < 1e6 => format!("{}k", three_digits(number / 1e3)),
         _ if number < 1e9 => format!("{}M", three_digits(number / 1e6)),
@@ -123,6 +124,7 @@ mod tests {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(123_456_789), "123 MB");
         assert_eq!(count(12_345.0), "12.3k");
+        assert_eq!((count(22.0).as_str(), count(7.5).as_str()), ("22", "7.50"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ const FIRST: [(&str, &str); 5] = [
     (
         "block_cache_bytes",
         "Raise it to the memory that reads may use: a read that misses the cache may cost a read of
-the device. The default is small.",
+the device. The default is small because a program may open many databases, each with its own cache.",
     ),
     (
         "memory_budget",
@@ -28,11 +28,13 @@ write, or interval:10ms if it may lose the last 10 ms. Set off if the data can b
     (
         "memtable_bytes",
         "Raise it for bursts of writes: a burst that fits waits for no flush. Memtables take up to
-memtable_bytes times memtables_max, for each column family. Recovery reads as much WAL.",
+memtable_bytes times memtables_max, for each column family. Opening a database after a crash reads
+the WAL of all memtables, so it takes longer, too.",
     ),
     (
         "compression",
-        "Set none,none,zstd to use less disk and more CPU. Set none if values are compressed.",
+        "A compression for each level from L0 on; the last one is for all deeper levels. Set
+none,none,zstd to use less disk and more CPU. Set none if values are compressed already.",
     ),
 ];
 

@@ -2,7 +2,7 @@
 // The page of `sim`.
 (() => {
   const { el, digits, colors, table, tiles, draw, share, bus, fitted, drawAll, story, headed } = sateen;
-  const { command, classes, sections } = JSON.parse(document.getElementById("data").textContent);
+  const { command, title, classes, sections } = JSON.parse(document.getElementById("data").textContent);
 
   // A second in which nothing was due and nothing ended has no latency.
   const latency = (second, field) => (second.done > 0 || second.offered > 0 ? second[field] : null);
@@ -11,7 +11,7 @@
     name: report.policy, seconds: report.series.map((second) => ({
       p99: latency(second, "p99_ns"), done: second.done, offered: second.offered, stalled: second.stalled_ns / 1e9,
     })),
-  })), 1e7);
+  })), 1e7, "whether or not a writer came and had to wait");
 
   const chartsOf = (report) => {
     const { series } = report;
@@ -55,13 +55,13 @@
 
   const page = document.getElementById("page");
   const alone = sections.length === 1;
-  page.append(el("p", { class: "eyebrow" }, `Sateen simulation${alone ? `: ${sections[0].title}` : ""}`),
+  page.append(el("p", { class: "eyebrow" }, `${title}, simulated${alone ? `: ${sections[0].title}` : ""}`),
     ...headed(alone ? sections[0].headline : sections.map((section) => section.title).join(", ")));
   for (const section of sections) {
     if (!alone) page.append(el("h2", {}, section.title), el("p", { class: "headline" }, section.headline));
     page.append(...storyOf(section),
-      tiles(section, ["done", "p99", "p99.9", "longest", "worst second's p99", "stalls", "time writers waited",
-        "write amplification"]),
+      tiles(section, ["done", "p99", "p99.9", "longest", "worst second's p99", "stalls", "time stalled",
+        "time writers waited", "write amplification", "compaction debt at the end"]),
       el("h3", { class: "part" }, "Second by second"),
       el("p", { class: "note" }, el("span", { class: "swatch band" }), "writes slowed down or stopped. " +
         "Latency counts from when an operation was due, in the second in which it ended. Where none ended, the p99 " +
@@ -69,8 +69,8 @@
       detail(section), ...causes(section),
       el("details", { open: "" }, el("summary", {}, "All figures"), table(section)));
   }
-  page.append(el("h2", {}, "How this was simulated"),
+  page.append(el("section", {}, el("h2", {}, "How this was simulated"),
     el("p", {}, "Time is virtual: the engine's control plane ran on a model of the device and of the data. " +
-      "The figures say what a policy does, not how fast the engine's code is."), el("code", {}, command));
+      "The figures say what a policy does, not how fast the engine's code is."), el("code", {}, command)));
   drawAll();
 })();

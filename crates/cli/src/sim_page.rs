@@ -22,6 +22,8 @@ struct Section<'a> {
 #[derive(Serialize)]
 struct Data<'a> {
     command: String,
+    /// The policies, by their own names.
+    title: String,
     classes: [&'static str; IoClass::NAMES.len()],
     sections: Vec<Section<'a>>,
 }
@@ -31,12 +33,25 @@ pub(crate) fn render(reports: &[Report]) -> Result<String> {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let data = Data {
+        title: title(reports),
         command: format!("sateen {}", words.join(" ")),
         classes: IoClass::NAMES,
         sections: sections(reports),
     };
-    html::page("Sateen simulation", SCRIPT, &data)
+    html::page(&format!("{}, simulated", data.title), SCRIPT, &data)
         .map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Returns the names of the policies: "silk against rocksdb".
+fn title(reports: &[Report]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for report in reports {
+        if !names.contains(&report.policy.as_str()) {
+            names.push(&report.policy);
+        }
+    }
+    // A title is plain text in the page.
+    names.join(if names.len() == 2 { " against " } else { ", " }).replace(['<', '&'], "")
 }
 
 /// Returns a section for each workload on each device, in the order in which they ran.
@@ -72,7 +87,7 @@ fn headline(reports: &[&Report]) -> String {
 
 fn rows(reports: &[&Report]) -> Vec<Row> {
     type Get = fn(&Report) -> f64;
-    let rows: [(&str, Unit, Get, &str); 15] = [
+    let rows: [(&str, Unit, Get, &str); 16] = [
         ("done", Unit::Rate, |r| r.done as f64 / r.seconds, "Operations that ended, a second."),
         ("not done", Unit::Count, |r| (r.offered - r.done) as f64, "Operations due and not ended."),
         ("p50", Unit::Time, |r| r.p50_ns as f64, "Half of the operations took no longer."),
@@ -94,8 +109,16 @@ fn rows(reports: &[&Report]) -> Vec<Row> {
         (
             "stalls",
             Unit::Count,
-            |r| r.stall_count() as f64,
-            "Times in which writes were slowed down or stopped and some writer waited.",
+            |r| r.stalled().0 as f64,
+            "How often the policy slowed down or stopped writes, whether or not a writer came and \
+             had to wait.",
+        ),
+        (
+            "time stalled",
+            Unit::Time,
+            |r| r.stalled().1 as f64,
+            "For how long writes were slowed down or stopped, whether or not a writer came and had \
+             to wait; of all causes together. The charts mark the seconds.",
         ),
         (
             "time writers waited",
@@ -113,7 +136,7 @@ fn rows(reports: &[&Report]) -> Vec<Row> {
         ("compactions", Unit::Count, |r| r.counts.compactions as f64, "Compactions that ended."),
         ("pauses", Unit::Count, |r| r.counts.paused as f64, "Pauses of background jobs."),
         (
-            "debt at the end",
+            "compaction debt at the end",
             Unit::Bytes,
             |r| r.debt_bytes as f64,
             "Bytes that wait for compaction at the end.",
@@ -147,8 +170,11 @@ mod tests {
         );
         let p99 = sections[0].rows.iter().find(|row| row.label == "p99").unwrap();
         assert!(p99.compared.is_some() && sections[1].rows[3].compared.is_none());
+        for row in &sections[0].rows {
+            assert!(row.compared.is_some(), "{}: no empty cell", row.label);
+        }
         let page = render(&reports).unwrap();
-        assert!(page.contains("<title>Sateen simulation</title>"));
+        assert!(page.contains("<title>silk against rocksdb, simulated</title>"));
         assert!(!page.contains("slow </script>") && page.contains("slow \\u003c/script>"));
     }
 }

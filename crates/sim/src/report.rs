@@ -153,6 +153,17 @@ impl Report {
         self.stalls.values().map(|stalls| stalls.felt).sum()
     }
 
+    /// Returns how often and for how many nanoseconds writes were slowed down or stopped, for all
+    /// causes together, whether or not a writer came and had to wait.
+    #[must_use]
+    pub fn stalled(&self) -> (u64, u64) {
+        let sum = |get: fn(&Stalls) -> u64| self.stalls.values().map(get).sum();
+        (
+            sum(|stalls| stalls.delays + stalls.stops),
+            sum(|stalls| stalls.delayed_ns + stalls.stopped_ns),
+        )
+    }
+
     /// Returns how long writers waited, in nanoseconds, for all threads and causes together.
     #[must_use]
     pub fn waited_ns(&self) -> u64 {
@@ -170,9 +181,9 @@ fn device(config: &SimConfig) -> String {
     }
 }
 
-const HEADS: [&str; 16] = [
+const HEADS: [&str; 17] = [
     "policy", "workload", "device", "offered", "done", "p50", "p99", "p99.9", "max", "worst s",
-    "s>10ms", "stalls", "waited", "wr.amp", "debt", "L0",
+    "s>10ms", "stalls", "stalled", "waited", "wr.amp", "debt", "L0",
 ];
 
 /// Writes the reports as a text table: a line for each, and below it the stalls by cause.
@@ -200,8 +211,8 @@ pub fn table(reports: &[Report]) -> String {
         for (cause, stalls) in &report.stalls {
             let _infallible = writeln!(
                 text,
-                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; felt {} \
-                 times, writers waited {}",
+                "{} on {}: {cause}: delayed {} times for {}, stopped {} times for {}; {} of \
+                 these made writers wait, for {} in all",
                 report.policy,
                 report.device,
                 stalls.delays,
@@ -222,15 +233,16 @@ fn row(report: &Report) -> [String; HEADS.len()] {
         report.policy.clone(),
         report.workload.clone(),
         report.device.clone(),
-        report.offered.to_string(),
-        report.done.to_string(),
+        grouped(report.offered),
+        grouped(report.done),
         time(report.p50_ns),
         time(report.p99_ns),
         time(report.p999_ns),
         time(report.max_ns),
         time(report.worst_second_p99_ns),
         report.bad_seconds.to_string(),
-        report.stall_count().to_string(),
+        report.stalled().0.to_string(),
+        time(report.stalled().1),
         time(report.waited_ns()),
         format!("{:.1}", report.write_amplification),
         format!("{:.2} GB", report.debt_bytes as f64 / 1e9),
@@ -238,7 +250,17 @@ fn row(report: &Report) -> [String; HEADS.len()] {
     ]
 }
 
+/// Formats a count with a comma between thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
 fn time(ns: u64) -> String {
+    if ns == 0 {
+        return "0 s".to_owned();
+    }
     let ns = ns as f64;
     let (value, unit) = match ns {
         _ if ns < 1e6 => (ns / 1e3, "us"),

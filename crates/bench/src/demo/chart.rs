@@ -63,10 +63,11 @@ pub(super) fn draw(verdict: &Verdict, screen: &Screen) -> String {
     let highest = ours.iter().chain(&theirs).flatten().copied().max().unwrap_or(0);
     let top = highest.max(row_of(WAIT_NS) + 1);
     let mut lines = vec![format!(
-        "p99 of each second   {} Sateen   {} {}",
+        "p99 of each second   {} Sateen   {} {}   {} both",
         screen.paint(SATEEN),
         screen.paint(OPPONENT),
-        verdict.opponent.name
+        verdict.opponent.name,
+        screen.paint(BOTH)
     )];
     for row in (0..=top).rev() {
         let mut line = format!("{:>LABELS$} ", label(row));
@@ -120,11 +121,11 @@ fn label(row: usize) -> String {
     }
 }
 
-/// Wraps `text` into lines of at most `columns` columns, each with a line end. An empty text stays
-/// empty.
+/// Wraps `text` into lines of at most `columns` columns, each with a line end. No line begins with a
+/// number at the end of a sentence: "1." would look like a list. An empty text stays empty.
 pub(super) fn wrapped(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let line = lines.last().map_or(0, |line| line.chars().count());
         if line > 0 && line + 1 + word.chars().count() > columns {
             lines.push(String::new());
@@ -133,10 +134,23 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
             if !last.is_empty() {
                 last.push(' ');
             }
-            last.push_str(word);
+            last.push_str(&word);
         }
     }
     if text.is_empty() { String::new() } else { lines.join("\n") + "\n" }
+}
+
+/// Returns the words of a text. A number that ends a sentence belongs to the word before it.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let number = word.strip_suffix('.').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        match words.last_mut().filter(|_| number) {
+            Some(last) => last.extend([" ", word]),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -188,6 +202,7 @@ mod tests {
     fn text_is_broken_between_words() {
         assert_eq!(wrapped("one two three", 9), "one two\nthree\n");
         assert_eq!(wrapped("incomprehensible it", 5), "incomprehensible\nit\n");
+        assert_eq!(wrapped("Sateen in 1. But", 9), "Sateen\nin 1. But\n");
         assert_eq!(wrapped("", 80), "");
     }
 }

@@ -30,7 +30,7 @@ use crate::child::ChildTask;
 use crate::compare::{self, Reexec};
 use crate::engine::Engine;
 use crate::result::{Report, RunResult};
-use crate::{Error, Result, html};
+use crate::{Error, Result, html, notes};
 
 /// The bandwidth of the limited device for reads and for writes, as in docs/benchmarks.md.
 const DEVICE_BYTES_PER_SECOND: u64 = 200_000_000;
@@ -233,7 +233,9 @@ fn print(
     let text = [
         chart::wrapped(&verdict.sentence(), screen.columns),
         chart::draw(verdict, &screen),
+        chart::wrapped(&notes::setting(report), screen.columns),
         table::draw(report, verdict),
+        table::below(report, verdict, screen.columns),
         chart::wrapped(&opponent.hint().unwrap_or_default(), screen.columns),
         format!("Report: {}\n", kept.display()),
     ];

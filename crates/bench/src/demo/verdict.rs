@@ -3,13 +3,10 @@
 
 use super::opponent::Opponent;
 use crate::result::{Measured, RunResult};
-use crate::{seconds, units};
+use crate::{notes, seconds, units};
 
 /// A second counts as waiting if its p99 is above this ([`seconds`]).
 pub(super) const WAIT_NS: u64 = 100_000_000;
-
-/// The machine counts as busy if other programs used more than this share of its processors.
-const BUSY_SHARE: f64 = 0.15;
 
 /// One engine's seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +54,7 @@ impl Verdict {
         who: &Opponent,
     ) -> Verdict {
         let seconds = seconds as usize;
-        let others = [sateen, opponent].map(|run| others_cpus(&run.measured));
+        let others = [sateen, opponent].map(|run| notes::others_cpus(&run.measured));
         Verdict {
             sateen: Waits::of("Sateen".to_owned(), &sateen.measured, seconds),
             opponent: Waits::of(who.name(), &opponent.measured, seconds),
@@ -69,7 +66,7 @@ impl Verdict {
 
     /// True if other programs used so much of the machine that they may have changed the figures.
     pub(super) fn was_busy(&self) -> bool {
-        self.others_cpus > BUSY_SHARE * self.cpus as f64
+        notes::is_busy(self.others_cpus, self.cpus)
     }
 
     /// The verdict in a sentence, and a second one if the machine was busy.
@@ -102,20 +99,8 @@ impl Verdict {
         if !self.was_busy() {
             return verdict;
         }
-        format!(
-            "{verdict} But the machine was busy: other programs used {} of its {} processors. Run \
-             the demo again when it is idle.",
-            units::three_digits(self.others_cpus),
-            self.cpus
-        )
+        format!("{verdict} But {}", notes::busy(self.others_cpus, self.cpus, "the demo"))
     }
-}
-
-/// Returns the processors that others used while a run was measured.
-fn others_cpus(measured: &Measured) -> f64 {
-    let seconds = measured.seconds.max(1e-3);
-    let ms: u64 = measured.timeline.iter().map(|one| one.others_ms + one.stolen_ms).sum();
-    ms as f64 / 1e3 / seconds
 }
 
 #[cfg(test)]
@@ -184,8 +169,6 @@ pub(super) mod tests {
         let second = |p99: u64| Second {
             offered: 100,
             all: Some(Quantiles { count: 100, p99: p99 * MS, ..Quantiles::default() }),
-            others_ms: 300,
-            stolen_ms: 100,
             ..Second::default()
         };
         let timeline = [1, 200, 300].map(second).to_vec();
@@ -193,6 +176,5 @@ pub(super) mod tests {
         let waits = Waits::of("X".to_owned(), &measured, 2);
         assert_eq!(waits.p99_ns, [Some(MS), Some(200 * MS)]);
         assert_eq!((waits.bad(), waits.worst_ns()), (1, 200 * MS));
-        assert!((others_cpus(&measured) - 0.4).abs() < 1e-9);
     }
 }

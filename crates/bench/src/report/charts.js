@@ -91,17 +91,15 @@ const sateen = (() => {
     const head = el("tr", {}, el("th", {}, ""));
     section.engines.forEach((engine) => head.append(el("th", { scope: "col" }, engine)));
     if (compared) head.append(el("th", { scope: "col" }, explained(section.engines[0],
-      `${section.engines[0]} compared with ${section.engines[1]}: the factor between the two figures.`), " is"));
+      `${section.engines[0]} compared with ${section.engines[1]}: the factor between the two figures; of counts below 10 their difference.`), " is"));
     const body = el("tbody", {});
     for (const row of section.rows) {
       const tr = el("tr", {}, el("th", { scope: "row" }, explained(row.label, row.about)));
       row.cells.forEach((spread) => tr.append(cell(spread, row.unit)));
       if (compared) {
         const td = el("td", { class: `compared ${judged(row)}` });
-        if (row.compared) {
-          td.append(row.compared.text);
-          if (row.compared.range) td.append(el("span", { class: "range" }, row.compared.range));
-        }
+        td.append(row.compared ? row.compared.text : "–");
+        if (row.compared && row.compared.range) td.append(el("span", { class: "range" }, row.compared.range));
         tr.append(td);
       }
       body.append(tr);
@@ -126,7 +124,7 @@ const sateen = (() => {
   };
 
   // ---- charts --------------------------------------------------------------------------------
-  const LEFT = 58, RIGHT = 12, TOP = 8, BOTTOM = 22, LANE = 13;
+  const LEFT = 58, MARGIN = 12, TOP = 8, BOTTOM = 22, LANE = 13;
 
   const axis = (max) => {
     if (!(max > 0)) return { max: 1, step: 1 };
@@ -142,6 +140,8 @@ const sateen = (() => {
   //            much of each second its writes were.
   const draw = (chart, shared, bus, width) => {
     const { seconds: count } = shared;
+    // The labels of an axis on the right stand outside the data.
+    const RIGHT = shared.right && shared.right.used ? 44 : MARGIN;
     const W = Math.max(width, 240), lanes = chart.lanes || [];
     const H = chart.height || 210, FOOT = H + lanes.length * LANE + (lanes.length ? 8 : 0);
     const x = (second) => LEFT + ((W - LEFT - RIGHT) * second) / Math.max(count - 1, 1);
@@ -180,10 +180,13 @@ const sateen = (() => {
       for (let v = 0; v <= shared.max * 1.001; v += shared.step) grid(v, units[chart.unit](v));
     }
     const every = chart.ticks ? 1 : [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((n) => count / n <= (W - LEFT) / 65) || 7200;
-    for (let second = 0; second < count; second += every) {
+    // Seconds count from 1, as on the terminal: second 1 is the first.
+    for (let second = 0; second < count; second += 1) {
+      if (!chart.ticks && second > 0 && (second + 1) % every !== 0) continue;
+      if (!chart.ticks && second === 0 && every === 2) continue;
       const anchor = second === 0 ? "start" : x(second) > W - RIGHT - 16 ? "end" : "middle";
       const node = svg("text", { x: x(second), y: FOOT - 6, "text-anchor": anchor });
-      node.textContent = chart.ticks ? chart.ticks[second] : `${second} s`;
+      node.textContent = chart.ticks ? chart.ticks[second] : `${second + 1} s`;
       root.append(node);
     }
 
@@ -193,7 +196,7 @@ const sateen = (() => {
       node.textContent = `above ${trim(units.time(chart.limit))} clients wait`;
       root.append(node);
     }
-    if (chart.bars) drawBars(root, chart, W, H, (time) => Math.min(Math.max(x(time - 0.5), LEFT), W - RIGHT));
+    if (chart.bars) drawBars(root, chart, W, H, (time) => Math.min(Math.max(x(time - 0.5), LEFT), W - RIGHT), RIGHT);
 
     // Stacked areas first, lines over them.
     const below = new Array(count).fill(0);
@@ -235,8 +238,7 @@ const sateen = (() => {
     const onRight = chart.series.find((series) => series.right);
     if (onRight && shared.right.max > 0) {
       for (let v = shared.right.step; v <= shared.right.max * 1.001; v += shared.right.step) {
-        const node = svg("text", { x: W - RIGHT - 3, y: own(onRight)(v) + 12, "text-anchor": "end",
-          class: "right" });
+        const node = svg("text", { x: W - RIGHT + 5, y: own(onRight)(v) + 4 });
         node.textContent = trim(units[onRight.right](v));
         root.append(node);
       }
@@ -260,8 +262,8 @@ const sateen = (() => {
           width: room, height: LANE - 4, "fill-opacity": (0.35 + 0.65 * part).toFixed(2) });
         const title = svg("title", {});
         title.textContent = lane.label === "stalled"
-          ? `${lane.name}: writes stalled for ${units.time(part * 1e9)} of second ${second}`
-          : `${lane.name}: clients waited in second ${second}`;
+          ? `${lane.name}: writes stalled for ${units.time(part * 1e9)} of second ${second + 1}`
+          : `${lane.name}: clients waited in second ${second + 1}`;
         mark.append(title);
         root.append(mark);
       });
@@ -291,7 +293,7 @@ const sateen = (() => {
       cursor.setAttribute("x1", x(second));
       cursor.setAttribute("x2", x(second));
       const stalled = stalls[second] > 0 ? `, writes stalled ${units.time(stalls[second] * 1e9)}` : "";
-      at.textContent = chart.ticks ? `at ${chart.ticks[second]}` : `second ${second}${stalled}`;
+      at.textContent = chart.ticks ? `at ${chart.ticks[second]}` : `second ${second + 1}${stalled}`;
       chart.series.forEach((series, n) => {
         const value = series.values[second];
         const shown = value === null || value === undefined ? "–" : units[series.right || chart.unit](value);
@@ -319,7 +321,7 @@ const sateen = (() => {
   };
 
   // Jobs as bars, one lane for each of a class that runs at a time; pauses are hollow.
-  const drawBars = (root, chart, W, H, at) => {
+  const drawBars = (root, chart, W, H, at, RIGHT) => {
     const groups = chart.series.map((series) => ({ ...series, lanes: [] }));
     for (const job of chart.bars) {
       const group = groups.find((group) => group.class === job.class);
@@ -400,6 +402,7 @@ const sateen = (() => {
       return { seconds, min, max: Math.max(10 ** Math.ceil(Math.log10(Math.max(top, 1))), min * 10) };
     }
     const { max, step } = axis(top);
+    right.used = charts.some((chart) => chart.series.some((series) => series.right));
     return { seconds, min: 0, max, step, right };
   };
 
@@ -422,8 +425,9 @@ const sateen = (() => {
   };
 
   // The curves of all engines over each other. `curves`: { name, seconds: [{ p99, done, offered,
-  // stalled }] }; `limit`: the p99 above which a second counts as bad.
-  const story = (curves, limit) => {
+  // stalled }] }; `limit`: the p99 above which a second counts as bad; `counted`: by whose count writes
+  // were stalled.
+  const story = (curves, limit, counted) => {
     const box = el("div", { class: "charts story" });
     const seconds = Math.max(...curves.map((curve) => curve.seconds.length), 1);
     if (seconds < 2) return [el("p", { class: "note" }, "Less than two whole seconds: there is no chart by second.")];
@@ -453,13 +457,15 @@ const sateen = (() => {
       ? [{ name: "offered", color: colors[7], values: offered, area: true, faint: true }] : [];
     charts.push({ ...common, title: "Operations done in each second", unit: "rate", steps: true,
       series: [...load, ...of("done")] });
+    const names = curves.map((curve) => curve.name);
+    const nobody = names.length === 1 ? names[0] : names.length === 2 ? `Neither ${names[0]} nor ${names[1]}` : "No engine";
     const events = bus();
     fitted(box, charts.length, (width) => charts.map((chart) => draw(chart, share([chart]), events, width)));
     return [box, el("p", { class: "note" },
       limit ? `Lines "waits" mark the seconds whose p99 is above ${trim(units.time(limit))}. ` : "",
       stalls ? el("span", { class: "swatch stalled" }) : "",
-      stalls ? "marks seconds in which the engine says that it slowed down or stopped writes. "
-        : "The engine counted no second in which it slowed down or stopped writes. ",
+      stalls ? `marks seconds in which an engine slowed down or stopped writes, ${counted}. `
+        : `${nobody} ${names.length === 1 ? "did not slow down or stop" : "slowed down or stopped"} writes in any second, ${counted}. `,
       "A dotted curve crosses seconds in which no operation ended. Nothing is smoothed; the part of a second at the end is not drawn.")];
   };
 

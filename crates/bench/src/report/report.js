@@ -2,16 +2,15 @@
 // The page of `bench` and `demo`.
 (() => {
   const { el, units, digits, trim, colors, engineColors, explained, table, tiles, draw, share, bus, fitted, drawAll, story, headed } = sateen;
-  const { report, sections, sweeps, kinds } = JSON.parse(document.getElementById("data").textContent);
+  const { report, sections, sweeps, kinds, brief, notes } = JSON.parse(document.getElementById("data").textContent);
 
   const nameOf = (run) => (run.version.toLowerCase().startsWith(run.engine.toLowerCase())
     ? run.version : `${run.engine} · ${run.version}`);
 
-  // The last second of a closed loop is a part of one and would look like a drop.
+  // The part of a second at the end would look like a drop.
   const secondsOf = (run) => {
-    const all = run.measured.timeline;
     const whole = Math.floor(run.measured.seconds + 0.05);
-    return !run.measured.open_loop && whole >= 2 ? all.slice(0, whole) : all;
+    return whole >= 2 ? run.measured.timeline.slice(0, whole) : run.measured.timeline;
   };
 
   // How often and for how long writes were slowed down or stopped, by engine (SILK's Fig. 9).
@@ -85,7 +84,7 @@
     if (jobs.length > 0) {
       const rank = { flush: 0, l0: 1, deep: 2 };
       const present = [...new Set(jobs.map((job) => job.class))].sort((a, b) => rank[a] - rank[b]);
-      put("jobs", { title: "Jobs", unit: "count", bars: jobs, stalls: [],
+      put("jobs", { title: "Flushes and compactions", unit: "count", bars: jobs, stalls: [],
         stalled: (run.measured.stalls || []).filter((stall) => stall.start < seconds.length),
         series: present.map((name) => ({ name: names[name] || name, class: name, area: true,
           color: colors[hue(name, 0)],
@@ -144,7 +143,8 @@
       offered: run.measured.open_loop ? second.offered : 0,
       stalled: Math.max(second.stall_ns / 1e9, second.stopped ? 0.001 : 0),
     })) }));
-    return story(curves, report.wait_ns || (open ? 1e7 : null));
+    return story(curves, report.wait_ns || (open ? 1e7 : null),
+      "by the engine's own count, which leaves out waits for the device and in RocksDB's write queue");
   };
 
   // The charts of each engine, engines side by side.
@@ -156,7 +156,8 @@
     const events = bus();
     fitted(box, sets.length === 1 ? 2 : Math.min(sets.length, 3), (width) => keys.flatMap((key) =>
       sets.map((set) => (set[key] ? draw(set[key], scales[key], events, width) : el("div", { class: "absent" },
-        `${nameOf(picked[sets.indexOf(set)])} does not tell its ${key}.`)))));
+        `${nameOf(picked[sets.indexOf(set)])} ${key === "jobs" ? "does not report single flushes and compactions"
+          : `reports nothing for the chart "${sets.find((other) => other[key])[key].title}"`}.`)))));
     return [el("h3", { class: "part" }, "Second by second"),
       el("p", { class: "note" }, el("span", { class: "swatch band" }), "writes slowed down or stopped. " +
         "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."),
@@ -177,7 +178,8 @@
 
   // ---- the page ------------------------------------------------------------------------------
   const TILES = ["throughput", "read p99", "read p99.9", "write p99", "write p99.9", "scan p99",
-    "worst second's p99", "CPU per operation", "peak memory"];
+    "worst second's p99", "CPU per operation", "peak memory", "compaction debt at the end",
+    "database size at the end"];
   const sectionOf = (section, alone) => {
     const runs = report.runs.filter((run) => run.workload === section.workload && (run.rate ?? null) === section.rate);
     const rounds = [...new Set(runs.map((run) => run.round))];
@@ -206,13 +208,14 @@
   const alone = sections.length === 1 && sweeps.length === 0;
   const title = report.headline || (alone ? sections[0].headline : "");
   page.append(el("p", { class: "eyebrow" }, alone ? `Sateen benchmark: ${sections[0].title}` : "Sateen benchmark"),
-    ...headed(title || sections.map((section) => section.title).join(", ")));
+    ...headed(title || sections.map((section) => section.title).join(", ")),
+    ...notes.map((note) => el("p", { class: "headline" }, note)), el("p", { class: "note" }, brief));
   for (const sweep of sweeps) page.append(el("h2", {}, `${sweep.workload}, by rate`), sweepCharts(sweep));
   for (const section of sections) page.append(...sectionOf(section, alone));
   const machine = report.machine;
-  page.append(el("h2", {}, "How this was measured"), el("p", {}, report.setting),
+  page.append(el("section", {}, el("h2", {}, "How this was measured"), el("p", {}, report.setting), el("p", {}, brief),
     el("p", {}, `${machine.cpus} processors, ${machine.cpu}, ` +
       `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),
-    el("code", {}, report.command));
+    el("code", {}, report.command)));
   drawAll();
 })();

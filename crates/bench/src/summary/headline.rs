@@ -79,6 +79,6 @@ mod tests {
             assert!(!row.about.is_empty(), "{}", row.label);
         }
         let says = headline(&sections[0], &report);
-        assert_eq!(says, "Operations a second: 7.00 with sateen, 5.00 with rocksdb: 1.4 × faster.");
+        assert_eq!(says, "Operations a second: 7 with sateen, 5 with rocksdb: 1.4 × faster.");
     }
 }

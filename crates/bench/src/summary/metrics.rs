@@ -3,6 +3,7 @@
 use sateen::metrics::StallCause;
 
 use super::figure::Unit;
+use super::rows::BENCHMARK_CPU;
 use crate::result::{KINDS, Quantiles, RunResult};
 use crate::seconds;
 
@@ -68,7 +69,7 @@ pub(super) fn metrics() -> Vec<Metric> {
         metric("CPU with settling", Unit::Micros, |run| {
             run.measured.settle_seconds.map(|_| run.measured.cpu_us_per_op_settled)
         }),
-        metric("of it the benchmark's own", Unit::Time, |run| Some(run.measured.generator_ns)),
+        metric(BENCHMARK_CPU, Unit::Time, |run| Some(run.measured.generator_ns)),
         metric("peak memory", Unit::Bytes, |run| Some(run.measured.peak_memory as f64)),
         metric("disk read", Unit::Bytes, |run| {
             Some((run.measured.disk.read + run.measured.disk_settling.read) as f64)
@@ -84,7 +85,12 @@ pub(super) fn metrics() -> Vec<Metric> {
             (user > 0).then(|| moved as f64 / user as f64)
         }),
         metric("barriers", Unit::Count, |run| run.measured.barriers.map(|count| count as f64)),
-        metric("database size", Unit::Bytes, |run| Some(run.measured.database_bytes as f64)),
+        metric("compaction debt at the end", Unit::Bytes, |run| {
+            crate::notes::debt_bytes(run).map(|bytes| bytes as f64)
+        }),
+        metric("database size at the end", Unit::Bytes, |run| {
+            Some(run.measured.database_bytes as f64)
+        }),
         metric("space amplification", Unit::Factor, |run| {
             run.measured.live_bytes.map(|live| run.measured.database_bytes as f64 / live as f64)
         }),
@@ -158,8 +164,9 @@ pub(super) fn about(label: &str) -> &'static str {
             "The same with the work that was left at the end of the measured time: what the \
              operations cost in the end."
         }
-        "of it the benchmark's own" => {
-            "The processor time that the benchmark itself needs to draw and record an operation."
+        BENCHMARK_CPU => {
+            "The part of the CPU per operation that the benchmark itself needs to draw an operation \
+             and to record it."
         }
         "peak memory" => "The largest resident memory of the process.",
         "disk read" => "Bytes that the process read from storage, settling included.",
@@ -173,7 +180,14 @@ pub(super) fn about(label: &str) -> &'static str {
              wrote, settling included."
         }
         "barriers" => "Syncs of files and directories (fsync), settling included.",
-        "database size" => "Bytes of the database's files after it settled.",
+        "compaction debt at the end" => {
+            "Bytes that compaction must still move at the end of the measured time, by each \
+             engine's own estimate. That work is for later, and its cost is not in the latencies."
+        }
+        "database size at the end" => {
+            "Bytes of the database's files at the end, or after settling if the benchmark waited \
+             for it."
+        }
         "space amplification" => "The size of the files divided by the keys and values in them.",
         "longest job out of level 0" => "The longest compaction whose input was in level 0.",
         "longest compaction chain" => {
@@ -182,10 +196,12 @@ pub(super) fn about(label: &str) -> &'static str {
         "widest compaction chain" => "The most bytes that such a chain of compactions had to read.",
         "time to settle" => "From the end of the measured time until no background work was left.",
         _ if label.starts_with("stalls") => {
-            "How often writes were slowed down or stopped, by the engine's own count."
+            "How often writes were slowed down or stopped, by the engine's own count. Waits for \
+             the device and in RocksDB's write queue are not in it."
         }
         _ if label.starts_with("time stalled") => {
-            "For how long writes were slowed down or stopped, by the engine's own count."
+            "For how long writes were slowed down or stopped, by the engine's own count. Waits \
+             for the device and in RocksDB's write queue are not in it."
         }
         _ if label.ends_with(" p50") => "Half of the operations took no longer than this.",
         _ if label.ends_with(" p99") => "99 of 100 operations took no longer than this.",

@@ -86,6 +86,7 @@ fn section(report: &Report, workload: &str, rate: Option<u64>) -> Section {
         let of_engine = runs.iter().filter(|run| run.engine == engine);
         of_engine.filter_map(|run| (metric.get)(run)).collect()
     };
+    let open_loop = runs.iter().any(|run| run.measured.open_loop);
     let rows = metrics().into_iter().filter_map(|metric| {
         let by_engine: Vec<Vec<f64>> =
             engines.iter().map(|engine| values(engine, &metric)).collect();
@@ -97,7 +98,7 @@ fn section(report: &Report, workload: &str, rate: Option<u64>) -> Section {
         let shows = |spread: &Spread| !metric.unless_zero || spread.max > 0.0;
         let shown = cells.iter().flatten().any(shows);
         let about = metrics::about(&metric.label);
-        shown.then(|| Row::new(&metric.label, about, metric.unit, cells, ratio))
+        shown.then(|| Row::new(&metric.label, about, metric.unit, cells, ratio, open_loop))
     });
     let rows = rows.collect();
     let rounds = runs.iter().map(|run| run.round as usize).max().unwrap_or(0);

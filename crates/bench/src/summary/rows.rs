@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
-use super::comparison::Comparison;
+use super::comparison::{Compared, Comparison};
 use super::figure::{Spread, Unit, ratio};
+
+/// The row of what the benchmark itself costs.
+pub(super) const BENCHMARK_CPU: &str = "CPU of the benchmark alone";
 
 /// One line of a table.
 #[derive(Clone, Debug, Serialize)]
@@ -21,12 +24,12 @@ pub struct Row {
     /// The ratio of the first engine to the second: that of the medians, and the extremes of single
     /// rounds.
     pub ratio: Option<Spread>,
-    /// The ratio in words.
+    /// The comparison of the two in words.
     pub compared: Option<Comparison>,
 }
 
 impl Row {
-    /// Makes a row of one figure for each engine.
+    /// Makes a row of one figure for each engine. Rates are those of an offered load.
     #[must_use]
     pub fn of_figures(label: &str, about: &str, unit: Unit, figures: &[f64]) -> Row {
         let ratio = match figures {
@@ -34,7 +37,7 @@ impl Row {
             _ => None,
         };
         let cells = figures.iter().map(|figure| Spread::of(vec![*figure])).collect();
-        Row::new(label, about, unit, cells, ratio)
+        Row::new(label, about, unit, cells, ratio, true)
     }
 
     pub(super) fn new(
@@ -43,8 +46,19 @@ impl Row {
         unit: Unit,
         cells: Vec<Option<Spread>>,
         ratio: Option<Spread>,
+        open_loop: bool,
     ) -> Row {
         let higher_is_better = unit == Unit::Rate;
+        let offered = open_loop && unit == Unit::Rate;
+        let what = Compared { label, unit, higher_is_better, offered };
+        let compared = match cells.as_slice() {
+            // The benchmark's own cost is none of the engines'.
+            _ if label == BENCHMARK_CPU => None,
+            [Some(ours), Some(theirs)] => {
+                Some(Comparison::of(ours.median, theirs.median, ratio, what))
+            }
+            _ => None,
+        };
         Row {
             label: label.to_owned(),
             about: about.to_owned(),
@@ -52,7 +66,7 @@ impl Row {
             higher_is_better,
             cells,
             ratio,
-            compared: ratio.map(|ratio| Comparison::of(ratio, label, unit, higher_is_better)),
+            compared,
         }
     }
 }

@@ -123,6 +123,12 @@ fn suggest(error: &mut Error) {
         return;
     };
     let similar = similar(word);
+    if word.starts_with("complet") {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let text = "`cargo xtask man DIR` writes the completions for bash, zsh and fish".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text]));
+        return;
+    }
     if similar.is_empty() {
         return;
     }

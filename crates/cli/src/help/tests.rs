@@ -162,6 +162,7 @@ fn an_unknown_command_suggests_whole_ones() {
         ("sateen db backup library x", "did you mean `sateen db checkpoint`?"),
         ("sateen wal get x", "did you mean `sateen db get`?"),
         ("sateen benhc", "'bench'"),
+        ("sateen completions", "`cargo xtask man DIR` writes the completions"),
         ("sateen db gett library k", "did you mean `sateen db get`?"),
     ] {
         let mut error = command().try_get_matches_from(line.split(' ')).unwrap_err();
