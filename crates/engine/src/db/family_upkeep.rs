@@ -48,7 +48,8 @@ impl ColumnFamily {
         self.db().flush_cf(self, options)
     }
 
-    /// Compacts the keys from `begin` to `end`: see [`Db::compact_range`].
+    /// Compacts the keys from `begin` to `end`: see
+    /// [`Db::compact_range`](crate::Db::compact_range).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -60,7 +61,7 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::compact_range`].
+    /// As [`Db::compact_range`](crate::Db::compact_range).
     pub fn compact_range(
         &self,
         begin: Option<&[u8]>,
@@ -70,7 +71,7 @@ impl ColumnFamily {
         self.db().compact_range(self, begin, end, options)
     }
 
-    /// Compacts chosen tables into a level: see [`Db::compact_files`].
+    /// Compacts chosen tables into a level: see [`Db::compact_files`](crate::Db::compact_files).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -82,7 +83,7 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::compact_files`].
+    /// As [`Db::compact_files`](crate::Db::compact_files).
     pub fn compact_files<P: AsRef<Path>>(
         &self,
         files: &[P],
@@ -92,7 +93,7 @@ impl ColumnFamily {
         self.db().compact_files(self, files, output_level, options)
     }
 
-    /// Takes in files of sorted entries: see [`Db::ingest`].
+    /// Takes in files of sorted entries: see [`Db::ingest`](crate::Db::ingest).
     ///
     /// ```
     /// use sateen::{IngestOptions, SstFileWriter};
@@ -110,7 +111,7 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::ingest`].
+    /// As [`Db::ingest`](crate::Db::ingest).
     pub fn ingest<P: AsRef<Path>>(
         &self,
         paths: &[P],
@@ -142,7 +143,7 @@ impl ColumnFamily {
         self.db().set_options_cf(self, changes)
     }
 
-    /// A property by name: see [`Db::property`].
+    /// A property by name: see [`Db::property`](crate::Db::property).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -156,7 +157,7 @@ impl ColumnFamily {
         self.db().property_cf(self, name)
     }
 
-    /// Its tables: see [`Db::live_tables`].
+    /// Its tables: see [`Db::live_tables`](crate::Db::live_tables).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -184,7 +185,7 @@ impl ColumnFamily {
         self.db().approximate_size(self, begin, end)
     }
 
-    /// How long until writes to it stop: see [`Db::time_to_stall`].
+    /// How long until writes to it stop: see [`Db::time_to_stall`](crate::Db::time_to_stall).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -200,7 +201,8 @@ impl ColumnFamily {
         self.db().time_to_stall_cf(self)
     }
 
-    /// Bytes a second that background work keeps up with: see [`Db::sustainable_write_rate`].
+    /// Bytes a second that background work keeps up with: see
+    /// [`Db::sustainable_write_rate`](crate::Db::sustainable_write_rate).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
