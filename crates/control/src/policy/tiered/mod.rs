@@ -37,8 +37,8 @@ use runs::{SortedRun, are_disjoint, sorted_runs};
 /// The score of a tree that has as many runs as the trigger, or more, and nothing to merge.
 const WAITING_SCORE: f64 = 0.99;
 
-/// The most debt that is reported. Working it off in ten seconds takes 200 MB/s, and it is too little
-/// for writers to be slowed down for it.
+/// The most debt that is reported. Working it off in ten seconds takes 200 MB/s, and it is too
+/// little for writers to be slowed down for it.
 const DEBT_MAX: u64 = 2 << 30;
 
 /// The tiered policy.
