@@ -12,6 +12,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::{Mutex, RwLockReadGuard, lock};
+use sateen_store::table::OnMiss;
 use sateen_store::vfs::VfsLock;
 
 use crate::admission::write_buffers::WriteBuffers;
@@ -54,9 +55,10 @@ impl DbCore {
         family: &'a ColumnFamilyData,
         options: &ReadOptions,
     ) -> Lookup<'a> {
-        let &ReadOptions { fill_cache, ignore_range_deletions: ignore_ranges, .. } = options;
+        let &ReadOptions { ignore_range_deletions: ignore_ranges, .. } = options;
+        let on_miss = OnMiss::of(options.fill_cache, options.memory_only);
         let (tables, blocks, metrics) = (&self.tree.tables, &self.tree.blocks, &self.env.metrics);
-        Lookup { family, tables, blocks, metrics, fill_cache, ignore_ranges }
+        Lookup { family, tables, blocks, metrics, on_miss, ignore_ranges }
     }
 
     /// Commits a write of `bytes` key and value bytes.

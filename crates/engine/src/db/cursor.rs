@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sateen_control::version::TableMeta;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
-use sateen_store::base::tier::MemoryOnly;
 use sateen_store::iter::bounds::IterBounds;
+use sateen_store::table::OnMiss;
 use sateen_store::table::TableIterOptions;
 
 use super::behind::Explainer;
@@ -53,7 +53,6 @@ pub struct Cursor {
     time_bytes: usize,
     /// Values from before this second are not shown.
     hidden_before: u64,
-    memory_only: bool,
     steps: u64,
 }
 
@@ -98,7 +97,10 @@ impl Cursor {
         drop(view);
         let table_options = TableIterOptions {
             readahead_bytes: options.readahead_bytes,
-            ..TableIterOptions::client(Some(core.tree.blocks.clone()), options.fill_cache)
+            ..TableIterOptions::client(
+                Some(core.tree.blocks.clone()),
+                OnMiss::of(options.fill_cache, options.memory_only),
+            )
         };
         let (prefix, wanted) = match family.options().prefix_extractor.clone() {
             Some(by) => {
@@ -144,7 +146,6 @@ impl Cursor {
             prefix,
             time_bytes,
             hidden_before: core.hidden_before(family),
-            memory_only: options.memory_only,
             core: core.clone(),
             _pinned: pinned,
             steps: 0,
@@ -204,7 +205,6 @@ impl Cursor {
     /// ```
     pub fn seek_to_first(&mut self) {
         self.core.env.metrics.timeline.iterated();
-        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
@@ -227,7 +227,6 @@ impl Cursor {
     /// ```
     pub fn seek_to_last(&mut self) {
         self.core.env.metrics.timeline.iterated();
-        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
@@ -250,7 +249,6 @@ impl Cursor {
     /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.core.env.metrics.timeline.iterated();
-        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
@@ -273,7 +271,6 @@ impl Cursor {
     /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.core.env.metrics.timeline.iterated();
-        let _tier = MemoryOnly::when(self.memory_only);
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
@@ -324,7 +321,6 @@ impl Cursor {
 
     #[inline]
     fn step(&mut self, backwards: bool) {
-        let _tier = MemoryOnly::when(self.memory_only);
         self.steps += 1;
         self.step_once(backwards);
         self.pass_expired(backwards);

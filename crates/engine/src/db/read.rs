@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use sateen_store::base::error::Result;
 use sateen_store::base::perf::{self, PerfMetric};
-use sateen_store::base::tier::MemoryOnly;
 
 use super::behind::Explainer;
 use super::{Db, check_family};
@@ -129,7 +128,6 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
-        let _tier = MemoryOnly::when(options.memory_only);
         let timer = core.env.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.env.check_open().and_then(|()| check_family(family));
@@ -196,7 +194,6 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.env.check_open()?;
-        let _tier = MemoryOnly::when(options.memory_only);
         let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The order matters: see `SuperVersion`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sateen_control::version::{Run, TableMeta};
-use sateen_control::{IoClass, SeqNo, TableId, UserKey};
+use sateen_control::{SeqNo, TableId, UserKey};
 use sateen_store::base::error::Result;
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::{key, perf};
@@ -13,6 +13,7 @@ use sateen_store::iter::covered_iter::{CoveredIter, SeenRanges};
 use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable};
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTableIter;
+use sateen_store::table::OnMiss;
 use sateen_store::table::{TableIter, TableIterOptions};
 
 use crate::core::DbCore;
@@ -60,7 +61,12 @@ impl OpenForRead {
 impl OpenTable for OpenForRead {
     type Iter = TableIter;
     fn open(&self, table: &Arc<TableMeta>) -> Result<TableIter> {
-        Ok(self.core.tree.tables.get(table, IoClass::Client)?.iter(self.options.clone()))
+        Ok(self
+            .core
+            .tree
+            .tables
+            .get_for_client(table, self.options.on_miss)?
+            .iter(self.options.clone()))
     }
 
     fn look(&self, table: &Arc<TableMeta>, backwards: bool) -> Result<Look> {
@@ -74,7 +80,7 @@ impl OpenTable for OpenForRead {
         if is_past {
             return Ok(Look::Stop);
         }
-        let said = wanted.ask(&*self.core.tree.tables.get(table, IoClass::Client)?);
+        let said = wanted.ask(&*self.core.tree.tables.get_for_client(table, self.options.on_miss)?);
         let passes = said == Some(false);
         let (checks, negatives) = (u64::from(said.is_some()), u64::from(passes));
         let asked = FiltersAsked { checks, negatives, ..FiltersAsked::default() };
@@ -94,7 +100,7 @@ pub(crate) fn has_entries(
 ) -> Result<bool> {
     let open = OpenForRead {
         core: core.clone(),
-        options: TableIterOptions::client(Some(core.tree.blocks.clone()), false),
+        options: TableIterOptions::client(Some(core.tree.blocks.clone()), OnMiss::Read),
         as_of: SeqNo::MAX,
         ignore_ranges: true,
         wanted: None,

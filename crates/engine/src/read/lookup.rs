@@ -2,10 +2,11 @@
 
 use std::ops::Deref;
 
-use sateen_control::{IoClass, SeqNo, ValueKind};
+use sateen_control::{SeqNo, ValueKind};
 use sateen_store::base::error::Result;
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::block_cache::BlockCache;
+use sateen_store::table::OnMiss;
 use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{PinnedValue, Table, hash_key};
 
@@ -98,7 +99,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) tables: &'a TableCache,
     pub(crate) blocks: &'a BlockCache,
     pub(crate) metrics: &'a EngineMetrics,
-    pub(crate) fill_cache: bool,
+    pub(crate) on_miss: OnMiss,
     /// Deletions of ranges do not count.
     pub(crate) ignore_ranges: bool,
 }
@@ -147,8 +148,8 @@ impl SuperVersion {
         let _timed = perf::time(PerfMetric::GetFromOutputFilesTime);
         let mut found = None;
         self.search_stored(user_key, floor, lookup, |table| {
-            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
-            found = table.get_unfiltered(user_key, seqno, blocks, fill_cache)?;
+            let (blocks, on_miss) = (Some(lookup.blocks), lookup.on_miss);
+            found = table.get_unfiltered(user_key, seqno, blocks, on_miss)?;
             Ok(found.is_some())
         })?;
         let Some((seqno, kind, value)) = found else { return Ok(None) };
@@ -250,9 +251,9 @@ impl SuperVersion {
         }
         let mut base = None;
         self.search_stored(user_key, floor, lookup, |table| {
-            let (blocks, fill_cache) = (Some(lookup.blocks), lookup.fill_cache);
+            let (blocks, on_miss) = (Some(lookup.blocks), lookup.on_miss);
             while let Some((found, kind, value)) =
-                table.get_unfiltered(user_key, seqno, blocks, fill_cache)?
+                table.get_unfiltered(user_key, seqno, blocks, on_miss)?
             {
                 if found < floor {
                     return Ok(true);
@@ -303,7 +304,7 @@ impl SuperVersion {
                 if meta.smallest > *user_key || meta.seqno_max < floor {
                     continue;
                 }
-                let table = lookup.tables.get(meta, IoClass::Client)?;
+                let table = lookup.tables.get_for_client(meta, lookup.on_miss)?;
                 let mut filtered = table.filter_says(hash);
                 if filtered.is_none() && table.filters_prefixes_only() {
                     filtered = prefix_says(&table, user_key, lookup);

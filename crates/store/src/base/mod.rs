@@ -17,6 +17,5 @@ pub mod prefix;
 pub mod retry;
 pub mod sync;
 pub mod system;
-pub mod tier;
 pub mod waited;
 pub mod xxh3;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
 
+use super::OnMiss;
 use super::{TableBuilder, TableBuilderOptions, TableIterOptions, hash_key};
 use crate::base::iterator::InternalIterator;
 use crate::base::key;
@@ -177,7 +178,8 @@ fn reads(what: &str, built: &Built) {
             let user = user_key(next(&mut state) % built.entries);
             let table = tables.get(find(&user), CLASS).unwrap();
             let hash = hash_key(&user);
-            let found = table.get(&user, SeqNo::MAX, hash, Some(&blocks), true).unwrap();
+            let found =
+                table.get(&user, SeqNo::MAX, hash, Some(&blocks), OnMiss::ReadAndCache).unwrap();
             bytes += found.unwrap().2.len();
         }
         report(&format!("{what} get {pass}"), start, n);
@@ -190,7 +192,7 @@ fn reads(what: &str, built: &Built) {
         user.extend_from_slice(b"x");
         let table = tables.get(find(&user), CLASS).unwrap();
         let hash = hash_key(&user);
-        let got = table.get(&user, SeqNo::MAX, hash, Some(&blocks), true).unwrap();
+        let got = table.get(&user, SeqNo::MAX, hash, Some(&blocks), OnMiss::ReadAndCache).unwrap();
         found += usize::from(got.is_some());
     }
     assert_eq!(found, 0);
@@ -204,8 +206,8 @@ fn reads(what: &str, built: &Built) {
     assert!(sum > 0);
     report(&format!("{what} table cache lookup"), start, n);
     for (way, options) in [
-        ("iterate, cached", TableIterOptions::client(Some(blocks.clone()), true)),
-        ("iterate, no cache", TableIterOptions::client(None, false)),
+        ("iterate, cached", TableIterOptions::client(Some(blocks.clone()), OnMiss::ReadAndCache)),
+        ("iterate, no cache", TableIterOptions::client(None, OnMiss::Read)),
         ("iterate, compaction", TableIterOptions::compaction(CLASS, 1 << 20)),
     ] {
         let start = Instant::now();
@@ -226,7 +228,8 @@ fn reads(what: &str, built: &Built) {
     for _ in 0..n / 4 {
         let user = user_key(next(&mut state) % built.entries);
         let table = tables.get(find(&user), CLASS).unwrap();
-        let mut iter = table.iter(TableIterOptions::client(Some(blocks.clone()), true));
+        let mut iter =
+            table.iter(TableIterOptions::client(Some(blocks.clone()), OnMiss::ReadAndCache));
         iter.seek(&key::seek_key(&user, SeqNo::MAX)).unwrap();
         assert!(iter.valid());
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, SeqNo, TableId};
 
+use super::OnMiss;
 use super::block::{self, Cursor};
 use super::filter::Filter;
 use super::{Table, TableIterOptions, TableSource, hash_key};
@@ -196,9 +197,10 @@ fn walk(source: TableSource) {
     let length = source.length;
     let Ok(table) = Table::open(source, IoClass::Client).map(Arc::new) else { return };
     let mut key = Vec::new();
-    for options in
-        [TableIterOptions::client(None, false), TableIterOptions::compaction(IoClass::L0, 4096)]
-    {
+    for options in [
+        TableIterOptions::client(None, OnMiss::Read),
+        TableIterOptions::compaction(IoClass::L0, 4096),
+    ] {
         let mut iter = table.iter(options);
         let mut steps = 0u64;
         let mut moved = iter.seek_to_first();
@@ -218,5 +220,5 @@ fn walk(source: TableSource) {
         drop(iter.seek_for_prev(&key));
     }
     let user_key = crate::base::key::user_key(&key);
-    drop(table.get(user_key, SeqNo::MAX, hash_key(user_key), None, false));
+    drop(table.get(user_key, SeqNo::MAX, hash_key(user_key), None, OnMiss::Read));
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use sateen_control::{IoClass, ValueKind};
 
+use super::OnMiss;
 use super::block::Cursor;
 use super::compression::Decompressor;
 use super::format::BlockHandle;
@@ -44,8 +45,8 @@ const SEQUENTIAL_READS_MIN: u32 = 2;
 pub struct TableIterOptions {
     /// The cache in which blocks are looked for first.
     pub cache: Option<Arc<BlockCache>>,
-    /// Whether blocks that were read enter the cache.
-    pub fill_cache: bool,
+    /// What happens if a block is not in memory.
+    pub on_miss: OnMiss,
     /// I/O class of the reads.
     pub class: IoClass,
     /// Compaction mode: largest chunk that is read at once. 0 for a client's cursor.
@@ -59,10 +60,10 @@ pub struct TableIterOptions {
 
 impl TableIterOptions {
     /// Returns the options of a client's cursor.
-    pub fn client(cache: Option<Arc<BlockCache>>, fill_cache: bool) -> TableIterOptions {
+    pub fn client(cache: Option<Arc<BlockCache>>, on_miss: OnMiss) -> TableIterOptions {
         TableIterOptions {
             cache,
-            fill_cache,
+            on_miss,
             class: IoClass::Client,
             chunk_bytes: 0,
             chunk_bytes_now: None,
@@ -74,7 +75,7 @@ impl TableIterOptions {
     pub fn compaction(class: IoClass, chunk_bytes: usize) -> TableIterOptions {
         TableIterOptions {
             cache: None,
-            fill_cache: false,
+            on_miss: OnMiss::Read,
             class,
             chunk_bytes,
             chunk_bytes_now: None,
@@ -266,9 +267,10 @@ impl TableIter {
             self.readahead = 0;
         }
         self.last_read = block;
-        if self.sequential < SEQUENTIAL_READS_MIN {
-            self.sequential += 1;
-            self.data = Data::Shared(self.table.block(handle, None, false)?);
+        let on_miss = self.options.on_miss;
+        if self.sequential < SEQUENTIAL_READS_MIN || on_miss == OnMiss::Refuse {
+            self.sequential = self.sequential.saturating_add(1);
+            self.data = Data::Shared(self.table.block(handle, None, on_miss)?);
         } else {
             self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
             self.data = self.take_from_chunk(handle, self.readahead, !backward)?;
@@ -279,7 +281,9 @@ impl TableIter {
 
     /// Adds a block that was read to the cache, if wanted.
     fn fill_cache(&mut self, handle: BlockHandle) {
-        let Some(cache) = self.options.cache.as_deref().filter(|_| self.options.fill_cache) else {
+        let Some(cache) =
+            self.options.cache.as_deref().filter(|_| self.options.on_miss == OnMiss::ReadAndCache)
+        else {
             return;
         };
         let block = match &self.data {
@@ -373,7 +377,8 @@ impl TableIter {
         let stored = block.get(self.cursor.value()).unwrap_or_default();
         if key::kind(self.cursor.key()) == Some(ValueKind::Put) {
             let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-            self.separated = self.table.separated(stored, at, self.options.class)?;
+            self.separated =
+                self.table.separated(stored, at, self.options.class, self.options.on_miss)?;
         } else {
             self.separated.clear();
             self.separated.extend_from_slice(stored);

@@ -29,6 +29,7 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::{Comparator, FileId, IoClass, SeqNo, TableId, ValueKind};
 
+use super::OnMiss;
 use super::block::{self, Found};
 use super::compression::Decompressor;
 use super::filter::Filter;
@@ -43,7 +44,7 @@ use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::names::shown_path;
 use crate::base::perf::{self, PerfMetric};
 use crate::base::prefix::Prefixing;
-use crate::base::{key, tier, waited};
+use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::files::TableImage;
 use crate::files::seal::Seed;
@@ -244,9 +245,18 @@ impl Table {
     /// Returns the value that `stored` represents in a table with separated values, and reads it if
     /// it is in another file. `at` is the offset of the block that contains `stored`.
     #[cold]
-    pub(super) fn separated(&self, stored: &[u8], at: u64, class: IoClass) -> Result<Vec<u8>> {
+    pub(super) fn separated(
+        &self,
+        stored: &[u8],
+        at: u64,
+        class: IoClass,
+        on_miss: OnMiss,
+    ) -> Result<Vec<u8>> {
         match (Separated::decode(stored), &self.values) {
             (Some(Separated::Here(value)), _) => Ok(value.to_vec()),
+            (Some(Separated::Elsewhere(_)), Some(_)) if on_miss == OnMiss::Refuse => {
+                Err(Error::NotInMemory)
+            }
             (Some(Separated::Elsewhere(place)), Some(values)) => values.read(place, class),
             (Some(Separated::Elsewhere(_)), None) => {
                 Err(self.source.corruption(at, CorruptionKind::MissingFile))
@@ -258,7 +268,8 @@ impl Table {
     }
 
     /// Returns the newest entry of `user_key` at or below `snapshot`, tombstones included. `hash`
-    /// is [`super::hash_key`] of the key. A block that was read enters `cache` if `fill_cache`.
+    /// is [`super::hash_key`] of the key. `on_miss` says
+    /// what happens if a block is not in memory.
     #[inline]
     pub fn get(
         &self,
@@ -266,12 +277,12 @@ impl Table {
         snapshot: SeqNo,
         hash: u64,
         cache: Option<&BlockCache>,
-        fill_cache: bool,
+        on_miss: OnMiss,
     ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
         if !self.may_contain(hash) {
             return Ok(None);
         }
-        self.get_unfiltered(user_key, snapshot, cache, fill_cache)
+        self.get_unfiltered(user_key, snapshot, cache, on_miss)
     }
 
     /// Returns false if no entry has a user key with this hash.
@@ -309,7 +320,7 @@ impl Table {
         user_key: &[u8],
         snapshot: SeqNo,
         cache: Option<&BlockCache>,
-        fill_cache: bool,
+        on_miss: OnMiss,
     ) -> Result<Option<(SeqNo, ValueKind, PinnedValue)>> {
         // An ingested table is as new as its global sequence number. An older snapshot sees nothing
         // of it.
@@ -321,7 +332,7 @@ impl Table {
         let comparator = &self.comparator;
         let mut at = self.index.find(comparator, user_key);
         while let Some(handle) = self.index.handle(at) {
-            let block = self.block(handle, cache, fill_cache)?;
+            let block = self.block(handle, cache, on_miss)?;
             let corrupt = |kind| self.source.corruption(handle.offset, kind);
             match block::get(comparator, &block, user_key, trailer).map_err(corrupt)? {
                 Found::Entry(trailer, range) => {
@@ -330,7 +341,8 @@ impl Table {
                     })?;
                     let mut value = PinnedValue { block, range };
                     if self.separates_values() && kind == ValueKind::Put {
-                        let read = self.separated(&value, handle.offset, IoClass::Client)?;
+                        let class = IoClass::Client;
+                        let read = self.separated(&value, handle.offset, class, on_miss)?;
                         value = PinnedValue { range: 0..read.len(), block: read.into() };
                     }
                     // One of the two is 0.
@@ -384,21 +396,26 @@ impl Table {
         &self,
         handle: BlockHandle,
         cache: Option<&BlockCache>,
-        fill_cache: bool,
+        on_miss: OnMiss,
     ) -> Result<Arc<[u8]>> {
         if let Some(block) = cache.and_then(|cache| cache.get(self.source.table, handle.offset)) {
             return Ok(block);
         }
-        self.load_block(handle, cache.filter(|_| fill_cache))
+        self.load_block(handle, cache, on_miss)
     }
 
     /// A function of its own, so that a cached block does not pay for the code that loads one.
     #[cold]
     #[inline(never)]
-    fn load_block(&self, handle: BlockHandle, cache: Option<&BlockCache>) -> Result<Arc<[u8]>> {
+    fn load_block(
+        &self,
+        handle: BlockHandle,
+        cache: Option<&BlockCache>,
+        on_miss: OnMiss,
+    ) -> Result<Arc<[u8]>> {
         let _loads = waited::load();
-        let block = self.read_block(handle)?;
-        if let Some(cache) = cache {
+        let block = self.read_block(handle, on_miss)?;
+        if let Some(cache) = cache.filter(|_| on_miss == OnMiss::ReadAndCache) {
             cache.insert(self.source.table, handle.offset, block.clone());
         }
         Ok(block)
@@ -406,21 +423,25 @@ impl Table {
 
     /// Reads a block from the file through a buffer that the thread keeps. The result is one
     /// allocation of the right size that is never zeroed, and direct I/O gets an aligned address.
-    fn read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
-        match self.try_read_block(handle) {
+    fn read_block(&self, handle: BlockHandle, on_miss: OnMiss) -> Result<Arc<[u8]>> {
+        match self.try_read_block(handle, on_miss) {
             Err(Error::Corruption { .. }) if self.source.give_up_image() => {
-                self.try_read_block(handle)
+                self.try_read_block(handle, on_miss)
             }
             read => read,
         }
     }
 
     /// Reads, verifies and decompresses a block in the thread's buffers.
-    fn try_read_block(&self, handle: BlockHandle) -> Result<Arc<[u8]>> {
+    fn try_read_block(&self, handle: BlockHandle, on_miss: OnMiss) -> Result<Arc<[u8]>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let length = handle.end() - handle.offset;
             let read = &mut scratch.read;
-            let stored = self.source.read(handle.offset, length, read, IoClass::Client)?;
+            let stored = if on_miss == OnMiss::Refuse {
+                self.source.read_image(handle.offset, length, read)?
+            } else {
+                self.source.read(handle.offset, length, read, IoClass::Client)?
+            };
             let block = unpack(
                 self.seed,
                 stored,
@@ -461,13 +482,8 @@ impl TableSource {
         class: IoClass,
     ) -> Result<Range<usize>> {
         let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
-        if let Some(image) = self.image.upgrade() {
-            let length = usize::try_from(length).map_err(too_large)?;
-            buffer.reserve(length);
-            let target = buffer.whole_mut().get_mut(..length).unwrap_or_default();
-            if image.read(offset, target) {
-                return Ok(0..length);
-            }
+        if let Some(length) = self.copy_image(offset, length, buffer)? {
+            return Ok(0..length);
         }
         let align = self.file.alignment().max(1) as u64;
         let start = self.offset + offset;
@@ -485,6 +501,35 @@ impl TableSource {
         Ok(range)
     }
 
+    /// Reads `length` bytes at `offset` of the table from its image in memory.
+    fn read_image<'a>(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &'a mut AlignedBuffer,
+    ) -> Result<&'a [u8]> {
+        let Some(length) = self.copy_image(offset, length, buffer)? else {
+            return Err(Error::NotInMemory);
+        };
+        Ok(buffer.whole().get(..length).unwrap_or_default())
+    }
+
+    /// Copies a part of the image to the front of `buffer`, and returns the length of the part.
+    /// Returns `None` if the table has no image.
+    fn copy_image(
+        &self,
+        offset: u64,
+        length: u64,
+        buffer: &mut AlignedBuffer,
+    ) -> Result<Option<usize>> {
+        let Some(image) = self.image.upgrade() else { return Ok(None) };
+        let too_large = |_| self.corruption(offset, CorruptionKind::Malformed("block too large"));
+        let length = usize::try_from(length).map_err(too_large)?;
+        buffer.reserve(length);
+        let target = buffer.whole_mut().get_mut(..length).unwrap_or_default();
+        Ok(image.read(offset, target).then_some(length))
+    }
+
     /// Called when bytes were damaged. If they came from an image, the table is read from its file
     /// from now on, and the result is true.
     pub(super) fn give_up_image(&self) -> bool {
@@ -494,7 +539,6 @@ impl TableSource {
 
     /// Reads from the file, and counts it for the thread's perf context.
     fn read_at(&self, target: &mut [u8], from: u64, class: IoClass) -> Result<usize> {
-        tier::check()?;
         let _timed = perf::time(PerfMetric::BlockReadTime);
         perf::add(PerfMetric::BlockReadCount, 1);
         perf::add(PerfMetric::BlockReadByte, target.len() as u64);

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use sateen_control::{FileId, IoClass};
 
 use crate::base::error::{CorruptionKind, Error, Result};
-use crate::base::tier;
 use crate::base::xxh3::xxh3_64;
 use crate::files::table_file_name;
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
@@ -105,7 +104,6 @@ impl ValuesFile {
         if end.is_none_or(|end| end > self.bytes) {
             return Err(corrupt(CorruptionKind::Truncated));
         }
-        tier::check()?;
         let mut value = vec![0; place.length as usize];
         let read = self.file.read_exact_at(&mut value, place.offset, class);
         read.map_err(|error| Error::of_pooled("read", &self.path, error))?;

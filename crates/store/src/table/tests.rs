@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId, ValueKind};
 
+use super::OnMiss;
 use super::{
     Table, TableBuilder, TableBuilderOptions, TableIterOptions, TableSource, TableSummary, hash_key,
 };
@@ -79,11 +80,11 @@ pub(super) fn ways() -> Vec<TableIterOptions> {
     let cache = Arc::new(BlockCache::new(1 << 20));
     let tiny = Arc::new(BlockCache::new(1));
     vec![
-        TableIterOptions::client(None, false),
-        TableIterOptions::client(Some(cache.clone()), true),
-        TableIterOptions::client(Some(cache), true),
-        TableIterOptions::client(Some(tiny), true),
-        TableIterOptions { readahead_bytes: 1, ..TableIterOptions::client(None, false) },
+        TableIterOptions::client(None, OnMiss::Read),
+        TableIterOptions::client(Some(cache.clone()), OnMiss::ReadAndCache),
+        TableIterOptions::client(Some(cache), OnMiss::ReadAndCache),
+        TableIterOptions::client(Some(tiny), OnMiss::ReadAndCache),
+        TableIterOptions { readahead_bytes: 1, ..TableIterOptions::client(None, OnMiss::Read) },
         TableIterOptions::compaction(CLASS, 1),
         TableIterOptions::compaction(CLASS, 1000),
         TableIterOptions::compaction(CLASS, 1 << 20),
@@ -226,7 +227,7 @@ proptest! {
                     .find(|(key, _)| key::user_key(key) == user && key::seqno(key).0 <= snapshot);
                 for cache in [None, Some(&cache)] {
                     let hash = hash_key(&user);
-                    let found = table.get(&user, SeqNo(snapshot), hash, cache, true).unwrap();
+                    let found = table.get(&user, SeqNo(snapshot), hash, cache, OnMiss::ReadAndCache).unwrap();
                     let found = found.map(|(seqno, kind, value)| (seqno, kind, value.to_vec()));
                     let expected = expected.map(|(internal, value)| {
                         (key::seqno(internal), key::kind(internal).unwrap(), value.clone())
@@ -326,7 +327,9 @@ fn the_longest_keys_and_large_values_come_back() {
     ];
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
         let table = table_of(TableBuilderOptions { compression, ..options(1) }, &entries);
-        for way in [TableIterOptions::client(None, false), TableIterOptions::compaction(CLASS, 1)] {
+        for way in
+            [TableIterOptions::client(None, OnMiss::Read), TableIterOptions::compaction(CLASS, 1)]
+        {
             let mut iter = table.iter(way);
             iter.seek_to_first().unwrap();
             for (key, value) in &entries {
@@ -335,7 +338,7 @@ fn the_longest_keys_and_large_values_come_back() {
             }
             assert!(!iter.valid());
         }
-        let found = table.get(&longer, SeqNo(6), hash_key(&longer), None, false).unwrap();
+        let found = table.get(&longer, SeqNo(6), hash_key(&longer), None, OnMiss::Read).unwrap();
         assert_eq!(found.unwrap().2.len(), 16 << 20);
     }
 }

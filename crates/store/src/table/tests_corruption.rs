@@ -3,6 +3,7 @@
 
 use sateen_control::{FileId, SeqNo};
 
+use super::OnMiss;
 use super::tests::{CLASS, DB, Entries, FILE, open, options, path, write};
 use super::{TableBuilderOptions, TableIterOptions, TableSummary, hash_key};
 use crate::base::error::{Error, Result};
@@ -32,7 +33,7 @@ fn read_all(vfs: &MemVfs, summaries: &[TableSummary]) -> Result<Vec<Entries>> {
             entries.push((iter.key().to_vec(), iter.value().to_vec()));
             iter.next()?;
         }
-        let mut iter = table.iter(TableIterOptions::client(None, false));
+        let mut iter = table.iter(TableIterOptions::client(None, OnMiss::Read));
         iter.seek_to_last()?;
         for (key, value) in entries.iter().rev() {
             assert_eq!((iter.key(), iter.value()), (key.as_slice(), value.as_slice()));
@@ -40,7 +41,7 @@ fn read_all(vfs: &MemVfs, summaries: &[TableSummary]) -> Result<Vec<Entries>> {
         }
         for (internal, value) in &entries {
             let user = key::user_key(internal);
-            let found = table.get(user, SeqNo::MAX, hash_key(user), None, false)?;
+            let found = table.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read)?;
             assert_eq!(&*found.unwrap().2, &**value);
         }
         all.push(entries);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 
 use sateen_control::{FileId, IoClass, SeqNo};
 
+use super::OnMiss;
 use super::tests::{CLASS, DB, Entries, FILE, options, path, ways};
 use super::{Table, TableBuilder, TableIterOptions, TableSource, hash_key};
 use crate::base::iterator::InternalIterator;
@@ -90,7 +91,7 @@ fn direct_files_are_read_and_written_in_whole_pages() {
     }
     for (internal, value) in entries.iter().step_by(13) {
         let user = key::user_key(internal);
-        let found = table.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap();
+        let found = table.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read).unwrap();
         assert_eq!(&*found.unwrap().2, &**value);
     }
 }
@@ -101,7 +102,7 @@ fn scans_read_ahead_in_both_directions_and_point_reads_do_not() {
     let reads = || file.1.swap(0, Ordering::Relaxed);
     assert!(table.blocks() > 1000);
     reads();
-    let mut iter = table.iter(TableIterOptions::client(None, false));
+    let mut iter = table.iter(TableIterOptions::client(None, OnMiss::Read));
     iter.seek_to_first().unwrap();
     while iter.valid() {
         iter.next().unwrap();
@@ -124,12 +125,12 @@ fn scans_read_ahead_in_both_directions_and_point_reads_do_not() {
     }
     let chunks = reads();
     assert!((5..8).contains(&chunks), "{chunks}");
-    let mut iter = table.iter(TableIterOptions::client(None, false));
+    let mut iter = table.iter(TableIterOptions::client(None, OnMiss::Read));
     for (internal, _) in entries.iter().step_by(1000).rev() {
         iter.seek(internal).unwrap();
         assert_eq!(reads(), 1);
         let user = key::user_key(internal);
-        table.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap();
+        table.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read).unwrap();
         assert_eq!(reads(), 1);
     }
 }
@@ -139,7 +140,8 @@ fn a_scan_that_fills_the_cache_leaves_nothing_to_read() {
     let (file, table, entries) = direct_table();
     let cache = Arc::new(BlockCache::new(64 << 20));
     for fill in [true, false] {
-        let mut iter = table.iter(TableIterOptions::client(Some(cache.clone()), fill));
+        let mut iter =
+            table.iter(TableIterOptions::client(Some(cache.clone()), OnMiss::of(fill, false)));
         iter.seek_to_first().unwrap();
         while iter.valid() {
             iter.next().unwrap();
@@ -148,7 +150,7 @@ fn a_scan_that_fills_the_cache_leaves_nothing_to_read() {
     file.1.store(0, Ordering::Relaxed);
     for (internal, _) in &entries {
         let user = key::user_key(internal);
-        let got = table.get(user, SeqNo::MAX, hash_key(user), Some(&cache), false).unwrap();
+        let got = table.get(user, SeqNo::MAX, hash_key(user), Some(&cache), OnMiss::Read).unwrap();
         assert!(got.is_some());
     }
     assert_eq!(file.1.load(Ordering::Relaxed), 0);

@@ -32,11 +32,11 @@ use crate::base::locks::{lock_timed, read, write};
 use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, RwLock};
-use crate::base::{tier, waited};
+use crate::base::waited;
 use crate::files::reclaim::OpenTables;
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
 use crate::table::table_images::TableImages;
-use crate::table::{Table, TableSource, ValuesFile};
+use crate::table::{OnMiss, Table, TableSource, ValuesFile};
 use crate::vfs::{DescriptorPool, OpenOptions, PooledFile, Vfs, VfsFile};
 
 const SHARDS: usize = 64;
@@ -163,6 +163,16 @@ impl TableCache {
         }
     }
 
+    /// Returns the table for a client, which may want it only if it is open.
+    #[inline]
+    pub fn get_for_client(&self, meta: &TableMeta, on_miss: OnMiss) -> Result<Arc<Table>> {
+        match self.get_open(meta.id) {
+            Some(table) => Ok(table),
+            None if on_miss == OnMiss::Refuse => Err(Error::NotInMemory),
+            None => self.open(meta, IoClass::Client),
+        }
+    }
+
     /// Returns the table if it is open.
     #[inline]
     pub fn get_open(&self, id: TableId) -> Option<Arc<Table>> {
@@ -228,7 +238,6 @@ impl TableCache {
     /// Opens a table that is not in the cache.
     #[cold]
     fn open(&self, meta: &TableMeta, class: IoClass) -> Result<Arc<Table>> {
-        tier::check()?;
         let _loads = waited::load();
         let _timed = perf::time(PerfMetric::FindTableNanos);
         self.opens.fetch_add(1, Ordering::Relaxed);

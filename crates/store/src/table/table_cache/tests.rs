@@ -8,6 +8,7 @@ use sateen_control::{ColumnFamilyId, SeqNo};
 use super::*;
 use crate::base::key;
 use crate::files::CompactionFileWriter;
+use crate::table::OnMiss;
 use crate::table::{TableBuilder, TableBuilderOptions, hash_key};
 use crate::vfs::MemVfs;
 
@@ -49,7 +50,7 @@ fn cache(vfs: &MemVfs, open_files_max: usize, memory_bytes_max: u64) -> TableCac
 fn check(cache: &TableCache, meta: &TableMeta) {
     let table = cache.get(meta, CLASS).unwrap();
     let user = meta.smallest.bytes();
-    let found = table.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap().unwrap();
+    let found = table.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read).unwrap().unwrap();
     assert_eq!((table.id(), &*found.2), (meta.id, user));
 }
 
@@ -134,7 +135,7 @@ fn an_evicted_table_serves_those_who_hold_it() {
     let held = cache.get(&metas[0], CLASS).unwrap();
     cache.evict_file(FileId(1));
     let user = metas[0].smallest.bytes();
-    assert!(held.get(user, SeqNo::MAX, hash_key(user), None, false).unwrap().is_some());
+    assert!(held.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read).unwrap().is_some());
 }
 
 #[test]
