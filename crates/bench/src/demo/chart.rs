@@ -121,8 +121,8 @@ fn label(row: usize) -> String {
     }
 }
 
-/// Wraps `text` into lines of at most `columns` columns, each with a line end. No line begins with a
-/// number at the end of a sentence: "1." would look like a list. An empty text stays empty.
+/// Wraps `text` into lines of at most `columns` columns, each with a line end. No line begins with
+/// a number at the end of a sentence: "1." would look like a list. An empty text stays empty.
 pub(super) fn wrapped(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
     for word in words(text) {

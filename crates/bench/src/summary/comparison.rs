@@ -1,7 +1,8 @@
 //! A comparison in words: "2.1 × faster", "2 more", "within 5 %".
 //!
 //! A factor must mean something. There is none
-//! - between figures within 5 % of each other, which is what two runs of the same program differ by;
+//! - between figures within 5 % of each other, which is what two runs of the same program differ
+//!   by;
 //! - between counts of which one is below 10: the text gives the difference;
 //! - for a throughput at an offered rate: an engine that keeps up cannot be faster than the load.
 //!
@@ -43,8 +44,8 @@ pub(crate) struct Compared<'a> {
 }
 
 impl Comparison {
-    /// Puts the relation of the first engine's figure to the second's into words. `ratio` is that of
-    /// the rounds; absent if the second figure is zero.
+    /// Puts the relation of the first engine's figure to the second's into words. `ratio` is that
+    /// of the rounds; absent if the second figure is zero.
     pub(crate) fn of(
         ours: f64,
         theirs: f64,

@@ -227,7 +227,8 @@ proptest! {
                     .find(|(key, _)| key::user_key(key) == user && key::seqno(key).0 <= snapshot);
                 for cache in [None, Some(&cache)] {
                     let hash = hash_key(&user);
-                    let found = table.get(&user, SeqNo(snapshot), hash, cache, OnMiss::ReadAndCache).unwrap();
+                    let fill = OnMiss::ReadAndCache;
+                    let found = table.get(&user, SeqNo(snapshot), hash, cache, fill).unwrap();
                     let found = found.map(|(seqno, kind, value)| (seqno, kind, value.to_vec()));
                     let expected = expected.map(|(internal, value)| {
                         (key::seqno(internal), key::kind(internal).unwrap(), value.clone())

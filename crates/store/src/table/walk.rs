@@ -21,8 +21,9 @@ use super::format::{
     BLOCK_TRAILER_BYTES, FOOTER_BYTES, Footer, FooterError, SEPARATED_VALUES, TABLE_MAGIC,
 };
 use super::properties::Properties;
-use super::reader::{Table, TableSource, unpack};
+use super::reader::{Table, unpack};
 use super::separated::{Separated, ValuesFile};
+use super::source::TableSource;
 use crate::base::error::Result;
 use crate::base::key;
 use crate::files::seal::Seed;
