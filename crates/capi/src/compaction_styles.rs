@@ -171,7 +171,7 @@ pub(crate) fn in_text(name: &str, value: &str) -> sateen::Result<Option<(&'stati
 /// Refuses an age at which tables are dropped, with FIFO compaction: tables have no age. RocksDB's
 /// number for its default counts as none.
 pub(crate) fn check_ttl(options: &rocksdb_options_t) -> sateen::Result<()> {
-    let ttl = options.kept::<i64>("ttl").filter(|ttl| !matches!(ttl, 0 | -1 | -2));
+    let ttl = options.kept::<i64>("ttl").filter(|ttl| !(-2..=0).contains(ttl));
     match ttl {
         Some(ttl) if options.kept::<c_int>("compaction_style") == Some(2) => {
             Err(Error::InvalidArgument(format!(

@@ -1,6 +1,7 @@
 //! Simulations in virtual time on a modelled [`Device`]. There are two.
 //!
-//! 1. The real engine. [`SimVfs`] is a file system whose calls take the time that the device needs.
+//! 1. The real engine. `SimVfs` (feature `engine`) is a file system whose calls take the time that
+//! the device needs.
 //!    Its power can fail at any call. `tests/sim` runs the engine on it with faults, crashes and a
 //!    model.
 //!

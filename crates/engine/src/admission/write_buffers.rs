@@ -57,6 +57,9 @@ pub(crate) trait SharesLimit: Send + Sync {
 #[derive(Clone)]
 pub struct WriteBufferManager(Arc<Manager>);
 
+/// A database, and what its memtables take.
+type Member = (Weak<dyn SharesLimit>, Arc<Ledger>);
+
 struct Manager {
     /// 0: there is none, and memory is only counted.
     limit: AtomicU64,
@@ -71,7 +74,7 @@ struct Manager {
     waiters: AtomicU64,
     waiting: Mutex<()>,
     changed: Condvar,
-    members: Mutex<Vec<(Weak<dyn SharesLimit>, Arc<Ledger>)>>,
+    members: Mutex<Vec<Member>>,
 }
 
 impl WriteBufferManager {

@@ -180,7 +180,6 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         settled_compaction: options.settled_compaction,
         disable_auto_compactions: options.disable_auto_compactions,
         compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
-        ..CfOptions::rocksdb()
     };
     if options.level_base_bytes == 0 { told.with_base_for_level0() } else { told }
 }

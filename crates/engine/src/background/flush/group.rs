@@ -2,8 +2,7 @@
 //!
 //! 1. [`CommitPipeline::seal`](crate::write::CommitPipeline) seals the memtables of all column
 //!    families at one sequence number.
-//! 2. Control asks for one flush of all ([`Background::make_flush_together`]). It takes the
-//! memtables
+//! 2. Control asks for one flush of all ([`Flusher::make_flush_together`]). It takes the memtables
 //!    that were sealed at the newest such number or before.
 //! 3. [`FlushGroup::step`] writes the tables of one column family after the other.
 //! 4. One edit of the manifest installs them all (`install.rs`).

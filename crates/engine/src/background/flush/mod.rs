@@ -2,9 +2,8 @@
 //!
 //! 1. [`Flusher::make_flush`] takes the oldest sealed memtables of a column family.
 //! 2. [`group`] writes the tables of one column family after the other, through [`job`].
-//! 3. Before a job begins, [`log_values`] may leave large values in the WAL, and [`hot_keys`] keys
-//! in
-//!    memory (TRIAD).
+//! 3. Before a job begins, [`log_values`] may leave large values in the WAL, and [`hot_keys`] may
+//!    leave keys in memory (TRIAD).
 
 pub(crate) mod group;
 mod hot_keys;
