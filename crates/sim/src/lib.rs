@@ -1,9 +1,8 @@
 //! Simulations in virtual time on a modelled [`Device`]. There are two.
 //!
-//! 1. The real engine. `SimVfs` (feature `engine`) is a file system whose calls take the time that
-//! the device needs.
-//!    Its power can fail at any call. `tests/sim` runs the engine on it with faults, crashes and a
-//!    model.
+//! 1. The real engine, with the feature `engine`. `SimVfs` is a file system whose calls take the
+//!    time that the device needs. Its power can fail at any call. `tests/sim` runs the engine on it
+//!    with faults, crashes and a model.
 //!
 //! 2. The control plane alone. The rest of this crate drives the same [`ControlPlane`] that runs in
 //!    the engine with a tree without bytes and clients that arrive on schedule.

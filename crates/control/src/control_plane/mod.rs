@@ -1,16 +1,16 @@
 //! The whole of control behind one door: events in, actions out. Both calls are cheap enough for
 //! every step of every job.
 //!
-//! 1. [`ControlPlane::handle`] takes note of an event and decides nothing.
-//! 2. [`ControlPlane::poll`] decides only about what an event has touched. It first admits writers
+//! 1. `handle` takes note of an event and decides nothing.
+//! 2. `poll` decides only about what an event has touched. It first admits writers
 //!    (`admission`), then lets the tuner look (`tuning`).
-//! 3. It starts flushes (`flushes`), then compactions: [`ControlPlane::start_compactions`] gives
-//!    each free slot to the most urgent column family ([`ControlPlane::start_next`]), whose pick is
-//!    claimed and becomes a job ([`ControlPlane::start_compaction`]).
-//! 4. [`ControlPlane::clear_the_way`] tells deep compactions to end that level 0 waits for (SILK
+//! 3. It starts flushes (`flushes`), then compactions: `start_compactions` gives
+//!    each free slot to the most urgent column family (`start_next`), whose pick is
+//!    claimed and becomes a job (`start_compaction`).
+//! 4. `clear_the_way` tells deep compactions to end that level 0 waits for (SILK
 //!    §5.2.2).
 //! 5. When no action is left, poll returns the next grant of the scheduler, if a job may step.
-//! 6. [`ControlPlane::finish`] gives back a job's claims, and lets a failed one be retried later.
+//! 6. `finish` gives back a job's claims, and lets a failed one be retried later.
 
 mod admission;
 mod flushes;

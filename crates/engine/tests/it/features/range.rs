@@ -14,6 +14,9 @@ use sateen::{
 
 use crate::support::common::{as_vfs, tiny};
 
+/// What the model has in a range.
+type Entries = VecDeque<(Vec<u8>, Vec<u8>)>;
+
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The families of the test: in the order of bytes, in the reverse order, and divided in regions.
@@ -113,7 +116,7 @@ fn options_of(family: usize) -> ColumnFamilyOptions {
 }
 
 /// What is shown of `contents`, in order; `None` if the range is refused.
-fn expected(contents: &Contents, query: &Query) -> Option<VecDeque<(Vec<u8>, Vec<u8>)>> {
+fn expected(contents: &Contents, query: &Query) -> Option<Entries> {
     let order = |a: &[u8], b: &[u8]| compare(query.family, a, b);
     let shows = |key: &Vec<u8>| match &query.what {
         What::Prefix(prefix) => key.starts_with(prefix),
@@ -149,11 +152,7 @@ fn expected(contents: &Contents, query: &Query) -> Option<VecDeque<(Vec<u8>, Vec
 }
 
 /// Takes all entries from the ends that the query names.
-fn assert_shows(
-    mut iter: Iter,
-    query: &Query,
-    mut expected: VecDeque<(Vec<u8>, Vec<u8>)>,
-) -> Result<(), TestCaseError> {
+fn assert_shows(mut iter: Iter, query: &Query, mut expected: Entries) -> Result<(), TestCaseError> {
     for nth in 0.. {
         let from_back = query.from_back.get(nth).copied().unwrap_or(false);
         let (shown, wanted) = if from_back {
@@ -182,7 +181,7 @@ struct World {
 }
 
 impl World {
-    fn ask(&self, query: &Query) -> (sateen::Result<Iter>, Option<VecDeque<(Vec<u8>, Vec<u8>)>>) {
+    fn ask(&self, query: &Query) -> (sateen::Result<Iter>, Option<Entries>) {
         let family = &self.families[query.family];
         let (reading, contents) = match &self.snapshot {
             Some((snapshot, contents)) if query.at_snapshot => (family.at(snapshot), contents),
@@ -195,10 +194,7 @@ impl World {
         (iter, expected(&contents[query.family], query))
     }
 
-    fn take(
-        &mut self,
-        step: &Step,
-    ) -> Result<Option<(Iter, Query, VecDeque<(Vec<u8>, Vec<u8>)>)>, TestCaseError> {
+    fn take(&mut self, step: &Step) -> Result<Option<(Iter, Query, Entries)>, TestCaseError> {
         match step {
             Step::Put(family, key, value) => {
                 self.families[*family].put(key, value).unwrap();

@@ -77,7 +77,7 @@ fn fifo_drops_the_oldest_and_keeps_the_newest() {
         assert!(levels[0].bytes >= 32 << 10, "{} bytes", levels[0].bytes);
         assert!(levels.iter().skip(1).all(|level| level.bytes == 0), "{levels:?}");
         // What is left is the newest, without a gap.
-        let left: Vec<_> = contents(&db).into_iter().map(|(key, _)| key).collect();
+        let left: Vec<_> = contents(&db).into_keys().collect();
         let expected: Vec<_> =
             (6_000 - left.len() as u32..6_000).map(|n| format!("key{n:06}").into_bytes()).collect();
         assert_eq!(left, expected);
@@ -85,7 +85,7 @@ fn fifo_drops_the_oldest_and_keeps_the_newest() {
         let family = db.column_family("default").unwrap();
         db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
         db.wait_idle().unwrap();
-        let after: Vec<_> = contents(&db).into_iter().map(|(key, _)| key).collect();
+        let after: Vec<_> = contents(&db).into_keys().collect();
         assert!(left.ends_with(&after) && after.len() > 500, "{} of {}", after.len(), left.len());
         assert_sound(&db);
         db.close().unwrap();
