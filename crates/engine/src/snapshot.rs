@@ -52,6 +52,19 @@ impl SnapshotList {
 
 /// A consistent view of the whole database at one moment. What it sees stays readable until its
 /// last clone is dropped; keeping one for long keeps old versions on disk.
+///
+/// It is cheap to clone, `Send` and `Sync`. [`Db::at`](crate::Db::at) and
+/// [`ColumnFamily::at`](crate::ColumnFamily::at) read at it.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+/// db.put("fig", "1")?;
+/// let snapshot = db.snapshot();
+/// db.delete("fig")?;
+/// assert!(db.at(&snapshot).contains_key("fig")? && !db.contains_key("fig")?);
+/// # Ok::<(), sateen::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Snapshot(Arc<Registered>);
 

@@ -41,8 +41,23 @@ mod write;
 
 pub use tables::WaitForCompactOptions;
 
-/// An open database. Cheap to clone; all clones and threads may use it at once. It closes when the
-/// last clone is dropped, or by [`Db::close`], which tells whether that went well.
+/// An open database. Cheap to clone, `Send` and `Sync`: all clones and threads may use it at once.
+/// It closes when the last clone and the last handle of a column family are dropped, or by
+/// [`Db::close`], which tells whether that went well. Iterators and snapshots do not keep it open.
+///
+/// Without a [`ColumnFamily`] in its name or arguments a method is about the default column family,
+/// or about the whole database.
+///
+/// ```
+/// use sateen::{Db, Options};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// let db = Db::open(directory.path(), Options::default())?;
+/// let writer = db.clone();
+/// std::thread::spawn(move || writer.put("fig", "1")).join().unwrap()?;
+/// assert!(db.contains_key("fig")?);
+/// # Ok::<(), sateen::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Db {
     core: Arc<DbCore>,

@@ -106,6 +106,8 @@ impl Db {
 
     /// A property of a column family by name.
     ///
+    /// The same by the handle: [`ColumnFamily::property`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;

@@ -39,6 +39,8 @@ impl Db {
 
     /// The value of `key` in a column family, as of the options' snapshot.
     ///
+    /// The same by the handle: [`ColumnFamily::get`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -77,6 +79,8 @@ impl Db {
     }
 
     /// As [`Db::get_cf`], without copying a value that is in a block.
+    ///
+    /// The same by the handle: [`ColumnFamily::get_pinned`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -345,6 +349,8 @@ impl Db {
     }
 
     /// A cursor over a column family. Seek before use.
+    ///
+    /// The same by the handle: [`ColumnFamily::cursor`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -56,6 +56,8 @@ impl Db {
 
     /// The tables of a column family.
     ///
+    /// The same by the handle: [`ColumnFamily::live_tables`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;

@@ -32,6 +32,8 @@ impl Db {
 
     /// Stores the memtable of a column family; with [`Options::atomic_flush`] those of all.
     ///
+    /// The same by the handle: [`ColumnFamily::flush`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -177,6 +179,8 @@ impl Db {
 
     /// Changes options of a column family, all or none.
     ///
+    /// The same by the handle: [`ColumnFamily::set_options`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -219,6 +223,8 @@ impl Db {
     }
 
     /// The options of a column family in force.
+    ///
+    /// The same by the handle: [`ColumnFamily::options`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -318,6 +324,8 @@ impl Db {
 
     /// As [`Db::time_to_stall`], of a column family.
     ///
+    /// The same by the handle: [`ColumnFamily::time_to_stall`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -350,6 +358,8 @@ impl Db {
     }
 
     /// As [`Db::sustainable_write_rate`], of a column family.
+    ///
+    /// The same by the handle: [`ColumnFamily::sustainable_write_rate`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

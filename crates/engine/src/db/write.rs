@@ -39,6 +39,8 @@ impl Db {
 
     /// Sets `key` to `value` in a column family.
     ///
+    /// The same by the handle: [`ColumnFamily::put`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -78,6 +80,8 @@ impl Db {
     }
 
     /// Deletes `key` in a column family.
+    ///
+    /// The same by the handle: [`ColumnFamily::delete`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -128,6 +132,8 @@ impl Db {
 
     /// Merges `operand` into the value of `key` in a column family.
     ///
+    /// The same by the handle: [`ColumnFamily::merge`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -172,6 +178,8 @@ impl Db {
 
     /// Deletes `key` in a column family, as [`Db::single_delete`] does.
     ///
+    /// The same by the handle: [`ColumnFamily::single_delete`].
+    ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
@@ -214,6 +222,8 @@ impl Db {
     }
 
     /// Deletes a range of keys in a column family.
+    ///
+    /// The same by the handle: [`ColumnFamily::delete_range`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
