@@ -25,6 +25,8 @@ struct Data<'a> {
     /// The setting in a line.
     brief: String,
     notes: Vec<String>,
+    /// The engines, and the device of each.
+    engines: [String; 2],
 }
 
 /// Renders the report as one HTML page.
@@ -39,6 +41,7 @@ pub(crate) fn render(report: &Report) -> Result<String> {
         kinds: KINDS,
         brief: notes::setting(report),
         notes: notes::of_report(report),
+        engines: [notes::engines(report), notes::devices(report)],
     };
     page("Sateen benchmark", SCRIPT, &data)
 }

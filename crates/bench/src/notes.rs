@@ -40,8 +40,8 @@ pub(crate) fn debt(sateen: &RunResult, other: &RunResult, name: &str) -> Option<
     let (ours, theirs) = (debt_bytes(sateen)?, debt_bytes(other)?);
     (ours > theirs).then(|| {
         format!(
-            "Sateen left more work for later: its compaction debt at the end was {}, that of {name} \
-             was {}; the cost of working it off is not in the latencies.",
+            "Sateen left more work for later: its compaction debt at the end was {}, that of \
+             {name} was {}; the cost of working it off is not in the latencies.",
             units::bytes(ours),
             units::bytes(theirs),
         )
@@ -84,6 +84,12 @@ pub(crate) fn setting(report: &Report) -> String {
         config.direct.map(|direct| if direct { "direct I/O" } else { "buffered I/O" }.to_owned()),
         Some(device(config)),
     ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{keys}; {}. {}.", parts.join(", "), engines(report))
+}
+
+/// Returns the names and versions of the engines, and what limits each of them.
+pub(crate) fn engines(report: &Report) -> String {
     let mut engines: Vec<String> = Vec::new();
     for run in &report.runs {
         let engine = engine(run);
@@ -91,8 +97,16 @@ pub(crate) fn setting(report: &Report) -> String {
             engines.push(engine);
         }
     }
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{keys}; {}. {}.", parts.join(", "), engines.join("; "))
+    engines.join("; ")
+}
+
+/// Returns the device of each engine.
+pub(crate) fn devices(report: &Report) -> String {
+    let device = |run: &RunResult| format!("{}: {}", run.version, device(&run.config));
+    let mut devices: Vec<String> = report.runs.iter().map(device).collect();
+    devices.dedup();
+    devices.truncate(2);
+    devices.join("; ")
 }
 
 fn wal(wal: Wal) -> String {
@@ -163,9 +177,10 @@ mod tests {
         let mut runs = vec![run("sateen", "bursts", 1, 7.0), run("rocksdb", "bursts", 1, 5.0)];
         runs[1].config.peer_rate_limit = Some(200 << 20);
         runs[0].config.device_limit = Some(200_000_000);
-        let says = setting(&report(runs));
+        let says = setting(&report(runs.clone()));
         assert!(says.starts_with("1M keys; 2 memtables of 64 MiB, "), "{says}");
         assert!(says.contains("WAL off (") && says.contains("200 MB/s of reads"), "{says}");
+        assert!(devices(&report(runs)).matches("the disk").count() == 2);
         assert!(says.contains("rocksdb 1.0") && says.contains("210 MB/s (200 MiB/s)"), "{says}");
     }
 }

@@ -6,9 +6,12 @@ use crate::notes;
 use crate::result::Report;
 use crate::summary::{Section, Spread, Sweep, Unit, sections, sweeps};
 
+/// The widest line of text beside the tables.
+const COLUMNS: usize = 100;
+
 /// Renders the tables of all workloads.
 pub(crate) fn table(report: &Report) -> String {
-    let mut out = format!("{}\n", notes::setting(report));
+    let mut out = wrapped(&notes::setting(report), COLUMNS);
     for section in sections(report) {
         // Writing to a String cannot fail.
         let _ = write_section(&mut out, &section);
@@ -17,7 +20,7 @@ pub(crate) fn table(report: &Report) -> String {
         let _ = write_sweep(&mut out, &sweep);
     }
     for note in notes::of_report(report) {
-        let _ = writeln!(out, "\n{note}");
+        let _ = write!(out, "\n{}", wrapped(&note, COLUMNS));
     }
     out
 }
@@ -98,6 +101,38 @@ fn written(cell: Option<Spread>, unit: Unit) -> String {
     cell.map_or_else(|| "–".to_owned(), |spread| unit.write(spread.median))
 }
 
+/// Wraps `text` into lines of at most `columns` columns, each with a line end. An empty text stays
+/// empty. No line begins with a number at the end of a sentence: "1." would look like a list.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in words(text) {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > columns {
+            lines.push(String::new());
+        }
+        if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(&word);
+        }
+    }
+    if text.is_empty() { String::new() } else { lines.join("\n") + "\n" }
+}
+
+/// Returns the words of a text. A number that ends a sentence belongs to the word before it.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let number = word.strip_suffix('.').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        match words.last_mut().filter(|_| number) {
+            Some(last) => last.extend([" ", word]),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +160,13 @@ mod tests {
             !text.lines().any(|line| line.ends_with(" is")) && text.contains("peak memory"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrapped("one two three", 9), "one two\nthree\n");
+        assert_eq!(wrapped("incomprehensible it", 5), "incomprehensible\nit\n");
+        assert_eq!(wrapped("Sateen in 1. But", 9), "Sateen\nin 1. But\n");
+        assert_eq!(wrapped("", 80), "");
     }
 }

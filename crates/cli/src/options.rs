@@ -13,7 +13,7 @@ const FIRST: [(&str, &str); 5] = [
     (
         "block_cache_bytes",
         "Raise it to the memory that reads may use: a read that misses the cache may cost a read of
-the device. The default is small because a program may open many databases, each with its own cache.",
+the device. The default is small because a program may open many databases, each with a cache.",
     ),
     (
         "memory_budget",

@@ -121,38 +121,6 @@ fn label(row: usize) -> String {
     }
 }
 
-/// Wraps `text` into lines of at most `columns` columns, each with a line end. No line begins with
-/// a number at the end of a sentence: "1." would look like a list. An empty text stays empty.
-pub(super) fn wrapped(text: &str, columns: usize) -> String {
-    let mut lines = vec![String::new()];
-    for word in words(text) {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > columns {
-            lines.push(String::new());
-        }
-        if let Some(last) = lines.last_mut() {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(&word);
-        }
-    }
-    if text.is_empty() { String::new() } else { lines.join("\n") + "\n" }
-}
-
-/// Returns the words of a text. A number that ends a sentence belongs to the word before it.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let number = word.strip_suffix('.').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-        match words.last_mut().filter(|_| number) {
-            Some(last) => last.extend([" ", word]),
-            None => words.push(word.to_owned()),
-        }
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,13 +164,5 @@ mod tests {
     fn rows_are_thirds_of_a_factor_of_ten() {
         assert_eq!([0, 100_000, 1_000_000, WAIT_NS, 1_000_000_000].map(row_of), [0, 0, 3, 9, 12]);
         assert_eq!([0, 1, 9, 12, 15].map(label), ["0.1 ms", "", "100 ms", "1 s", "10 s"]);
-    }
-
-    #[test]
-    fn text_is_broken_between_words() {
-        assert_eq!(wrapped("one two three", 9), "one two\nthree\n");
-        assert_eq!(wrapped("incomprehensible it", 5), "incomprehensible\nit\n");
-        assert_eq!(wrapped("Sateen in 1. But", 9), "Sateen\nin 1. But\n");
-        assert_eq!(wrapped("", 80), "");
     }
 }

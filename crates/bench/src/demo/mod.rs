@@ -30,6 +30,7 @@ use crate::child::ChildTask;
 use crate::compare::{self, Reexec};
 use crate::engine::Engine;
 use crate::result::{Report, RunResult};
+use crate::terminal::wrapped;
 use crate::{Error, Result, html, notes};
 
 /// The bandwidth of the limited device for reads and for writes, as in docs/benchmarks.md.
@@ -231,12 +232,12 @@ fn print(
     }
     let screen = chart::Screen::of_output();
     let text = [
-        chart::wrapped(&verdict.sentence(), screen.columns),
+        wrapped(&verdict.sentence(), screen.columns),
         chart::draw(verdict, &screen),
-        chart::wrapped(&notes::setting(report), screen.columns),
+        wrapped(&notes::setting(report), screen.columns),
         table::draw(report, verdict),
         table::below(report, verdict, screen.columns),
-        chart::wrapped(&opponent.hint().unwrap_or_default(), screen.columns),
+        wrapped(&opponent.hint().unwrap_or_default(), screen.columns),
         format!("Report: {}\n", kept.display()),
     ];
     let text: Vec<String> = text.into_iter().filter(|part| !part.is_empty()).collect();

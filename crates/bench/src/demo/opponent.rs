@@ -116,7 +116,8 @@ impl Opponent {
         match self {
             Opponent::RocksDb { library, .. } => format!(
                 "The opponent is {} from {}, with the same sizes, max_bytes_for_level_base=64 MiB, \
-                 target_file_size_base=16 MiB and its auto-tuned rate limiter at 210 MB/s (200 MiB/s).",
+                 target_file_size_base=16 MiB and its auto-tuned rate limiter at 210 MB/s (200 \
+                 MiB/s).",
                 self.name(),
                 library.display()
             ),

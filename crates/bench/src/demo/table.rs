@@ -1,8 +1,8 @@
 //! The demo's table: what clients noticed, what it cost, and what is left for later.
 
-use super::chart::wrapped;
 use super::verdict::{Verdict, Waits};
 use crate::result::{Report, RunResult};
+use crate::terminal::wrapped;
 use crate::{notes, units};
 
 /// Returns the figures of an engine, in the order of [`LABELS`].
@@ -47,8 +47,8 @@ const LABELS: [&str; 14] = [
 
 /// Says below the table what its rows do not, in lines of at most `columns` columns.
 pub(super) fn below(report: &Report, verdict: &Verdict, columns: usize) -> String {
-    let stalls = "Own count: each engine counts when it slows down or stops writes itself. Waits for \
-         the device and in RocksDB's write queue are not in it.";
+    let stalls = "Own count: each engine counts when it slows down or stops writes itself. Waits \
+         for the device and in RocksDB's write queue are not in it.";
     let debt = notes::debt(&report.runs[0], &report.runs[1], &verdict.opponent.name);
     let texts = [Some(stalls.to_owned()), debt];
     texts.into_iter().flatten().map(|text| wrapped(&text, columns)).collect()

@@ -91,7 +91,7 @@ const sateen = (() => {
     const head = el("tr", {}, el("th", {}, ""));
     section.engines.forEach((engine) => head.append(el("th", { scope: "col" }, engine)));
     if (compared) head.append(el("th", { scope: "col" }, explained(section.engines[0],
-      `${section.engines[0]} compared with ${section.engines[1]}: the factor between the two figures; of counts below 10 their difference.`), " is"));
+      `${section.engines[0]} compared with ${section.engines[1]}: the factor between the two figures; of counts below 100 their difference.`), " is"));
     const body = el("tbody", {});
     for (const row of section.rows) {
       const tr = el("tr", {}, el("th", { scope: "row" }, explained(row.label, row.about)));
@@ -473,7 +473,7 @@ const sateen = (() => {
   const headed = (text) => {
     const [first] = text.split(/(?<=\.) (?=[A-Z0-9])/);
     const rest = text.slice(first.length).trim();
-    const whole = (part) => part.replaceAll(" × ", "\u00a0×\u00a0");
+    const whole = (part) => part.replaceAll(" × ", "\u00a0×\u00a0").replace(/ (\d+\.)/g, "\u00a0$1");
     return [el("h1", {}, whole(first)), rest ? el("p", { class: "headline" }, whole(rest)) : ""];
   };
 

@@ -2,7 +2,7 @@
 // The page of `bench` and `demo`.
 (() => {
   const { el, units, digits, trim, colors, engineColors, explained, table, tiles, draw, share, bus, fitted, drawAll, story, headed } = sateen;
-  const { report, sections, sweeps, kinds, brief, notes } = JSON.parse(document.getElementById("data").textContent);
+  const { report, sections, sweeps, kinds, brief, notes, engines } = JSON.parse(document.getElementById("data").textContent);
 
   const nameOf = (run) => (run.version.toLowerCase().startsWith(run.engine.toLowerCase())
     ? run.version : `${run.engine} · ${run.version}`);
@@ -213,7 +213,8 @@
   for (const sweep of sweeps) page.append(el("h2", {}, `${sweep.workload}, by rate`), sweepCharts(sweep));
   for (const section of sections) page.append(...sectionOf(section, alone));
   const machine = report.machine;
-  page.append(el("section", {}, el("h2", {}, "How this was measured"), el("p", {}, report.setting), el("p", {}, brief),
+  page.append(el("section", {}, el("h2", {}, "How this was measured"), el("p", {}, report.setting),
+    el("p", {}, `Engines: ${engines[0]}. Devices: ${engines[1]}.`),
     el("p", {}, `${machine.cpus} processors, ${machine.cpu}, ` +
       `${units.bytes(machine.memory_bytes)} of memory, Linux ${machine.kernel}`),
     el("code", {}, report.command)));

@@ -1,9 +1,8 @@
 //! A comparison in words: "2.1 × faster", "2 more", "within 5 %".
 //!
 //! A factor must mean something. There is none
-//! - between figures within 5 % of each other, which is what two runs of the same program differ
-//!   by;
-//! - between counts of which one is below 10: the text gives the difference;
+//! - between figures within 5 % of each other: two runs of the same program differ by that;
+//! - between counts of which one is below 100: the text gives the difference;
 //! - for a throughput at an offered rate: an engine that keeps up cannot be faster than the load.
 //!
 //! Above 100 the factor is not given in digits.
@@ -17,7 +16,7 @@ use crate::units;
 const EQUAL_WITHIN: f64 = 0.05;
 
 /// Counts below this have no factor.
-const COUNT_MIN: f64 = 10.0;
+const COUNT_MIN: f64 = 100.0;
 
 /// Factors above this are not given in digits.
 const FACTOR_MAX: f64 = 100.0;
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!(said(130.0, 100.0, "throughput", Unit::Rate), better("1.3 × faster"));
         assert_eq!(said(50.0, 100.0, "throughput", Unit::Rate), worse("2.0 × slower"));
         assert_eq!(said(5.0, 100.0, "peak memory", Unit::Bytes), better("20 × less"));
-        assert_eq!(said(110.0, 100.0, "barriers", Unit::Count), worse("1.1 × more"));
+        assert_eq!(said(1100.0, 1000.0, "barriers", Unit::Count), worse("1.1 × more"));
         assert_eq!(said(25.0, 100.0, "time stalled", Unit::Time), better("4.0 × shorter"));
         assert_eq!(
             said(1.0, 2242.0, "read p50", Unit::Time),
@@ -156,7 +155,7 @@ mod tests {
         // The difference of small counts, whoever loses.
         assert_eq!(said(2.0, 0.0, "stalls", Unit::Count), ("2 more".to_owned(), Some(false)));
         assert_eq!(said(0.0, 61.0, "stalls", Unit::Count), ("61 fewer".to_owned(), Some(true)));
-        assert_eq!(said(9.0, 61.0, "stalls", Unit::Count), ("52 fewer".to_owned(), Some(true)));
+        assert_eq!(said(14.0, 61.0, "stalls", Unit::Count), ("47 fewer".to_owned(), Some(true)));
         assert_eq!(said(0.0, 5e6, "time stalled", Unit::Time), ("none".to_owned(), Some(true)));
         assert_eq!(said(5e6, 0.0, "debt", Unit::Bytes), ("more".to_owned(), Some(false)));
         let ratio = Some(Spread { median: 1.2, min: 1.1, max: 1.3 });

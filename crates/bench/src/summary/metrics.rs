@@ -165,8 +165,8 @@ pub(super) fn about(label: &str) -> &'static str {
              operations cost in the end."
         }
         BENCHMARK_CPU => {
-            "The part of the CPU per operation that the benchmark itself needs to draw an operation \
-             and to record it."
+            "The part of the CPU per operation that the benchmark itself needs to draw an \
+             operation and to record it."
         }
         "peak memory" => "The largest resident memory of the process.",
         "disk read" => "Bytes that the process read from storage, settling included.",
