@@ -107,7 +107,8 @@ impl Live {
 }
 
 fn head(engines: &[String]) -> String {
-    let columns = engines.iter().take(2).map(|name| format!("{name:>10}/s       p99"));
+    let columns =
+        engines.iter().take(2).map(|name| format!("{:>13}       p99", name.clone() + " ops/s"));
     format!("second load {}", columns.collect::<Vec<_>>().join(""))
 }
 
@@ -117,7 +118,7 @@ fn line(second: usize, now: Figures, before: Option<Figures>) -> String {
     let mut line = format!("{:>4} s {load:<5}", second + 1);
     for (done, p99) in std::iter::once(now).chain(before) {
         let p99 = p99.map_or_else(|| "-".to_owned(), units::time);
-        line.push_str(&format!(" {:>11} {p99:>9}", units::count(done as f64)));
+        line.push_str(&format!(" {:>12} {p99:>9}", units::count(done as f64)));
     }
     line
 }
@@ -138,6 +139,6 @@ mod tests {
         assert!(both.chars().count() <= 60 && head.chars().count() <= 60, "{head}\n{both}");
         assert!(both.contains("burst") && line(10, (1, None), None).contains("calm"));
         let ends = |text: &str, part: &str| text.find(part).map(|at| at + part.len());
-        assert_eq!(ends(&head, "Sateen/s"), ends(&both, "20.1k"), "{head}\n{both}");
+        assert_eq!(ends(&head, "Sateen ops/s"), ends(&both, "20.1k"), "{head}\n{both}");
     }
 }

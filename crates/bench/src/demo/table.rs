@@ -83,7 +83,7 @@ mod tests {
         for (run, debt) in report.runs.iter_mut().zip([9_000_000, 7_000_000]) {
             run.measured.timeline[3].debt = Some(debt);
         }
-        let says = below(&report, &verdict, 80);
+        let says = below(&report, &verdict, 300);
         assert!(says.contains("was 9.00 MB, that of RocksDB 11.8.1 was"), "{says}");
         let text = draw(&report, &verdict);
         let debts = text.lines().find(|line| line.starts_with("compaction debt")).unwrap();
