@@ -9,7 +9,7 @@ use sateen::vfs::{
 use sateen::{Compression, Db, Options, ReadOptions};
 
 use crate::resources::space::{shapes, store, store_half};
-use crate::support::common::{Contents, as_vfs, assert_sound, read_all, tiny};
+use crate::support::common::{Contents, as_vfs, assert_sound, own_test, read_all, tiny};
 use crate::support::extents::wasted_bytes;
 
 /// What could not be punched is punched later.
@@ -136,7 +136,7 @@ fn a_write_that_was_cut_short_is_refused() {
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "planted::writer_that_is_cut_short", "--nocapture"])
+        .args(["--exact", &own_test(module_path!(), "writer_that_is_cut_short"), "--nocapture"])
         .env(CUT_SHORT, &directory)
         .env("RUST_BACKTRACE", "0")
         .output()

@@ -13,7 +13,7 @@ use sateen::{
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::support::common::{Contents, as_vfs, assert_sound, read_all, tiny};
+use crate::support::common::{Contents, as_vfs, assert_sound, own_test, read_all, tiny};
 use sateen::pass_on;
 
 const SECOND_OPENER: &str = "SATEEN_SECOND_OPENER";
@@ -187,7 +187,7 @@ fn a_second_opener_in_another_process_is_refused() {
     let db = Db::open(place.path(), tiny()).unwrap();
     db.put("key", "value").unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "bad_input::second_opener"])
+        .args(["--exact", &own_test(module_path!(), "second_opener")])
         .env(SECOND_OPENER, place.path())
         .status()
         .unwrap();

@@ -11,14 +11,14 @@ use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{CompactRangeOptions, Db, FlushOptions, Health, Options};
 
-use crate::support::common::tiny;
+use crate::support::common::{own_test, tiny};
 
 const LIMITED: &str = "SATEEN_TEST_DESCRIPTORS";
 
 /// Runs `scenario` of [`limited_process`] in a process that may have `limit` files open.
 fn limited(scenario: &str, limit: u64) {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "descriptors::limited_process", "--nocapture"])
+        .args(["--exact", &own_test(module_path!(), "limited_process"), "--nocapture"])
         .env(LIMITED, format!("{scenario} {limit}"))
         .status()
         .unwrap();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, VfsOperation};
 use sateen::{Cursor, Db, Error, Options, ReadOptions, WriteOptions};
 
-use crate::support::common::{Random, assert_sound};
+use crate::support::common::{Random, assert_sound, own_test};
 use crate::support::rel::Suite;
 
 const DIRECTORY: &str = "SATEEN_OVERLOAD_DIRECTORY";
@@ -359,7 +359,12 @@ fn case(suite: &Suite, number: u64) {
     let limit = (BUDGET + ITERATORS as u64 * ITERATOR_BYTES) / 4 * 5;
     let group = Cgroup::new(&format!("sateen-overload-{}", std::process::id()), limit);
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "overload::is_overloaded", "--nocapture", "--test-threads=1"]);
+    child.args([
+        "--exact",
+        &own_test(module_path!(), "is_overloaded"),
+        "--nocapture",
+        "--test-threads=1",
+    ]);
     child.env(DIRECTORY, parent.path().join("db")).env(CASE, number.to_string());
     let mut child = Child(child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     if let Some(group) = &group {

@@ -21,6 +21,7 @@ use sateen::{
     WriteOptions,
 };
 
+use super::common::own_test;
 use crate::crash::kill::point::{KillVfs, Point};
 use crate::support::common::{Contents, Random, assert_sound, read_all, small};
 
@@ -343,7 +344,11 @@ impl Running {
             let _old = std::fs::remove_dir_all(checkpoint_path(&orders.directory, number));
         }
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child::writes_until_it_is_killed", "--nocapture"])
+            .args([
+                "--exact",
+                &own_test(module_path!(), "writes_until_it_is_killed"),
+                "--nocapture",
+            ])
             .arg("--test-threads=1")
             .envs(orders.environment())
             .stdin(Stdio::piped())

@@ -252,3 +252,9 @@ pub(crate) fn assert_no_orphans(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, optio
 pub(crate) fn as_vfs(vfs: &MemVfs) -> Arc<dyn Vfs> {
     Arc::new(vfs.clone())
 }
+
+/// The name by which the test binary runs the test `name` of `module`, which is a `module_path!()`.
+pub(crate) fn own_test(module: &str, name: &str) -> String {
+    let module = module.split_once("::").map_or(module, |(_binary, module)| module);
+    format!("{module}::{name}")
+}
