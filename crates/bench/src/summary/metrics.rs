@@ -4,7 +4,7 @@ use sateen::metrics::StallCause;
 
 use super::figure::Unit;
 use super::rows::BENCHMARK_CPU;
-use crate::result::{KINDS, Quantiles, RunResult};
+use crate::result::{KINDS, Measured, Quantiles, RunResult};
 use crate::seconds;
 
 /// The causes of stalls, and their names in the reports (ADOC: MT, L0, PS).
@@ -61,10 +61,13 @@ pub(super) fn metrics() -> Vec<Metric> {
     }
     all.push(metric("worst second's p99", Unit::Time, worst_second));
     all.push(metric("seconds with a p99 above 10 ms", Unit::Count, bad_seconds));
-    let nonzero = |value: u64| (value > 0).then_some(value as f64);
+    let count = |label, get: fn(&Measured) -> u64| Metric {
+        unless_zero: true,
+        ..metric(label, Unit::Count, move |run| Some(get(&run.measured) as f64))
+    };
     all.extend([
-        metric("not served in time", Unit::Count, move |run| nonzero(run.measured.unserved)),
-        metric("reads that found nothing", Unit::Count, move |run| nonzero(run.measured.not_found)),
+        count("not served in time", |measured| measured.unserved),
+        count("reads that found nothing", |measured| measured.not_found),
         metric("CPU per operation", Unit::Micros, |run| Some(run.measured.cpu_us_per_op)),
         metric("CPU with settling", Unit::Micros, |run| {
             run.measured.settle_seconds.map(|_| run.measured.cpu_us_per_op_settled)
