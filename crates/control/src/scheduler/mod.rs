@@ -32,7 +32,7 @@ use monitor::Monitor;
 pub(crate) use monitor::{FILL, Smoothed};
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
-use running::{Running, Source, State, thousandths};
+use running::{Running, RunningState, Source, thousandths};
 pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
@@ -134,8 +134,8 @@ impl IoScheduler {
             .jobs
             .iter()
             .filter_map(|(job, running)| match running.state {
-                State::Waiting(place) => Some(self.key(*job, running, place)),
-                State::Granted(..) => None,
+                RunningState::Waiting(place) => Some(self.key(*job, running, place)),
+                RunningState::Granted(..) => None,
             })
             .collect();
     }
@@ -148,7 +148,7 @@ impl IoScheduler {
             lane: Lane::of(class),
             own_lane: Lane::of(class),
             urgency: thousandths(score).max(1),
-            state: State::Waiting(0),
+            state: RunningState::Waiting(0),
             paused: None,
             read: 0,
             written: 0,
@@ -167,12 +167,12 @@ impl IoScheduler {
         let moved = running.moved() - before;
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
         match running.state {
-            State::Granted(bytes, source) => {
+            RunningState::Granted(bytes, source) => {
                 self.slices.observe(running.lane, bytes, cpu_ns);
                 self.settle(&running, bytes, source, read, written);
                 self.wait(job, running);
             }
-            State::Waiting(_) => {
+            RunningState::Waiting(_) => {
                 // Its last step, reported with its end, after the grant was settled already.
                 self.settle(&running, 0, self.source(), read, written);
             }
@@ -183,10 +183,10 @@ impl IoScheduler {
     pub(crate) fn remove(&mut self, job: JobId) {
         let Some(running) = self.jobs.remove(&job) else { return };
         match running.state {
-            State::Waiting(place) => {
+            RunningState::Waiting(place) => {
                 self.queue.remove(&self.key(job, &running, place));
             }
-            State::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
+            RunningState::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
         }
     }
 
@@ -459,7 +459,7 @@ impl IoScheduler {
     fn give(&mut self, place: Place, bytes: u64, source: Source) {
         self.queue.remove(&place);
         let Some(running) = self.jobs.get_mut(&place.3) else { return };
-        running.state = State::Granted(bytes, source);
+        running.state = RunningState::Granted(bytes, source);
         let reads = running.lane != Lane::Flush;
         let bytes = to_i64(bytes);
         if source != Source::Limiter {
@@ -489,7 +489,7 @@ impl IoScheduler {
 
     fn wait(&mut self, job: JobId, running: Running) {
         self.place += 1;
-        let running = Running { state: State::Waiting(self.place), ..running };
+        let running = Running { state: RunningState::Waiting(self.place), ..running };
         self.queue.insert(self.key(job, &running, self.place));
         self.jobs.insert(job, running);
     }

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::running::{Running, State};
+use super::running::{Running, RunningState};
 use super::{IoScheduler, Lane};
 use crate::arithmetic::mix;
 use crate::event::{Note, PauseReason};
@@ -70,14 +70,14 @@ impl IoScheduler {
         if running.lane != Lane::Deep {
             return;
         }
-        if let State::Waiting(place) = running.state {
+        if let RunningState::Waiting(place) = running.state {
             self.queue.remove(&self.key(job, &running, place));
         }
         if running.paused.is_some() {
             self.notes.push(Note::Resumed { job });
         }
         running = Running { lane: Lane::Level0, paused: None, ..running };
-        if let State::Waiting(place) = running.state {
+        if let RunningState::Waiting(place) = running.state {
             self.queue.insert(self.key(job, &running, place));
         }
         self.jobs.insert(job, running);

@@ -39,7 +39,7 @@ pub(super) struct Running {
     pub(super) own_lane: Lane,
     /// In thousandths: how far its level is over its target.
     pub(super) urgency: u64,
-    pub(super) state: State,
+    pub(super) state: RunningState,
     pub(super) paused: Option<PauseReason>,
     /// Bytes that it has read, and written.
     pub(super) read: u64,
@@ -49,7 +49,7 @@ pub(super) struct Running {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum State {
+pub(super) enum RunningState {
     /// In the queue, at this place.
     Waiting(u64),
     /// It has this many bytes to use.
@@ -64,7 +64,7 @@ impl Running {
     }
 
     pub(super) fn is_granted(&self) -> bool {
-        matches!(self.state, State::Granted(..))
+        matches!(self.state, RunningState::Granted(..))
     }
 
     /// Whether it is paused because it has no slot.

@@ -27,7 +27,7 @@ pub enum ScrubStep {
 
 /// A scrub under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ScrubRun {
     /// Bytes a second; `None`: as the options say.
     rate: Option<u64>,
     /// Since when, with how many bytes, its pace is measured.
@@ -41,7 +41,7 @@ struct Run {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scrub {
     options: ScrubOptions,
-    run: Option<Run>,
+    run: Option<ScrubRun>,
     /// When the last one ended, or the database was opened.
     ended: Instant,
 }
@@ -62,7 +62,7 @@ impl Scrub {
     pub(crate) fn request(&mut self, now: Instant, rate: Option<u64>) {
         let before = self.run.and_then(|run| run.rate);
         let rate = rate.or(before);
-        self.run = Some(Run { rate, paced_from: now, bytes: 0, held_from: None });
+        self.run = Some(ScrubRun { rate, paced_from: now, bytes: 0, held_from: None });
     }
 
     /// What to do now. `room`: nothing that is more important wants the device.

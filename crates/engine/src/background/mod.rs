@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use chores::Chores;
 use chores::board::ChoreBoard;
-use driver::{Driver, Turn};
+use driver::{Driver, Stepped};
 use output::Outputs;
 use pool::Pool;
 use sateen_control::ControlOptions;
@@ -120,7 +120,7 @@ impl Background {
         }
         let chores = self.chores.do_chores();
         // Only the last knows that there is nothing else.
-        let worked = matches!(self.driver.step_once(), Turn::Worked)
+        let worked = matches!(self.driver.step_once(), Stepped::Worked)
             || chores
             || self.chores.tidied_at_rest();
         if !worked {

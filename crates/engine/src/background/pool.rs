@@ -10,7 +10,7 @@ use sateen_store::base::sync::{Mutex, lock, thread};
 use sateen_store::base::waited;
 
 use crate::background::Background;
-use crate::background::driver::Turn;
+use crate::background::driver::Stepped;
 
 /// The threads of a database.
 #[derive(Default)]
@@ -81,7 +81,7 @@ fn core_path() -> std::path::PathBuf {
 
 fn work(background: &Arc<Background>) {
     while !background.driver.is_stopping() {
-        if let Turn::Idle(until) = background.driver.step_once() {
+        if let Stepped::Idle(until) = background.driver.step_once() {
             background.driver.wait_for_work(until);
         }
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use batch::WriteBatch;
 use publish::Publisher;
-use queue::{CommitQueue, Turn};
+use queue::{CommitQueue, QueueTurn};
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::locks::lock_timed;
@@ -221,9 +221,9 @@ impl CommitPipeline {
             let turn = self.queue.enter(slot);
             drop(waits);
             match turn {
-                Turn::Lead => self.lead(slot)?,
-                Turn::Assigned => {}
-                Turn::Failed(error) => return Err(error),
+                QueueTurn::Lead => self.lead(slot)?,
+                QueueTurn::Assigned => {}
+                QueueTurn::Failed(error) => return Err(error),
             }
             Ok(slot.take_assignment())
         })?;
@@ -260,7 +260,7 @@ impl CommitPipeline {
     }
 
     #[inline]
-    fn lead(&self, own: &Arc<queue::Slot>) -> Result<()> {
+    fn lead(&self, own: &Arc<queue::WriterSlot>) -> Result<()> {
         let mut leading = self.queue.lead();
         self.queue.check()?;
         let mut stage = lock_timed(&self.stage);
@@ -289,8 +289,8 @@ impl CommitPipeline {
     fn order(
         &self,
         stage: &mut Stage,
-        own: &Arc<queue::Slot>,
-        group: &[Arc<queue::Slot>],
+        own: &Arc<queue::WriterSlot>,
+        group: &[Arc<queue::WriterSlot>],
     ) -> Result<()> {
         let first = stage.next_seqno;
         let mut next = first;

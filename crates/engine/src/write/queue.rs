@@ -33,13 +33,13 @@ const YIELDS_SYNC: u32 = 8;
 const FOLLOWERS_MAX: usize = super::publish::IN_FLIGHT_MAX / 4;
 
 /// A writer in the queue. One per thread, reused.
-pub(crate) struct Slot {
+pub(crate) struct WriterSlot {
     state: AtomicU32,
     thread: thread::Thread,
-    inner: Mutex<Inner>,
+    inner: Mutex<WriterSlotInner>,
 }
 
-struct Inner {
+struct WriterSlotInner {
     bytes: Vec<u8>,
     bytes_len: usize,
     count: u64,
@@ -50,7 +50,7 @@ struct Inner {
 }
 
 /// What entering the queue led to.
-pub(crate) enum Turn {
+pub(crate) enum QueueTurn {
     /// The caller leads, until it drops what [`CommitQueue::lead`] gives it.
     Lead,
     /// Another leader has ordered the caller's write.
@@ -60,15 +60,15 @@ pub(crate) enum Turn {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     led: bool,
-    waiting: VecDeque<Arc<Slot>>,
+    waiting: VecDeque<Arc<WriterSlot>>,
 }
 
 /// The queue of writers.
 #[derive(Default)]
 pub(crate) struct CommitQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// A leader panicked: what it left is not to be built on.
     panicked: AtomicBool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct CommitQueue {
 pub(crate) struct Leading<'a> {
     queue: &'a CommitQueue,
     /// Who follows.
-    pub(crate) group: Vec<Arc<Slot>>,
+    pub(crate) group: Vec<Arc<WriterSlot>>,
 }
 
 impl Drop for Leading<'_> {
@@ -97,25 +97,26 @@ fn leader_panicked() -> Error {
 }
 
 sateen_store::base::sync::thread_local! {
-    static SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
+    static SLOT: RefCell<Option<Arc<WriterSlot>>> = const { RefCell::new(None) };
 }
 
 /// Runs `act` with this thread's slot (a fresh one if a write is already under way on this thread,
 /// which happens only from within a callback).
 #[inline]
-pub(crate) fn with_slot<R>(act: impl FnOnce(&Arc<Slot>) -> R) -> R {
-    let slot = SLOT.with(|cell| cell.borrow_mut().take()).unwrap_or_else(|| Arc::new(Slot::new()));
+pub(crate) fn with_slot<R>(act: impl FnOnce(&Arc<WriterSlot>) -> R) -> R {
+    let slot =
+        SLOT.with(|cell| cell.borrow_mut().take()).unwrap_or_else(|| Arc::new(WriterSlot::new()));
     let result = act(&slot);
     SLOT.with(|cell| *cell.borrow_mut() = Some(slot));
     result
 }
 
-impl Slot {
-    fn new() -> Slot {
-        Slot {
+impl WriterSlot {
+    fn new() -> WriterSlot {
+        WriterSlot {
             state: AtomicU32::new(WAITING),
             thread: thread::current(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(WriterSlotInner {
                 bytes: Vec::new(),
                 bytes_len: 0,
                 count: 0,
@@ -233,26 +234,26 @@ impl Slot {
 
 impl CommitQueue {
     /// Joins the queue and returns when the caller leads or another has done its part.
-    pub(crate) fn enter(&self, slot: &Arc<Slot>) -> Turn {
+    pub(crate) fn enter(&self, slot: &Arc<WriterSlot>) -> QueueTurn {
         let spins = {
             let mut state = lock_timed(&self.state);
             if !state.led {
                 state.led = true;
-                return Turn::Lead;
+                return QueueTurn::Lead;
             }
             state.waiting.push_back(slot.clone());
             let few = state.waiting.len() < processors();
             if few || slot.logging() == Logging::None { SPINS } else { 0 }
         };
         match slot.wait(spins) {
-            LEAD => Turn::Lead,
-            ASSIGNED => Turn::Assigned,
-            _ => Turn::Failed(lock(&slot.inner).error.take().unwrap_or(Error::Closed)),
+            LEAD => QueueTurn::Lead,
+            ASSIGNED => QueueTurn::Assigned,
+            _ => QueueTurn::Failed(lock(&slot.inner).error.take().unwrap_or(Error::Closed)),
         }
     }
 
-    /// What the caller, whose [`Turn`] it is to lead, holds while it does. A group must not be led
-    /// if a leader has panicked: see [`CommitQueue::check`].
+    /// What the caller, whose [`QueueTurn`] it is to lead, holds while it does. A group must not be
+    /// led if a leader has panicked: see [`CommitQueue::check`].
     pub(crate) fn lead(&self) -> Leading<'_> {
         Leading { queue: self, group: Vec::new() }
     }
@@ -265,10 +266,10 @@ impl CommitQueue {
     /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
     /// lead alone.
     #[inline]
-    pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<Slot>> {
+    pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<WriterSlot>> {
         let mut state = lock_timed(&self.state);
         let mut bytes = 0;
-        let fits = |slot: &Arc<Slot>| {
+        let fits = |slot: &Arc<WriterSlot>| {
             let inner = lock(&slot.inner);
             bytes += inner.bytes_len;
             !inner.exclusive && bytes <= bytes_max
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn a_group_leaves_room_in_the_ring() {
         let queue = CommitQueue::default();
-        let more = (0..FOLLOWERS_MAX + 10).map(|_| Arc::new(Slot::new()));
+        let more = (0..FOLLOWERS_MAX + 10).map(|_| Arc::new(WriterSlot::new()));
         lock(&queue.state).waiting.extend(more);
         assert_eq!(queue.gather(usize::MAX).len(), FOLLOWERS_MAX);
         assert_eq!(queue.gather(usize::MAX).len(), 10);

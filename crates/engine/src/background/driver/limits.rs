@@ -3,13 +3,13 @@
 use sateen_control::{Adjustment, Instant, Limit};
 
 use crate::background::driver::Driver;
-use crate::background::driver::Shared;
+use crate::background::driver::DriverState;
 use crate::timeline::EventKind;
 
 impl Driver {
     /// Nobody waits for it: slots count from the next step on, which control sees to, and memtables
     /// have another size from the next one on.
-    pub(crate) fn set_limit(&self, shared: &mut Shared, now: Instant, adjustment: Adjustment) {
+    pub(crate) fn set_limit(&self, shared: &mut DriverState, now: Instant, adjustment: Adjustment) {
         let Adjustment { limit, overflow } = adjustment;
         if let Limit::Memtable { cf, bytes } = limit
             && let Some(family) = self.tree.family_by_id(cf)

@@ -9,7 +9,7 @@ use sateen_store::base::error::Error;
 
 use crate::background::compaction::job::CompactionJob;
 use crate::background::driver::Driver;
-use crate::background::driver::{Job, Shared};
+use crate::background::driver::{DriverState, Job};
 use crate::background::flush::job::FlushJob;
 use crate::events::{
     Announcement, CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold,
@@ -231,7 +231,7 @@ pub(crate) fn given_up(family: &ColumnFamilyData) -> Error {
     }
 }
 
-impl Shared {
+impl DriverState {
     /// Whether somebody waits for the answer of a request.
     pub(crate) fn waits_for(&self, request: sateen_control::RequestId) -> bool {
         self.requests.contains_key(&request)

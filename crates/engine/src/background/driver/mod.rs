@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-pub(crate) struct Slot {
+pub(crate) struct RunningJob {
     /// None while a thread steps it.
     pub(crate) job: Option<Box<Job>>,
     pub(crate) is_flush: bool,
@@ -108,9 +108,9 @@ pub(crate) struct Slot {
     pub(crate) buffer_bytes: u64,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct DriverState {
     pub(crate) plane: ControlPlane,
-    pub(crate) jobs: BTreeMap<JobId, Slot>,
+    pub(crate) jobs: BTreeMap<JobId, RunningJob>,
     pub(crate) runnable: VecDeque<(JobId, Grant)>,
     /// Given up: what they have written is removed outside the lock.
     pub(crate) abandoned: Vec<Job>,
@@ -133,7 +133,7 @@ pub(crate) struct Driver {
     pub(crate) writes: Arc<WritePath>,
     pub(crate) flusher: Flusher,
     pub(crate) compactor: Compactor,
-    pub(crate) shared: Mutex<Shared>,
+    pub(crate) shared: Mutex<DriverState>,
     /// There may be work, or a request is over.
     pub(crate) wake: Condvar,
     /// Some memtable was sealed since control last heard.
@@ -148,7 +148,7 @@ pub(crate) struct Driver {
 }
 
 /// What one call of [`Driver::step_once`] did.
-pub(crate) enum Turn {
+pub(crate) enum Stepped {
     /// Something.
     Worked,
     /// Nothing to do before this moment, if it is known.
@@ -182,7 +182,7 @@ impl Driver {
             writes,
             flusher,
             compactor,
-            shared: Mutex::new(Shared {
+            shared: Mutex::new(DriverState {
                 scheduled: observe::at_first(&plane),
                 plane,
                 jobs: BTreeMap::new(),
@@ -274,11 +274,11 @@ impl Driver {
     }
 
     /// Does one thing: a step of a job, or what control asked for meanwhile.
-    pub(crate) fn step_once(self: &Arc<Self>) -> Turn {
+    pub(crate) fn step_once(self: &Arc<Self>) -> Stepped {
         let mut shared = lock(&self.shared);
         let (id, grant, announced, mut job) = loop {
             if shared.stop {
-                return Turn::Idle(None);
+                return Stepped::Idle(None);
             }
             self.poll_control(&mut shared);
             if let Some(mut job) = shared.abandoned.pop() {
@@ -289,10 +289,10 @@ impl Driver {
                 drop(shared);
                 job.abandon();
                 lock(&self.shared).abandoning -= 1;
-                return Turn::Worked;
+                return Stepped::Worked;
             }
             let Some((id, grant)) = shared.next_runnable() else {
-                return Turn::Idle(shared.plane.poll_timeout());
+                return Stepped::Idle(shared.plane.poll_timeout());
             };
             let Some(slot) = shared.jobs.get_mut(&id) else { continue };
             if let Some(mut job) = slot.job.take() {
@@ -317,7 +317,7 @@ impl Driver {
         let whose = (id, job.class());
         self.env.metrics.timeline.end_step(watch, whose, grant, observe::moved(&stepped));
         self.after_step(id, job, stepped);
-        Turn::Worked
+        Stepped::Worked
     }
 
     /// Waits until there may be work, at most until `until`.
@@ -331,7 +331,7 @@ impl Driver {
         drop(wait_timeout(&self.wake, &self.shared, shared, wait));
     }
 
-    pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, Shared>) {
+    pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, DriverState>) {
         let now = self.env.now();
         if self.memory_changed.swap(false, Ordering::AcqRel) {
             self.report_all_memtables(shared, now);
@@ -402,7 +402,7 @@ impl Driver {
     /// and who is about to tell it why needs the lock.
     pub(crate) fn start(
         &self,
-        shared: &mut Shared,
+        shared: &mut DriverState,
         now: Instant,
         id: JobId,
         job: Option<Job>,
@@ -415,8 +415,15 @@ impl Driver {
                 let buffer_bytes = job.buffer_bytes();
                 let job = Some(Box::new(job));
                 let (announced, discard, finish_early, paused) = (false, false, false, false);
-                let slot =
-                    Slot { job, is_flush, announced, discard, finish_early, paused, buffer_bytes };
+                let slot = RunningJob {
+                    job,
+                    is_flush,
+                    announced,
+                    discard,
+                    finish_early,
+                    paused,
+                    buffer_bytes,
+                };
                 shared.jobs.insert(id, slot);
             }
             // The column family is being dropped.
@@ -428,7 +435,7 @@ impl Driver {
         made
     }
 
-    pub(crate) fn discard(&self, shared: &mut Shared, now: Instant, id: JobId) {
+    pub(crate) fn discard(&self, shared: &mut DriverState, now: Instant, id: JobId) {
         let Some(slot) = shared.jobs.get_mut(&id) else { return };
         slot.discard = true;
         self.env.metrics.timeline.told(now, EventKind::Discarded { job: id });
@@ -447,7 +454,7 @@ impl Driver {
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 
-    pub(crate) fn report_all_memtables(&self, shared: &mut Shared, now: Instant) {
+    pub(crate) fn report_all_memtables(&self, shared: &mut DriverState, now: Instant) {
         for family in self.tree.families().values() {
             let event = memtables_event(family);
             shared.plane.handle(now, event);

@@ -12,7 +12,7 @@ use sateen_store::base::error::Result;
 use sateen_store::base::sync::lock;
 
 use super::step::{Edits, Step, StepBytes};
-use crate::background::driver::{Driver, Job, Shared};
+use crate::background::driver::{Driver, DriverState, Job};
 #[cfg(any(test, feature = "test-support"))]
 use crate::background::held::Held;
 use crate::background::output;
@@ -30,7 +30,7 @@ pub(crate) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
     }
 }
 
-impl Shared {
+impl DriverState {
     /// Control has told what it does.
     pub(crate) fn observe(&mut self, note: &Note) {
         let told = &mut self.scheduled;

@@ -7,7 +7,7 @@ use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::lock;
 
-use crate::background::driver::{Driver, Shared};
+use crate::background::driver::{Driver, DriverState};
 use crate::events::CompactionInfo;
 use crate::timeline::Grant;
 
@@ -20,7 +20,7 @@ pub(crate) struct Pauses {
     health: bool,
 }
 
-impl Shared {
+impl DriverState {
     /// The next job that may take a step.
     pub(crate) fn next_runnable(&mut self) -> Option<(JobId, Grant)> {
         if self.pauses.asked > 0 { None } else { self.runnable.pop_front() }

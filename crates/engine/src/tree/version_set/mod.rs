@@ -42,7 +42,7 @@ pub(crate) enum Barrier {
     WithNext,
 }
 
-struct State {
+struct VersionSetState {
     families: BTreeMap<ColumnFamilyId, FamilyState>,
     /// None while the writer has it, and after it died.
     writer: Option<ManifestWriter>,
@@ -64,7 +64,7 @@ struct State {
     retired_until_barrier: Vec<Arc<TableMeta>>,
 }
 
-impl State {
+impl VersionSetState {
     /// All edits are durable: what was kept in case that they are lost may go.
     fn all_durable(&mut self, reclaimer: &Reclaimer) {
         self.needed_until_barrier = None;
@@ -109,7 +109,7 @@ pub(crate) struct VersionSet {
     directory: PathBuf,
     vfs: Arc<dyn Vfs>,
     identity: Identity,
-    state: Mutex<State>,
+    state: Mutex<VersionSetState>,
     free: Condvar,
     /// Somebody makes a new manifest.
     rolling: Mutex<bool>,
@@ -136,7 +136,7 @@ impl VersionSet {
             directory: directory.to_owned(),
             vfs,
             identity,
-            state: Mutex::new(State {
+            state: Mutex::new(VersionSetState {
                 families,
                 writer: None,
                 manifest: FileId(0),
@@ -217,7 +217,7 @@ impl VersionSet {
         lock(&self.state).needed_until_barrier.is_some()
     }
 
-    fn take_token(&self) -> sateen_store::base::sync::MutexGuard<'_, State> {
+    fn take_token(&self) -> sateen_store::base::sync::MutexGuard<'_, VersionSetState> {
         let mut state = lock(&self.state);
         while state.busy {
             state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +226,7 @@ impl VersionSet {
         state
     }
 
-    fn give_token(&self, mut state: sateen_store::base::sync::MutexGuard<'_, State>) {
+    fn give_token(&self, mut state: sateen_store::base::sync::MutexGuard<'_, VersionSetState>) {
         state.busy = false;
         drop(state);
         self.free.notify_one();
@@ -334,7 +334,7 @@ impl VersionSet {
         Ok(versions)
     }
 
-    fn manifest_is_gone(&self, state: &State) -> Error {
+    fn manifest_is_gone(&self, state: &VersionSetState) -> Error {
         let path = manifest_file_name(&self.directory, state.manifest);
         let source = std::io::Error::other("an earlier write to the manifest failed");
         Error::io("append", &path, source)
