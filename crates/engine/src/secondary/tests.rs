@@ -22,7 +22,7 @@ use crate::write::batch::WriteBatch;
 /// Appends a commit group to the log in use, behind the back of its writer.
 pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
     let (number, _) = db.core().writes.pipeline.live_logs().pop().unwrap();
-    let path = sateen_store::wal::file_path(Path::new("/db"), number);
+    let path = sateen_store::files::wal_file_name(Path::new("/db"), number);
     let db_uid = db.core().tree.versions.db_uid();
     let mut reader = WalReader::open(vfs, &path, number, Some(db_uid), 0).unwrap();
     while reader.next().unwrap().is_some() {}

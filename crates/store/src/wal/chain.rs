@@ -26,6 +26,7 @@ use super::frame::FILE_HEADER_BYTES;
 use super::reader::{Tail, WalReader, WalRecord};
 use super::{WalLink, WalPosition};
 use crate::base::error::{CorruptionKind, Error, Result};
+use crate::files::wal_file_name;
 use crate::vfs::{Vfs, VfsFile};
 #[cfg(test)]
 use sateen_control::SeqNo;
@@ -98,7 +99,7 @@ impl WalChain {
         if let Some(DurableLog { log, .. }) = durable
             && !logs.contains(&log)
         {
-            let path = super::file_path(directory, log);
+            let path = wal_file_name(directory, log);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
         let mut chain = WalChain {
@@ -242,7 +243,7 @@ impl WalChain {
 
     /// Returns the path of a WAL.
     fn path(&self, number: LogNumber) -> PathBuf {
-        super::file_path(&self.directory, number)
+        wal_file_name(&self.directory, number)
     }
 }
 
@@ -256,7 +257,7 @@ impl ChainEnd {
         use crate::vfs::{IoClass, OpenOptions};
 
         for number in &self.replayed {
-            let path = super::file_path(directory, *number);
+            let path = wal_file_name(directory, *number);
             let options = OpenOptions::WRITE;
             let file = vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
             file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;

@@ -18,7 +18,7 @@ use sateen_control::{LogNumber, SeqNo};
 use super::reader::{WalReader, WalRecord};
 use super::{WalLink, WalPosition};
 use crate::base::error::{CorruptionKind, Error, Result};
-use crate::files::FileName;
+use crate::files::{FileName, wal_file_name};
 use crate::vfs::Vfs;
 
 /// What a follower meets.
@@ -91,7 +91,7 @@ impl LogFollower {
 
     /// Returns the path of a WAL.
     fn path(&self, number: LogNumber) -> PathBuf {
-        super::file_path(&self.directory, number)
+        wal_file_name(&self.directory, number)
     }
 
     /// Opens a WAL.

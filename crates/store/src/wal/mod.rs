@@ -33,7 +33,7 @@ pub(crate) mod test_vfs;
 mod tests;
 pub mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sateen_control::{LogNumber, SeqNo};
 
@@ -51,11 +51,6 @@ use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 
 /// Length of a link's payload.
 const LINK_BYTES: usize = 32;
-
-/// Returns the path of a WAL.
-pub fn file_path(directory: &Path, number: LogNumber) -> PathBuf {
-    directory.join(format!("{:06}.wal", number.0))
-}
 
 /// A place between two records of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,13 @@ use sateen_control::{LogNumber, SeqNo};
 use super::test_vfs::TestVfs;
 use super::{Tail, WalEnd, WalReader, WalWriter};
 use crate::base::error::Result;
+use crate::files::wal_file_name;
 
 const UID: u64 = 0x5a7e_e000_0000_0001;
 const DIRECTORY: &str = "/db";
 
 fn path(number: u64) -> PathBuf {
-    super::file_path(Path::new(DIRECTORY), LogNumber(number))
+    wal_file_name(Path::new(DIRECTORY), LogNumber(number))
 }
 
 fn create(vfs: &TestVfs, number: u64) -> WalWriter {
