@@ -1,9 +1,23 @@
 //! An open database: the services that it consists of, and the operations that need several of
 //! them.
 //!
-//! 1. [`DbCore::write`] admits a write and hands it to the commit pipeline.
-//! 2. [`DbCore::set_options`] changes options of all services at once.
-//! 3. [`DbCore::close`] ends the background, stores what only memory has and gives the locks back.
+//! A write ([`DbCore::write`]):
+//!
+//! 1. It checks that the database takes writes, and chooses how the write reaches the WAL.
+//! 2. If a gate is closed, the writer waits in `Background::wait_for_admission`.
+//! 3. If databases share a limit on memtables, it may wait in `respect_write_buffers`.
+//! 4. `CommitPipeline::commit` orders, logs, applies and publishes the write.
+//! 5. An error is reported to the driver, which may change the health of the database.
+//!
+//! A change of options ([`DbCore::set_options`], [`DbCore::set_family_options`]) takes effect in
+//! all services, is reported to control, and is stored in the options file.
+//!
+//! A close ([`DbCore::close`]):
+//!
+//! 1. It stores what a crash would lose: it flushes unlogged entries, or syncs the WAL.
+//! 2. It stops the background threads and abandons jobs that are not finished.
+//! 3. It removes files that were only prepared, and WALs that are not needed any more.
+//! 4. It frees the space of dead tables, leaves shared limits, and releases the directory's locks.
 
 use std::sync::Arc;
 
@@ -34,14 +48,16 @@ pub(crate) struct DbCore {
     pub(crate) tree: Arc<Tree>,
     pub(crate) writes: Arc<WritePath>,
     pub(crate) background: Arc<Background>,
-    /// Set if the database follows another one.
+    /// The state of a secondary, if the database follows a primary.
     pub(crate) secondary: Option<Secondary>,
-    /// The locks, released by close; or a reader's mark, dropped with the last iterator.
+    /// Locks on the directory, which close releases. A read-only database has a reader's mark
+    /// instead, which is released with its last iterator.
     pub(crate) locks: Mutex<Vec<Arc<dyn VfsLock>>>,
 }
 
 impl DbCore {
-    /// Values of `family` from before this second are hidden from a reader that begins now.
+    /// Returns the second before which values of `family` have expired for a reader that begins
+    /// now. 0 hides nothing.
     #[inline]
     pub(crate) fn hidden_before(&self, family: &ColumnFamilyData) -> u64 {
         if !family.has_times() {
@@ -50,6 +66,8 @@ impl DbCore {
         ttl::hidden_before(&family.options(), &self.env.options.load().wall_clock)
     }
 
+    /// Returns what a point read of `family` needs: tables, caches, metrics, and the behaviour on a
+    /// cache miss.
     pub(crate) fn lookup<'a>(
         &'a self,
         family: &'a ColumnFamilyData,
@@ -61,7 +79,9 @@ impl DbCore {
         Lookup { family, tables, blocks, metrics, on_miss, ignore_ranges }
     }
 
-    /// Commits a write of `bytes` key and value bytes.
+    /// Commits a write of `bytes` key and value bytes. Returns when it is applied and visible, and
+    /// durable if that was asked for. Fails if the database does not take writes, if the write
+    /// would stall and must not wait, or if the WAL cannot be written.
     pub(crate) fn write(
         self: &Arc<Self>,
         payload: &Payload<'_>,
@@ -92,26 +112,30 @@ impl DbCore {
         }
     }
 
-    /// Held by a reader while it takes what it sees, so that this is of one moment. `None` where
-    /// nothing is exchanged under readers.
+    /// Returns a guard that a reader of a secondary holds while it takes its version and its
+    /// sequence number, so that both belong to one moment. Returns `None` unless the database is a
+    /// secondary: elsewhere nothing is replaced under readers.
     #[inline]
     pub(crate) fn view(&self, options: &ReadOptions) -> Result<Option<RwLockReadGuard<'_, ()>>> {
         let Some(secondary) = &self.secondary else { return Ok(None) };
         secondary.view(options, || self.writes.pipeline.visible_seqno()).map(Some)
     }
 
-    /// Takes in what the primary has written since. Returns whether there was anything.
+    /// Applies what the primary has written since the last call. Returns true if there was
+    /// anything.
     pub(crate) fn catch_up(&self) -> Result<bool> {
         let secondary = self.secondary.as_ref().ok_or(Error::NotSecondary)?;
         secondary.catch_up(&Follower { env: &self.env, tree: &self.tree, writes: &self.writes })
     }
 
+    /// Changes options of the database. Options of column families among `changes` apply to the
+    /// default column family.
     pub(crate) fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.env.check_writable("changing options")?;
         let _catalogue = lock(&self.tree.changes);
         let mut options = (*self.env.options.load_full()).clone();
         options.set_at_run_time(changes)?;
-        // Options of column families that are set here are the default one's, too.
+        // An option of a column family that is set on the database is the default family's.
         let of_family =
             |(name, _): &&(&str, &str)| Options::info(name).is_ok_and(|info| info.column_family);
         let own: Vec<(&str, &str)> = changes.iter().filter(of_family).copied().collect();
@@ -132,6 +156,7 @@ impl DbCore {
         Ok(())
     }
 
+    /// Changes options of a column family and of its regions.
     pub(crate) fn set_family_options(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -146,6 +171,8 @@ impl DbCore {
         Ok(())
     }
 
+    /// Makes `options` those of `family`, tells control, and has the next leader look whether the
+    /// memtable is over its new size.
     fn put_options(&self, family: &ColumnFamilyData, options: ColumnFamilyOptions) {
         let event = Event::CfOptionsChanged {
             cf: family.id(),
@@ -156,10 +183,12 @@ impl DbCore {
         self.background.driver.report(self.env.now(), event);
     }
 
-    /// Ends the background, stores what only memory has, gives the lock back. Idempotent.
+    /// Stores what a crash would lose, ends the background and releases the locks. Further calls do
+    /// nothing. If storing fails, the database is closed nevertheless, and the error is returned.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
         if self.env.is_of_parent() {
-            // No thread is here to end, and files and locks are the parent's.
+            // After a fork the threads exist only in the parent, which also owns the files and the
+            // locks. Leaking the core keeps drop code from touching them.
             if !self.env.closed.swap(true, Ordering::AcqRel) {
                 std::mem::forget(self.clone());
             }
@@ -171,7 +200,8 @@ impl DbCore {
         let stored = match self.env.health.check() {
             _ if self.env.read_only => Ok(()),
             Ok(()) => self.store_unlogged(),
-            // What memory alone has, or the log has unsynced, stays so: the caller must hear of it.
+            // Unlogged entries and the unsynced end of the WAL cannot be stored any more. The
+            // caller must learn of that.
             Err(error) => Err(error),
         };
         if self.env.closed.swap(true, Ordering::AcqRel) {
@@ -186,9 +216,11 @@ impl DbCore {
             self.background.chores.store_options_again();
             self.background.chores.remove_unused_wal();
             self.background.chores.remove_spare_files();
-            // So that damage to them shows; nothing is lost without it.
+            // Nothing is lost without this sync. With it, later damage to the manifest's end can be
+            // told from an unfinished write.
             let _waited = self.tree.versions.sync_edits(&self.tree.reclaimer);
-            // What stays is found as an orphan at the next open; that is no reason to fail.
+            // A file that stays is removed as an orphan at the next open, so close does not fail
+            // because of it.
             let _orphans = self.background.chores.remove_old_logs();
             if stored.is_ok() {
                 self.writes.pipeline.trim_wals();
@@ -197,14 +229,14 @@ impl DbCore {
         }
         self.writes.write_buffers.iter().for_each(WriteBuffers::leave);
         self.tree.tables.images().iter().for_each(|images| images.clear());
-        // A reader's mark stays as long as its iterators, and goes with the last of them.
+        // A reader's mark is released with the last iterator, which may outlive the close.
         if !self.env.read_only {
             lock(&self.locks).clear();
         }
         stored
     }
 
-    /// What is in no log would be lost; what is in a log is synced.
+    /// Flushes all memtables if some entries are in no WAL, and otherwise syncs the WAL.
     fn store_unlogged(self: &Arc<Self>) -> Result<()> {
         let families: Vec<_> = self.tree.families().values().cloned().collect();
         if self.env.options.load().wal == WalMode::Off

@@ -1,21 +1,22 @@
-//! What the kind of an entry means to those who read it.
+//! The meaning of an entry's kind for readers.
 
 use sateen_control::ValueKind;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 
-/// What the newest visible version of a key says.
+/// The state of a key according to its newest visible entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visible {
-    /// The key has this value.
+    /// The entry's value is the key's value.
     Value,
-    /// The key is not there.
+    /// The key is deleted.
     Deleted,
-    /// The value is made of this and what is older.
+    /// The value results from merging this operand into the older entries.
     Operand,
 }
 
 impl Visible {
-    /// What an entry of `kind` says; an error if this version cannot read it.
+    /// Returns what an entry of `kind` says. Fails if this version of the engine cannot read the
+    /// kind.
     #[inline]
     pub(crate) fn of(kind: Option<ValueKind>) -> Result<Visible> {
         match kind {
@@ -27,7 +28,7 @@ impl Visible {
     }
 }
 
-/// Corruption found in a merged stream, where the file is no longer known.
+/// Returns the error for corruption in a merged stream, where the file is no longer known.
 #[cold]
 pub(crate) fn malformed(what: &'static str) -> Error {
     Error::Corruption {
@@ -37,7 +38,7 @@ pub(crate) fn malformed(what: &'static str) -> Error {
     }
 }
 
-/// The error for an entry of a kind that this version cannot read.
+/// Returns the error for an entry of a kind that this version cannot read.
 #[cold]
 fn unreadable_kind(kind: Option<ValueKind>) -> Error {
     malformed(match kind {

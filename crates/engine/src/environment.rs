@@ -1,4 +1,5 @@
-//! What every part of an open database may know of it: where it is, what it was told, how it is.
+//! The surroundings that all services of an open database share: directory, file system, options,
+//! health, listeners, metrics and clock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,35 +27,36 @@ pub(crate) struct Environment {
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: EngineMetrics,
     pub(crate) closed: AtomicBool,
-    /// [`forks`] when the database was opened.
+    /// The value of [`forks`] when the database was opened.
     pub(crate) forks: u64,
-    /// When the database was opened: the zero of the clock that control sees.
+    /// The moment of opening, which is the zero of control's clock.
     pub(crate) start: std::time::Instant,
 }
 
 impl Environment {
-    /// Returns the time since open on the clock that control sees.
+    /// Returns the current time on control's clock, which begins at open.
     pub(crate) fn now(&self) -> Instant {
         Instant(u64::try_from(clock::since(self.start).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// True if background threads do the background work.
+    /// Returns true if background threads do the background work.
     pub(crate) fn has_threads(&self) -> bool {
         self.options.load().background_threads > 0 && !self.read_only
     }
 
-    /// True if a waiting thread must run background steps itself, because the database has no
-    /// workers. In virtual time a wait runs them.
+    /// Returns true if a waiting thread must run background steps itself, because the database has
+    /// no workers. In virtual time the wait itself runs them.
     pub(crate) fn must_step_itself(&self) -> bool {
         !self.has_threads() && !clock::is_passed()
     }
 
-    /// True in a process that was forked from the one that opened the database.
+    /// Returns true in a process that was forked from the one that opened the database.
     pub(crate) fn is_of_parent(&self) -> bool {
         self.forks != forks()
     }
 
     #[inline]
+    /// Fails if the database is closed, or belongs to the parent process.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
             return Err(Error::Closed);
@@ -62,7 +64,8 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns why `operation` cannot write, if it cannot.
+    /// Fails with the reason if `operation` cannot write: the database is read-only, closed or not
+    /// healthy.
     pub(crate) fn check_writable(&self, operation: &'static str) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly(operation));
@@ -71,7 +74,7 @@ impl Environment {
         self.health.check()
     }
 
-    /// The directory of the WAL.
+    /// Returns the directory of the WAL.
     pub(crate) fn wal_directory(&self) -> PathBuf {
         self.options.load().wal_directory(&self.directory)
     }

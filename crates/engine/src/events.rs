@@ -1,9 +1,12 @@
 //! Listeners: callbacks that tell a program about flushes, compactions and other events.
 //!
-//! Invariant: no lock is held while a listener is called, and a listener that panics changes
-//! nothing. The thread that did a flush, a compaction or an ingestion calls the listener itself.
-//! Writers cause events of memtables, stalls and errors under locks; these events wait in a queue,
-//! and the thread of the chores delivers them.
+//! - Flushes, compactions and ingestions: the thread that did the work calls [`Events::tell`].
+//! - Sealed memtables, stalls and errors: they happen under locks, so they are queued ([`push`]).
+//!   The thread of the chores delivers them in order with [`Events::tell_queued`].
+//! - [`Events::wait_for_listeners`] waits until the end of every installed job has been reported.
+//!
+//! What must stay true: no lock is held while a listener is called, and a listener that panics
+//! changes nothing.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,13 +24,13 @@ use sateen_store::base::sync::{Mutex, lock};
 
 use crate::live_table::LiveTable;
 
-/// Events that wait at most; then the oldest is lost.
+/// Largest number of queued events. Beyond it the oldest is dropped.
 const QUEUED_MAX: usize = 4096;
 
 thread_local! {
-    /// The thread is in a listener.
+    /// True while the thread is in a listener.
     static LISTENS: Cell<bool> = const { Cell::new(false) };
-    /// What the thread does.
+    /// The work of this thread, for errors that do not say what they are about.
     static DOING: Cell<ErrorReason> = const { Cell::new(ErrorReason::Compaction) };
 }
 
@@ -37,17 +40,17 @@ thread_local! {
 pub struct FlushInfo {
     /// The column family's name.
     pub column_family: String,
-    /// Its number.
+    /// The column family's number.
     pub column_family_id: u32,
-    /// The number of the job.
+    /// The number of the flush job.
     pub job: u64,
-    /// The tables that it made: none when it begins, or if nothing was left to store.
+    /// The tables that it wrote. Empty when it begins, and if nothing was left to store.
     pub tables: Vec<LiveTable>,
-    /// The newest sequence number that it stores.
+    /// The largest sequence number that it stores.
     pub largest_seqno: u64,
-    /// Writers are slowed down.
+    /// True if writers are slowed down.
     pub slows_writes: bool,
-    /// Writers wait.
+    /// True if writers are stopped.
     pub stops_writes: bool,
 }
 
@@ -57,111 +60,113 @@ pub struct FlushInfo {
 pub struct CompactionInfo {
     /// The column family's name.
     pub column_family: String,
-    /// Its number.
+    /// The column family's number.
     pub column_family_id: u32,
     /// The number of the job.
     pub job: u64,
-    /// Why it was picked, as in metrics.
+    /// Why it was picked, in the words of the metrics.
     pub reason: &'static str,
-    /// A client asked for it.
+    /// True if a client asked for it.
     pub is_manual: bool,
-    /// It takes all tables of the column family.
+    /// True if it takes all tables of the column family.
     pub is_full: bool,
-    /// The tables that it takes.
+    /// The input tables.
     pub inputs: Vec<LiveTable>,
-    /// The tables that it made, and those that only changed their level: none when it begins.
+    /// The tables that it wrote, and those that only moved to another level. Empty when it begins.
     pub outputs: Vec<LiveTable>,
-    /// How many of the inputs change their level as they are.
+    /// Number of inputs that move to another level without being rewritten.
     pub moved: usize,
     /// The highest level of its inputs.
     pub start_level: u8,
     /// The level of its outputs.
     pub output_level: u8,
-    /// Entries that it read.
+    /// Number of entries that it read.
     pub entries_in: u64,
-    /// Entries that it dropped.
+    /// Number of entries that it dropped.
     pub entries_dropped: u64,
     /// How long it has run.
     pub duration: Duration,
-    /// Why it made nothing, if it failed or was given up.
+    /// The error, if it failed or was abandoned.
     pub error: Option<Error>,
 }
 
-/// A file that was taken in.
+/// A file that was ingested.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IngestInfo {
     /// The column family's name.
     pub column_family: String,
-    /// Its number.
+    /// The column family's number.
     pub column_family_id: u32,
     /// The file, as the caller named it.
     pub path: PathBuf,
-    /// Its entries; none if it only deletes ranges.
+    /// The table of its entries. `None` if the file only deletes ranges.
     pub table: Option<LiveTable>,
-    /// No entry of the file is newer.
+    /// The largest sequence number of its entries.
     pub seqno: u64,
 }
 
-/// A memtable that takes no more writes.
+/// A memtable that was sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SealInfo {
     /// The column family's name.
     pub column_family: String,
-    /// No entry of the memtable is older.
+    /// A lower bound of its entries' sequence numbers.
     pub first_seqno: u64,
-    /// Its entries, deletions included.
+    /// Number of entries, including deletions.
     pub entries: u64,
-    /// Its deletions.
+    /// Number of deletions.
     pub deletions: u64,
 }
 
-/// How the writers of a column family are admitted.
+/// The admission of a column family's writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StallState {
-    /// As fast as they can.
+    /// Writers are not held back.
     Normal,
-    /// At a limited rate.
+    /// Writers are held to a rate.
     Delayed,
-    /// Not at all for now.
+    /// Writers wait.
     Stopped,
 }
 
-/// Writers of a column family are admitted in another way.
+/// A change of the admission of a column family's writers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StallInfo {
     /// The column family's name.
     pub column_family: String,
-    /// As before.
+    /// The state before.
     pub from: StallState,
-    /// As from now on.
+    /// The state from now on.
     pub to: StallState,
 }
 
-/// What was being done when something failed.
+/// The work during which an error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorReason {
     /// A flush.
     Flush,
     /// A compaction.
     Compaction,
-    /// A write to the log.
+    /// A write to the WAL.
     Write,
-    /// An edit of the manifest.
+    /// A write to the manifest.
     Manifest,
 }
 
 impl ErrorReason {
-    /// Runs `act`. What fails in it is told as `reason`, if nothing better is known.
+    /// Runs `act`. An error in it that names neither a WAL nor a manifest is reported with
+    /// `reason`.
     pub(crate) fn during(reason: ErrorReason, act: impl FnOnce()) {
         let before = DOING.replace(reason);
         act();
         DOING.set(before);
     }
 
-    /// What an error that names a file is about.
+    /// Returns the reason of an error: from the name of the file, or from the thread's present
+    /// work.
     fn of(error: &Error) -> ErrorReason {
         let name = match error {
             Error::Io { path, .. } => path.file_name().unwrap_or_default().to_string_lossy(),
@@ -177,7 +182,7 @@ impl ErrorReason {
     }
 }
 
-/// What listeners are told.
+/// A call of a listener.
 pub(crate) enum Announcement<'a> {
     FlushBegins(&'a FlushInfo),
     FlushEnded(&'a FlushInfo),
@@ -190,13 +195,13 @@ pub(crate) enum Announcement<'a> {
     Recovered,
 }
 
-/// A listener as the engine calls it. The type of the handle that a listener is given belongs to a
-/// higher layer, which makes one of these of each listener of the program.
+/// A listener as the engine calls it. A listener receives a handle whose type belongs to a higher
+/// layer. That layer wraps each of the program's listeners in this trait.
 pub(crate) trait Hears: Send + Sync {
     fn hear(&self, handle: &dyn Any, told: &Announcement<'_>);
 }
 
-/// Makes the handle that listeners are given.
+/// The source of the handles that listeners receive.
 pub(crate) trait MakesHandle: Send + Sync {
     /// Returns a handle that does not keep the database open.
     fn handle(self: Arc<Self>) -> Box<dyn Any>;
@@ -220,7 +225,7 @@ impl PartialEq for Listeners {
     }
 }
 
-/// What waits to be told.
+/// An event that waits in the queue.
 pub(crate) enum Queued {
     Sealed(SealInfo),
     Stall(StallInfo),
@@ -232,26 +237,27 @@ pub(crate) enum Queued {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Queued>,
-    /// A thread tells what waits: no other does, so that the order stays.
+    /// True while a thread delivers an event. No other thread delivers then, which keeps the order.
     is_told: bool,
-    /// The newest entry of the memtables that were told, by column family.
+    /// The last sequence number of the newest sealed memtable that was queued, by column family.
     sealed: BTreeMap<ColumnFamilyId, SeqNo>,
-    /// How the writers of each column family were admitted last.
+    /// The last known admission of each column family's writers.
     stalls: BTreeMap<ColumnFamilyId, StallState>,
 }
 
-/// The listeners of an open database, and what they are still to be told.
+/// The listeners of an open database, and the events that are queued for them.
 #[derive(Default)]
 pub(crate) struct Events {
     listeners: Listeners,
-    /// Set once the database is open; before that nobody is told anything.
+    /// Set when the database is open. Before that, listeners are not called.
     database: OnceLock<Weak<dyn MakesHandle>>,
     queue: Mutex<Queue>,
-    /// Jobs that are or will be installed and whose end is not told yet.
+    /// Number of jobs that are installed, or about to be, and whose end no listener has heard of
+    /// yet.
     untold: AtomicUsize,
 }
 
-/// Counts a job as one whose end is not told yet.
+/// A job whose end listeners have not heard of yet. Dropping it takes it off the count.
 pub(crate) struct Untold(Arc<Events>);
 
 impl Drop for Untold {
@@ -265,39 +271,40 @@ impl Events {
         Events { listeners, ..Events::default() }
     }
 
-    /// The database is open: listeners are told from now on.
+    /// Lets listeners be called from now on: the database is open.
     pub(crate) fn begin(&self, database: Weak<dyn MakesHandle>) {
         let _first = self.database.set(database);
     }
 
-    /// Whether there are listeners.
+    /// Returns true if there are listeners.
     pub(crate) fn are_heard(&self) -> bool {
         !self.listeners.0.is_empty()
     }
 
-    /// A job whose end is to be told is about to be installed.
+    /// Counts a job that is about to be installed, until the result is dropped.
     pub(crate) fn untold(self: &Arc<Self>) -> Untold {
         self.untold.fetch_add(1, Ordering::AcqRel);
         Untold(self.clone())
     }
 
+    /// Queues an event, if there are listeners.
     pub(crate) fn push(&self, event: Queued) {
         if self.are_heard() {
             push(&mut lock(&self.queue), event);
         }
     }
 
-    /// Something failed, or damage was found.
+    /// Queues an error.
     pub(crate) fn failed(&self, cause: &Error) {
         self.push(Queued::Error(ErrorReason::of(cause), cause.clone()));
     }
 
-    /// All is well again.
+    /// Queues the recovery from an error.
     pub(crate) fn recovered(&self) {
         self.push(Queued::Recovered);
     }
 
-    /// The writers of a column family are admitted like this.
+    /// Queues a change of the admission of a column family's writers, if it is one.
     pub(crate) fn stall(&self, family: ColumnFamilyId, name: &str, to: StallState) {
         let mut queue = lock(&self.queue);
         let from = queue.stalls.insert(family, to).unwrap_or(StallState::Normal);
@@ -307,7 +314,8 @@ impl Events {
         }
     }
 
-    /// A column family has sealed a memtable whose newest entry is `last`.
+    /// Queues the sealing of a memtable whose newest entry is `last`, unless that was queued
+    /// before.
     pub(crate) fn sealed(&self, family: ColumnFamilyId, last: SeqNo, mut info: SealInfo) {
         let mut queue = lock(&self.queue);
         let told = queue.sealed.entry(family).or_insert(SeqNo(0));
@@ -318,7 +326,7 @@ impl Events {
         }
     }
 
-    /// Tells each listener. No lock may be held.
+    /// Calls each listener. The caller holds no lock.
     pub(crate) fn tell(&self, told: &Announcement<'_>) {
         let Some(database) = self.database.get().and_then(Weak::upgrade) else { return };
         if !self.are_heard() {
@@ -327,14 +335,14 @@ impl Events {
         let handle = database.handle();
         for listener in &self.listeners.0 {
             let before = LISTENS.replace(true);
-            // A listener is the program's: what it does wrong must not end a thread of ours.
+            // A listener is the program's code: its panic must not end a thread of the engine.
             let hear = AssertUnwindSafe(|| listener.hear(handle.as_ref(), told));
             let _panicked = catch_unwind(hear);
             LISTENS.set(before);
         }
     }
 
-    /// Tells what waits, unless another thread does.
+    /// Delivers the queued events, unless another thread does so already.
     pub(crate) fn tell_queued(&self) {
         loop {
             let event = {
@@ -357,7 +365,8 @@ impl Events {
         }
     }
 
-    /// Returns when the end of all jobs that are installed is told.
+    /// Waits until the listeners have heard of the end of every installed job. Returns at once in a
+    /// listener, which would wait for itself.
     pub(crate) fn wait_for_listeners(&self) {
         while !LISTENS.get() && self.untold.load(Ordering::Acquire) > 0 {
             clock::sleep(Duration::from_micros(200));
@@ -372,7 +381,7 @@ fn push(queue: &mut Queue, event: Queued) {
     }
 }
 
-/// True if the calling thread is in a listener: then it must not wait for the background.
+/// Returns true if the calling thread is in a listener, where it must not wait for the background.
 pub(crate) fn is_listening() -> bool {
     LISTENS.get()
 }

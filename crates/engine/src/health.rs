@@ -1,5 +1,11 @@
-//! What is wrong with a database, if anything: ok, degraded (writes are refused, it mends itself
-//! when the cause is gone), read-only (until `resume`).
+//! The health of a database: whether it takes writes, and if not, why.
+//!
+//! 1. [`HealthState::raise`] records a failure. A later failure counts only if it is worse.
+//! 2. [`HealthState::check`] refuses writes with the recorded cause.
+//! 3. [`HealthState::clear`] ends the state: the driver calls it when a retry has succeeded, and
+//!    `resume` when the client asks for it.
+//!
+//! Each change is reported to the [`HealthListener`] and queued for the event listeners.
 
 use std::sync::Arc;
 
@@ -9,21 +15,21 @@ use sateen_store::base::sync::{Mutex, lock};
 
 use crate::events::Events;
 
-/// How a database is.
+/// The health of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
     /// Everything works.
     Ok,
-    /// Something that may go away, such as a full disk, keeps the background from working. Writes
-    /// are refused with the cause; it is tried again by itself.
+    /// The background cannot work because of something that may go away, such as a full disk.
+    /// Writes are refused with the cause. The engine retries by itself.
     Degraded,
-    /// Something that does not go away by itself. Reads go on; writes are refused until
+    /// Something failed that does not go away by itself. Reads go on. Writes are refused until
     /// [`Db::resume`](crate::Db::resume) succeeds.
     ReadOnly,
 }
 
 impl Health {
-    /// The name in metrics and messages.
+    /// Returns the name in metrics and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,16 +42,17 @@ impl Health {
 
 type Heard = dyn Fn(Health, Option<&Error>) + Send + Sync;
 
-/// Hears when the health of a database changes: the new one and, unless all is well again, why.
-/// RocksDB: `OnBackgroundError` and `OnErrorRecoveryEnd` of an `EventListener`.
+/// A callback for changes of a database's health. It receives the new health and, unless the
+/// database has recovered, the cause. RocksDB: `OnBackgroundError` and `OnErrorRecoveryEnd` of an
+/// `EventListener`.
 ///
-/// It is called by the thread that found out, which may be a writer's: it must return soon, may not
-/// panic, and may not call the database.
+/// The thread that noticed the change calls it, which may be a writer's thread. It must return
+/// soon, must not panic, and must not call the database.
 #[derive(Clone)]
 pub struct HealthListener(Arc<Heard>);
 
 impl HealthListener {
-    /// A listener that calls `hear`.
+    /// Creates a listener that calls `hear`.
     pub fn new(hear: impl Fn(Health, Option<&Error>) + Send + Sync + 'static) -> HealthListener {
         HealthListener(Arc::new(hear))
     }
@@ -57,18 +64,22 @@ impl std::fmt::Debug for HealthListener {
     }
 }
 
-/// Equal are clones of one.
+/// Clones of one listener are equal.
 impl PartialEq for HealthListener {
     fn eq(&self, other: &HealthListener) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// The sticky state.
+/// The health of an open database, which only gets worse until it is cleared.
 pub(crate) struct HealthState {
+    /// Told of each change at once.
     listener: Option<HealthListener>,
+    /// Told of each change through their queue.
     events: Arc<Events>,
+    /// The [`Health`] as a number. Writers read it without a lock.
     code: AtomicU8,
+    /// The first cause of the present state.
     cause: Mutex<Option<Arc<Error>>>,
 }
 
@@ -86,11 +97,12 @@ impl HealthState {
         }
     }
 
+    /// Returns the cause of the present state, if the database is not healthy.
     pub(crate) fn cause(&self) -> Option<Arc<Error>> {
         lock(&self.cause).clone()
     }
 
-    /// Ok if writes are possible; otherwise the error that they are refused with.
+    /// Fails with the error that writes are refused with, if they are refused.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.code.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(self.refusal()) }
@@ -102,7 +114,7 @@ impl HealthState {
         Error::Background { state: self.health().name(), cause }
     }
 
-    /// Something failed. The state only gets worse; the first cause of a state stays.
+    /// Records a failure. The state only gets worse, and the first cause of a state stays.
     pub(crate) fn raise(&self, health: Health, error: &Error) {
         {
             let mut cause = lock(&self.cause);
@@ -115,7 +127,7 @@ impl HealthState {
         self.tell(health, Some(error));
     }
 
-    /// Damage was found that keeps nobody from working so far.
+    /// Reports damage that does not stop the database from working.
     pub(crate) fn found(&self, damage: &Error) {
         self.tell(self.health(), Some(damage));
     }
@@ -131,7 +143,7 @@ impl HealthState {
         }
     }
 
-    /// All is well again. Returns whether it was not before.
+    /// Ends the present state. Returns true if the database was not healthy before.
     pub(crate) fn clear(&self) -> bool {
         let was = {
             let mut cause = lock(&self.cause);

@@ -192,7 +192,7 @@ pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_by
 pub use sateen_store::base::perf::PerfContext;
 pub use sateen_store::base::perf::{PerfLevel, PerfMetric};
 pub use sateen_store::base::prefix::{PrefixExtractor, Prefixing};
-/// A loop that tries again for as long as an error says that this is of use:
+/// A loop that retries a call while the error says that this may help:
 ///
 /// ```
 /// use std::time::Duration;
@@ -248,8 +248,8 @@ pub use tools::repair::{
 };
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 
-/// What tests of the engine need beside its interface. Behind the feature `test-support`, without a
-/// promise of stability.
+/// Items for tests of the engine, behind the feature `test-support`. They carry no promise of
+/// stability.
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support {
     pub use sateen_store::base::clock;

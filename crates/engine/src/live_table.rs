@@ -1,40 +1,40 @@
-//! A table of a database as clients are told of it.
+//! A table of a database, as the public API describes it.
 
 use std::path::{Path, PathBuf};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_store::files::table_file_name;
 
-/// A table of a database, as it is now.
+/// A table of a database at the moment of the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveTable {
     /// The column family's name.
     pub column_family: String,
-    /// The level that it is in.
+    /// The level that holds it.
     pub level: u8,
-    /// The file that it is in, perhaps with others.
+    /// The file that holds it, perhaps together with other tables.
     pub file: PathBuf,
-    /// Where in the file it begins.
+    /// The offset of its first byte in the file, in bytes.
     pub offset: u64,
-    /// Its bytes there, and those of its values that are elsewhere.
+    /// Its size in bytes, including values that are stored in a WAL file.
     pub size_bytes: u64,
     /// The smallest key.
     pub smallest: Vec<u8>,
     /// The largest key.
     pub largest: Vec<u8>,
-    /// The oldest sequence number inside.
+    /// The smallest sequence number of its entries.
     pub smallest_seqno: u64,
-    /// The newest sequence number inside.
+    /// The largest sequence number of its entries.
     pub largest_seqno: u64,
-    /// Entries, deletions included.
+    /// Number of entries, including deletions.
     pub entries: u64,
-    /// Deletions.
+    /// Number of deletions.
     pub deletions: u64,
 }
 
 impl LiveTable {
-    /// Describes `table`, which is in `level` of `column_family`, in the database in `directory`.
+    /// Describes `table`, which is in `level` of `column_family` of the database in `directory`.
     pub(crate) fn of(
         directory: &Path,
         column_family: &str,

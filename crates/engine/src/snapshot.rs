@@ -1,4 +1,5 @@
-//! Snapshots: sequence numbers that somebody still reads at.
+//! Snapshots: sequence numbers at which clients still read. Compactions keep every entry that a
+//! live snapshot can see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +8,17 @@ use sateen_control::SeqNo;
 use sateen_store::base::plant::planted;
 use sateen_store::base::sync::{Mutex, lock};
 
-/// The live snapshots of a database. Compactions keep what any of them can see.
+/// The live snapshots of a database.
 #[derive(Default)]
 pub(crate) struct SnapshotList {
+    /// The number of snapshots at each sequence number.
     live: Mutex<BTreeMap<SeqNo, usize>>,
 }
 
 impl SnapshotList {
-    /// Registers a snapshot at what `visible` returns. The number is read under the lock, so that a
-    /// compaction which lists the snapshots sees this one or one not newer (format rule F6).
+    /// Registers a snapshot at the sequence number that `visible` returns. It is read under the
+    /// lock, so that a compaction that lists the snapshots sees this one, or one that is not newer
+    /// (format rule F6).
     pub(crate) fn acquire(self: &Arc<Self>, visible: impl FnOnce() -> SeqNo) -> Snapshot {
         let mut live = lock(&self.live);
         let seqno = visible();
@@ -23,7 +26,8 @@ impl SnapshotList {
         Snapshot(Arc::new(Registered { seqno, list: self.clone() }))
     }
 
-    /// The live snapshots and what `visible` returns, ascending, each once.
+    /// Returns the sequence numbers of the live snapshots and the one that `visible` returns,
+    /// ascending and without duplicates.
     pub(crate) fn list(&self, visible: impl FnOnce() -> SeqNo) -> Vec<SeqNo> {
         let live = lock(&self.live);
         let visible = visible();
@@ -35,23 +39,24 @@ impl SnapshotList {
         list
     }
 
-    /// The oldest live snapshot.
+    /// Returns the sequence number of the oldest live snapshot.
     pub(crate) fn oldest(&self) -> Option<SeqNo> {
         lock(&self.live).keys().next().copied()
     }
 
-    /// The newest live snapshot.
+    /// Returns the sequence number of the newest live snapshot.
     pub(crate) fn newest(&self) -> Option<SeqNo> {
         lock(&self.live).keys().next_back().copied()
     }
 
+    /// Returns the number of live snapshots.
     pub(crate) fn count(&self) -> usize {
         lock(&self.live).values().sum()
     }
 }
 
 /// A consistent view of the whole database at one moment. What it sees stays readable until its
-/// last clone is dropped; keeping one for long keeps old versions on disk.
+/// last clone is dropped. A snapshot that is kept for long keeps old entries on disk.
 ///
 /// It is cheap to clone, `Send` and `Sync`. [`Db::at`](crate::Db::at) and
 /// [`ColumnFamily::at`](crate::ColumnFamily::at) read at it.
@@ -74,7 +79,7 @@ struct Registered {
 }
 
 impl Snapshot {
-    /// The position in the commit order that this snapshot shows: writes up to and including it.
+    /// Returns the sequence number of the newest write that this snapshot shows.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,15 @@
-//! The gates that writers pass before they join the commit queue: one for all writers and one for
-//! each column family. The only place where the client path waits for the background
-//! (ARCHITECTURE.md, invariant 8). Every wait has a cause and is counted.
+//! The gates that writers pass before they join the commit queue: one for all writers, and one for
+//! each column family. [`Gate`], in control, does the arithmetic of places and rates; this file
+//! does the waiting. Every wait has a cause and is counted.
 //!
-//! Places and rates are [`Gate`]'s, in control; here is the waiting. A large write takes its places
-//! piece by piece, so that small ones pass between them.
+//! 1. [`AdmissionGate::publish`] sets the admission that control decided, and wakes those who wait.
+//! 2. A writer asks [`AdmissionGate::is_open`], which reads one atomic, and passes if it is true.
+//! 3. Otherwise [`AdmissionGate::wait`] cuts the write into pieces, so that small writes pass
+//!    between the pieces of a large one.
+//! 4. `wait_piece` books a place for the piece and sleeps until the rate has let that place pass.
+//!    While the gate is stopped, it waits until the admission changes.
+//! 5. With a deadline that the wait would exceed, nothing is booked and the write fails with
+//!    [`Error::WouldStall`].
 
 use std::time::{Duration, Instant};
 
@@ -17,30 +23,33 @@ use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock};
 
 use crate::metrics::EngineMetrics;
 
-/// A writer looks again at least so often, and whenever the admission changes.
+/// Longest sleep of a writer before it looks at the gate again. A change of the admission wakes it
+/// earlier.
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// A write takes its places in pieces of so many bytes.
+/// Size of the pieces in which a write books its places.
 const PIECE_BYTES: u64 = 64 << 10;
-/// All writes of low priority together get this part of the rate.
+/// All writes of low priority together get the rate divided by this.
 const LOW_PRIORITY_PART: u64 = 8;
 
-/// What a writer brings to a gate.
+/// A write at a gate.
 pub(crate) struct Writer<'a> {
     pub(crate) bytes: u64,
-    /// When it gives up waiting.
+    /// The latest moment up to which it may wait.
     pub(crate) deadline: Option<Instant>,
     pub(crate) low_priority: bool,
     pub(crate) metrics: &'a EngineMetrics,
-    /// Asked each time before waiting on: an error from it ends the wait.
+    /// Called before each sleep. An error from it ends the wait.
     pub(crate) give_up: &'a dyn Fn() -> Result<()>,
 }
 
-/// See the module.
+/// A gate for the writers of a database or of a column family.
 pub(crate) struct AdmissionGate {
+    /// True if writers pass without looking at `gate`.
     open: AtomicBool,
     gate: Mutex<Gate>,
+    /// Notified when the admission changes.
     changed: Condvar,
-    /// When the gate's clock began.
+    /// The zero of the gate's clock.
     start: Instant,
 }
 
@@ -56,7 +65,7 @@ impl Default for AdmissionGate {
 }
 
 impl AdmissionGate {
-    /// Control has decided anew.
+    /// Sets the admission that control decided, and wakes the writers that wait.
     pub(crate) fn publish(&self, admission: Admission) {
         let mut gate = lock(&self.gate);
         gate.publish(self.clock(clock::now()), admission);
@@ -65,28 +74,28 @@ impl AdmissionGate {
         self.changed.notify_all();
     }
 
-    /// A moment on the gate's clock.
+    /// Returns a moment on the gate's clock.
     fn clock(&self, at: Instant) -> control::Instant {
         control::Instant(u64::try_from((at - self.start).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// How writers are admitted now.
+    /// Returns how writers are admitted now.
     pub(crate) fn current(&self) -> Admission {
         lock(&self.gate).admission()
     }
 
-    /// True if a writer passes at once.
+    /// Returns true if a writer passes at once.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }
 
-    /// True if no writer passes.
+    /// Returns true if no writer passes.
     pub(crate) fn is_stopped(&self) -> bool {
         self.current().state == AdmissionState::Stopped
     }
 
-    /// How long a small write would wait now.
+    /// Returns how long a small write would wait now.
     pub(crate) fn expected_wait(&self) -> Duration {
         let gate = *lock(&self.gate);
         match gate.rate() {
@@ -95,7 +104,8 @@ impl AdmissionGate {
         }
     }
 
-    /// Returns when the write may go on.
+    /// Waits until the write may go on. Fails if `give_up` does, or if the wait would exceed the
+    /// deadline.
     #[cold]
     pub(crate) fn wait(&self, writer: &Writer<'_>) -> Result<()> {
         let mut left = writer.bytes;
@@ -109,6 +119,7 @@ impl AdmissionGate {
         }
     }
 
+    /// Waits for `piece` bytes of the `left` bytes that the write has yet to pass.
     fn wait_piece(&self, writer: &Writer<'_>, piece: u64, left: u64) -> Result<()> {
         let mut place = None;
         let mut waiting = None;
@@ -132,6 +143,8 @@ impl AdmissionGate {
                 Some(place) => place,
                 None => {
                     let slower = if writer.low_priority { LOW_PRIORITY_PART } else { 1 };
+                    // The place is booked on a copy. It counts only if the deadline leaves time for
+                    // the whole rest of the write.
                     let mut booked = *gate;
                     let next = booked.book(clock, piece, slower);
                     let rest = (left - piece).saturating_mul(slower);
@@ -157,13 +170,13 @@ impl AdmissionGate {
         }
     }
 
-    /// What a write hears that must not wait for this gate while it is closed.
+    /// Returns the error for a write that must not wait while this gate is closed.
     pub(crate) fn would_stall(&self) -> Error {
         let cause = lock(&self.gate).admission().cause;
         would_stall(WAIT_MAX, cause.unwrap_or(StallCause::BackgroundError))
     }
 
-    /// Waits, for `most` at most, until control decides anew.
+    /// Waits until the admission changes, for `most` at most.
     fn wait_for_change(&self, gate: MutexGuard<'_, Gate>, most: Duration) {
         clock::wait(&self.changed, &self.gate, gate, most);
     }

@@ -1,5 +1,5 @@
-//! Where writers wait for the background: at gates, whose rates control sets, and for memory, where
-//! databases share a limit on their memtables. No other place holds writers back.
+//! The two places where writers wait for the background: the gates, whose rates control sets, and
+//! the limit on memtables that databases share. Nothing else holds writers back.
 
 pub(crate) mod gate;
 pub(crate) mod write_buffers;

@@ -1,12 +1,19 @@
 //! One limit for the memtables of several databases.
 //!
-//! Memory is counted where memtables take it, by the chunk. A database whose write finds too much
-//! of it in use has a memtable sealed and stored early: the largest of all that share the limit,
-//! whoever's it is. It is the same sealing as that of a memtable that is full.
+//! 1. Each memtable reports its memory to the database's [`Ledger`], chunk by chunk. The ledger
+//!    adds it to the sums of the [`WriteBufferManager`], and charges a block cache if there is one.
+//! 2. A write that finds too much in use ([`WriteBufferManager::wants_flush`]) has the largest
+//!    memtable of all databases sealed early ([`WriteBufferManager::ask_largest`]). It is then
+//!    flushed like a full one.
+//! 3. If the limit is exceeded and writers may be stalled, the write waits in
+//!    [`WriteBufferManager::wait_for_memory`].
 //!
-//! What must stay true: every byte is given back once, when its memtable goes or its database is
-//! closed, whichever comes first; a wait for memory ends when some is free, when nothing can be
-//! expected any more, and at the latest a while after the last that was freed.
+//! What must stay true:
+//!
+//! - Every byte is returned once: when its memtable is freed or its database is closed, whichever
+//!   comes first.
+//! - A wait for memory ends when memory is free, when a database has failed, or when nothing was
+//!   freed for `PATIENCE`.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -19,26 +26,26 @@ use sateen_store::base::sync::{Condvar, Mutex, lock};
 use sateen_store::block_cache::SharedBlockCache;
 use sateen_store::memtable::MemoryLedger;
 
-/// A writer that waits looks again at least so often.
+/// Longest sleep of a waiting writer before it looks again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(10);
-/// A writer goes on if nothing was freed for so long.
+/// A waiting writer goes on if nothing was freed for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is charged to a cache is a multiple of this.
+/// The charge to a block cache is a multiple of this.
 const CHARGE_BYTES: u64 = 256 << 10;
 
-/// A database whose memtables share a limit with others, as those see it.
+/// A database whose memtables share a limit, as the other databases see it.
 pub(crate) trait SharesLimit: Send + Sync {
-    /// True if threads of its own would store what is sealed.
+    /// Returns true if it has threads of its own that flush sealed memtables.
     fn stores_by_itself(&self) -> bool;
-    /// Has its largest memtable sealed, whether or not anybody writes.
+    /// Has its largest memtable sealed soon, even if nobody writes to it.
     fn ask_to_seal_early(&self);
-    /// True if it has failed: what it has may never be stored.
+    /// Returns true if it has failed, so that its memtables may never be flushed.
     fn has_failed(&self) -> bool;
 }
 
 /// A limit for the memory of the memtables of all databases that are opened with it. Clones are the
-/// same limit. When it is reached the largest memtable of them is stored early; writers go on, or
-/// wait if that is allowed.
+/// same limit. When it is reached, the largest memtable of all these databases is flushed early.
+/// Writers go on meanwhile, or wait if [`WriteBufferManager::set_allow_stall`] lets them.
 ///
 /// ```
 /// use sateen::{Db, Options, WriteBufferManager};
@@ -57,20 +64,24 @@ pub(crate) trait SharesLimit: Send + Sync {
 #[derive(Clone)]
 pub struct WriteBufferManager(Arc<Manager>);
 
-/// A database, and what its memtables take.
+/// A database, and the memory of its memtables.
 type Member = (Weak<dyn SharesLimit>, Arc<Ledger>);
 
 struct Manager {
-    /// 0: there is none, and memory is only counted.
+    /// The limit in bytes. 0 for none: memory is then only counted.
     limit: AtomicU64,
+    /// Bytes of all memtables.
     used: AtomicU64,
-    /// The part of it that takes writes.
+    /// The part of `used` that belongs to memtables which take writes.
     mutable: AtomicU64,
+    /// True if writers wait while the limit is exceeded.
     allow_stall: AtomicBool,
+    /// The block cache that is charged with the memory of the memtables.
     cache: Option<SharedBlockCache>,
-    /// What the cache is charged with; changed with `turn` locked.
+    /// The charge to the cache. Changed only with `turn` locked.
     charged: AtomicU64,
     turn: Mutex<()>,
+    /// Number of writers in [`WriteBufferManager::wait_for_memory`].
     waiters: AtomicU64,
     waiting: Mutex<()>,
     changed: Condvar,
@@ -78,13 +89,14 @@ struct Manager {
 }
 
 impl WriteBufferManager {
-    /// A limit of so many bytes; 0 is none: then memory is only counted.
+    /// Creates a limit of `limit_bytes`. With 0 there is no limit, and memory is only counted.
     #[must_use]
     pub fn new(limit_bytes: u64) -> WriteBufferManager {
         WriteBufferManager::made(limit_bytes, None)
     }
 
-    /// The same; what memtables take is taken from what `cache` may hold.
+    /// Creates a limit of `limit_bytes`, and charges the memory of memtables to `cache`, which then
+    /// holds fewer blocks.
     #[must_use]
     pub fn with_cache(limit_bytes: u64, cache: &SharedBlockCache) -> WriteBufferManager {
         WriteBufferManager::made(limit_bytes, Some(cache.clone()))
@@ -106,59 +118,62 @@ impl WriteBufferManager {
         }))
     }
 
-    /// The limit; 0 if there is none.
+    /// Returns the limit in bytes, 0 if there is none.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         self.0.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit; 0 for none.
+    /// Sets the limit in bytes, 0 for none.
     pub fn set_limit_bytes(&self, bytes: u64) {
         self.0.limit.store(bytes, Ordering::Relaxed);
         self.wake();
     }
 
-    /// Whether writers wait while the limit is exceeded; at first they do not.
+    /// Sets whether writers wait while the limit is exceeded. By default they do not.
     pub fn set_allow_stall(&self, allow: bool) {
         self.0.allow_stall.store(allow, Ordering::Relaxed);
         self.wake();
     }
 
-    /// Bytes of all memtables, those that readers alone still hold included.
+    /// Returns the bytes of all memtables, including those that only readers still hold.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the memtables that take writes.
+    /// Returns the bytes of the memtables that take writes.
     #[must_use]
     pub fn mutable_bytes(&self) -> u64 {
         self.0.mutable.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the cache is charged with: [`WriteBufferManager::memory_bytes`], rounded up to
-    /// 256 KiB; 0 if there is none.
+    /// Returns the bytes that the cache is charged with: [`WriteBufferManager::memory_bytes`],
+    /// rounded up to a multiple of 256 KiB. 0 without a cache.
     #[must_use]
     pub fn charged_bytes(&self) -> u64 {
         self.0.charged.load(Ordering::Relaxed)
     }
 
-    /// Whether what memtables take is taken from a cache.
+    /// Returns true if the memory of memtables is charged to a block cache.
     #[must_use]
     pub fn has_cache(&self) -> bool {
         self.0.cache.is_some()
     }
 
+    /// Wakes the writers that wait for memory.
     fn wake(&self) {
         if self.0.waiters.load(Ordering::SeqCst) > 0 {
-            // With the lock: who has looked and does not wait yet must not miss it.
+            // The lock is taken so that a writer that has looked, but does not sleep yet, misses no
+            // wake-up.
             drop(lock(&self.0.waiting));
             self.0.changed.notify_all();
         }
     }
 
-    /// A memtable should be stored: nearly all of the limit takes writes, or all of it is in use
-    /// and not mostly about to be stored already.
+    /// Returns true if a memtable should be flushed early. That is so if memtables that take writes
+    /// use more than 7/8 of the limit. It is also so if all memtables together reach the limit and
+    /// at least half of it takes writes: otherwise enough is being flushed already.
     #[inline]
     pub(crate) fn wants_flush(&self) -> bool {
         let limit = self.limit_bytes();
@@ -170,11 +185,13 @@ impl WriteBufferManager {
     }
 
     #[inline]
+    /// Returns true if writers must wait for memory.
     pub(crate) fn wants_stall(&self) -> bool {
         let limit = self.limit_bytes();
         limit > 0 && self.0.allow_stall.load(Ordering::Relaxed) && self.memory_bytes() >= limit
     }
 
+    /// Adjusts the charge to the block cache to the memory in use.
     fn charge_cache(&self) {
         let manager = &*self.0;
         let Some(cache) = &manager.cache else { return };
@@ -187,8 +204,9 @@ impl WriteBufferManager {
         cache.charge(manager.charged.swap(to, Ordering::Relaxed), to);
     }
 
-    /// Asks the database with the largest memtable to seal it, unless that is the one with `own`:
-    /// then false is returned. One without threads is asked only by itself.
+    /// Asks the database with the most mutable memory to seal its largest memtable. Returns false
+    /// without asking if that is the database of `own`, which then seals by itself. A database
+    /// without threads is asked only by itself.
     pub(crate) fn ask_largest(&self, own: &WriteBuffers) -> bool {
         let members = lock_timed(&self.0.members).clone();
         let is_own = |ledger: &Arc<Ledger>| Arc::ptr_eq(ledger, &own.ledger);
@@ -203,8 +221,9 @@ impl WriteBufferManager {
         }
     }
 
-    /// Waits until memory is free, or for nothing: see the module. `check` is asked each time
-    /// before waiting on: an error from it ends the wait.
+    /// Waits until memory is free, a database has failed, or nothing was freed for `PATIENCE`.
+    /// Before each sleep it calls `check`, whose error ends the wait, and asks every database to
+    /// seal early.
     pub(crate) fn wait_for_memory(
         &self,
         deadline: Option<Instant>,
@@ -233,13 +252,14 @@ impl WriteBufferManager {
         Ok(())
     }
 
-    /// Some database has failed: what it has may never be stored.
+    /// Returns true if a database has failed, so that its memtables may never be flushed.
     fn is_hopeless(&self) -> bool {
         let members = lock(&self.0.members).clone();
         let mut members = members.iter().filter_map(|(db, _)| db.upgrade());
         members.any(|db| db.has_failed())
     }
 
+    /// Sleeps until memory is freed, for `most` at most.
     fn wait(&self, most: Duration) {
         let waiting = lock(&self.0.waiting);
         if self.wants_stall() {
@@ -263,13 +283,13 @@ impl std::fmt::Debug for WriteBufferManager {
     }
 }
 
-/// What the memtables of one database take.
+/// The memory of the memtables of one database.
 pub(crate) struct Ledger(Mutex<Entries>, WriteBufferManager);
 
 struct Entries {
     used: u64,
     mutable: u64,
-    /// The database is open: what it takes counts.
+    /// True until the database is closed. Later changes do not count.
     open: bool,
 }
 
@@ -278,13 +298,13 @@ impl Ledger {
         Ledger(Mutex::new(Entries { used: 0, mutable: 0, open: true }), manager)
     }
 
-    /// The database is closed.
+    /// Returns all memory of the database and ends the counting.
     fn close(&self) {
         self.change(|_| (0, 0));
         lock(&self.0).open = false;
     }
 
-    /// `to` makes what is used, and the mutable part of it.
+    /// Sets the used bytes and the mutable bytes to what `to` returns.
     fn change(&self, to: impl FnOnce(&Entries) -> (u64, u64)) {
         let manager = &self.1.0;
         let mut entries = lock_timed(&self.0);
@@ -292,7 +312,7 @@ impl Ledger {
             return;
         }
         let (used, mutable) = to(&entries);
-        // What is added may be negative: sums wrap around and come back.
+        // The difference may be negative; wrapping addition subtracts it.
         manager.used.fetch_add(used.wrapping_sub(entries.used), Ordering::Relaxed);
         manager.mutable.fetch_add(mutable.wrapping_sub(entries.mutable), Ordering::Relaxed);
         let less = used < entries.used;
@@ -323,11 +343,11 @@ impl MemoryLedger for Ledger {
     }
 }
 
-/// A database's part of a limit.
+/// One database's membership in a limit.
 pub(crate) struct WriteBuffers {
     pub(crate) manager: WriteBufferManager,
     ledger: Arc<Ledger>,
-    /// The chores are to seal the largest memtable.
+    /// True if the chores should seal the largest memtable.
     pub(crate) seal_wanted: AtomicBool,
 }
 
@@ -337,14 +357,14 @@ impl WriteBuffers {
         WriteBuffers { manager, ledger, seal_wanted: AtomicBool::new(false) }
     }
 
-    /// `db` is open from now on.
+    /// Adds `db` to the databases that share the limit.
     pub(crate) fn join(&self, db: Weak<dyn SharesLimit>) {
         let mut members = lock(&self.manager.0.members);
         members.retain(|(db, _)| db.strong_count() > 0);
         members.push((db, self.ledger.clone()));
     }
 
-    /// The database is closed: what it has counts no longer.
+    /// Removes the database from the limit: its memory does not count any more.
     pub(crate) fn leave(&self) {
         let mut members = lock(&self.manager.0.members);
         members.retain(|(_, ledger)| !Arc::ptr_eq(ledger, &self.ledger));
@@ -354,6 +374,7 @@ impl WriteBuffers {
     }
 }
 
+/// Counts a waiting writer until dropped.
 struct Waiter<'a>(&'a WriteBufferManager);
 
 impl Drop for Waiter<'_> {

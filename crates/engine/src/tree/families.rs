@@ -1,6 +1,17 @@
-//! A column family: its memtables, its version, and the one pointer through which readers see both.
-//! One that has regions holds the keys before all of them itself; each region is a column family
-//! too, to all but clients, who know the whole by one handle.
+//! The engine's side of a column family: its memtables, its version, and the super version through
+//! which readers see both.
+//!
+//! 1. [`ColumnFamilyData::seal`] makes the active memtable immutable and puts a fresh one in its
+//!    place. The commit leader calls it.
+//! 2. A flush takes the oldest of the [`Sealed`] memtables.
+//! 3. [`ColumnFamilyData::install`] makes a new version visible, and drops the memtables that are
+//!    in it. The version set calls it.
+//! 4. Readers take [`ColumnFamilyData::super_version`] without a lock. Every change stores a new
+//!    one.
+//!
+//! A column family with regions is several trees. The family itself holds the keys before the first
+//! region, and each region is a `ColumnFamilyData` of its own. Clients have one handle for the
+//! whole; all other parts of the engine treat each tree as a column family.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,64 +29,69 @@ use crate::admission::gate::AdmissionGate;
 use crate::options::ColumnFamilyOptions;
 use crate::tree::super_version::SuperVersion;
 
-/// A memtable that takes no more writes, on its way to level 0.
+/// A sealed memtable, which waits for its flush to level 0.
 #[derive(Clone)]
 pub(crate) struct Sealed {
     pub(crate) memtable: Arc<MemTable>,
-    /// No entry in it is newer.
+    /// An upper bound of its sequence numbers.
     pub(crate) last_seqno: SeqNo,
-    /// The oldest log that holds an entry of it.
+    /// The oldest WAL that may hold an entry of it.
     pub(crate) log: LogNumber,
 }
 
+/// The memtables of a column family besides the active one, and their sizes.
 struct Memory {
-    /// Oldest first.
+    /// Sealed memtables that are not in a version yet, oldest first.
     sealed: Vec<Sealed>,
-    /// Those that were stored, and may be held by readers still.
+    /// Memtables that are in a version, and that readers may still hold.
     stored: Vec<Weak<MemTable>>,
-    /// The oldest log that may hold an entry of the active memtable.
+    /// The oldest WAL that may hold an entry of the active memtable.
     active_log: LogNumber,
     sizes: MemtableSizes,
 }
 
-/// At how many bytes memtables are sealed.
+/// The sizes, in bytes, at which memtables are sealed.
 struct MemtableSizes {
-    /// The active one, if the memory budget lets it.
+    /// Of the active memtable, unless the memory budget is smaller.
     active: u64,
-    /// The one after it.
+    /// Of the next memtable.
     next: u64,
-    /// What the memory budget leaves each.
+    /// What the memory budget allows each memtable.
     budget: u64,
 }
 
-/// The engine's side of a column family. Handles, jobs and the commit path share it.
+/// A column family, or a region of one. Handles, jobs and the commit path share it.
 pub(crate) struct ColumnFamilyData {
     id: ColumnFamilyId,
     name: String,
-    /// What it is a part of, if it is.
+    /// The region that it is, if it is one.
     region: Option<Region>,
-    /// Its parts besides itself and the keys at which they begin, ascending. Set once, before
-    /// anybody uses it; empty if it has none.
+    /// Its regions and the keys at which they begin, ascending. Empty if it has none. Set once,
+    /// before the column family is used.
     regions: OnceLock<Vec<(UserKey, Arc<ColumnFamilyData>)>>,
     options: ArcSwap<ColumnFamilyOptions>,
     comparator: Comparator,
+    /// True if each value is stored with the time of its write.
     has_times: bool,
+    /// The size at which the active memtable is sealed. Writers read it without the lock.
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
     memory: Mutex<Memory>,
-    /// Entries up to this sequence number are to be stored in tables, all of them.
+    /// Entries up to this sequence number must all be flushed: none may stay in memory as hot.
     to_store: AtomicU64,
-    /// It was told that there is no log for what should stay in it.
+    /// True once the timeline has noted that there is no WAL for values that should stay in one.
     lacks_log: AtomicBool,
-    /// The memtable is to be sealed although it is not full, and one that was to be stored at once.
+    /// Whether the active memtable is to be sealed although it is not full, and whether one that
+    /// was sealed so waits for its flush to be requested.
     early: (AtomicBool, AtomicBool),
     dropped: AtomicBool,
-    /// How its writers are admitted.
+    /// The gate that its writers pass.
     pub(crate) gate: AdmissionGate,
     pool: Arc<ArenaPool>,
 }
 
 impl ColumnFamilyData {
+    /// Returns a column family with an empty memtable over `version`.
     pub(crate) fn new(
         id: ColumnFamilyId,
         name: String,
@@ -126,12 +142,12 @@ impl ColumnFamilyData {
         &self.name
     }
 
-    /// What it is a part of, if it is.
+    /// Returns the region that it is, if it is one.
     pub(crate) fn region(&self) -> Option<&Region> {
         self.region.as_ref()
     }
 
-    /// Its parts besides itself. Called once, by who makes it.
+    /// Sets its regions. Called once, before the column family is used.
     pub(crate) fn set_regions(&self, mut regions: Vec<Arc<ColumnFamilyData>>) {
         let begin = |data: &Arc<ColumnFamilyData>| data.region.as_ref().map(|r| r.begin.clone());
         regions.sort_by_key(begin);
@@ -144,7 +160,7 @@ impl ColumnFamilyData {
         self.regions.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The part that holds `key`.
+    /// Returns the tree that holds `key`: a region, or the family itself.
     #[inline]
     pub(crate) fn tree<'a>(self: &'a Arc<Self>, key: &[u8]) -> &'a Arc<ColumnFamilyData> {
         let regions = self.regions();
@@ -158,12 +174,12 @@ impl ColumnFamilyData {
         after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
     }
 
-    /// All its parts in the order of their keys: itself first.
+    /// Returns all its trees in the order of their keys, the family itself first.
     pub(crate) fn trees(self: &Arc<Self>) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
         std::iter::once(self).chain(self.regions().iter().map(|(_, data)| data))
     }
 
-    /// The parts that may hold keys from `begin` to `end`, both inclusive.
+    /// Returns the trees that may hold keys from `begin` to `end`, both inclusive.
     pub(crate) fn trees_between(
         self: &Arc<Self>,
         begin: Option<&[u8]>,
@@ -175,12 +191,12 @@ impl ColumnFamilyData {
         self.trees().take(last + 1).skip(first)
     }
 
-    /// The number of the column family that clients know it as a part of.
+    /// Returns the id of the column family that clients know, of which this may be a region.
     pub(crate) fn whole(&self) -> ColumnFamilyId {
         self.region.as_ref().map_or(self.id, |region| region.of)
     }
 
-    /// The keys at which its parts but the first begin.
+    /// Returns the keys at which its regions begin, ascending.
     pub(crate) fn region_begins(&self) -> impl ExactSizeIterator<Item = &UserKey> {
         self.regions().iter().map(|(begin, _)| begin)
     }
@@ -189,94 +205,97 @@ impl ColumnFamilyData {
         self.options.load_full()
     }
 
-    /// What its keys are compared by.
+    /// Returns the comparator of its keys.
     #[inline]
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// Whether each value is stored with the time of its write.
+    /// Returns true if each value is stored with the time of its write.
     #[inline]
     pub(crate) fn has_times(&self) -> bool {
         self.has_times
     }
 
-    /// Another size of memtables counts at once; otherwise an adjusted one stays.
+    /// Replaces the options. A changed memtable size takes effect at once. If it is not changed,
+    /// the size that the tuner has set stays.
     pub(crate) fn set_options(&self, options: ColumnFamilyOptions) {
         let mut memory = lock(&self.memory);
         let sizes = &mut memory.sizes;
         if options.memtable_bytes != self.options.load().memtable_bytes {
             (sizes.active, sizes.next) = (options.memtable_bytes, options.memtable_bytes);
         }
-        // The budget may have gone; otherwise it is looked at again soon.
+        // The memory budget may have been removed. If there is one, it is applied again soon.
         sizes.budget = u64::MAX;
         self.options.store(Arc::new(options));
         self.sizes_changed(sizes);
     }
 
-    /// At so many bytes the memtable is sealed: what the options say or it was adjusted to, or less
-    /// while the memory budget leaves less.
+    /// Returns the size in bytes at which the active memtable is sealed: the option's value or the
+    /// tuner's, or less if the memory budget demands it.
     #[inline]
     pub(crate) fn memtable_bytes_max(&self) -> usize {
         self.memtable_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// The larger of that and what the next one will be sealed at.
+    /// Returns the larger of the sizes at which this memtable and the next one are sealed.
     pub(crate) fn memtable_bytes_ahead(&self) -> u64 {
         let sizes = &lock(&self.memory).sizes;
         sizes.active.max(sizes.next).min(sizes.budget)
     }
 
-    /// At so many bytes memtables are sealed from the next one on.
+    /// Returns the size in bytes at which memtables are sealed from the next one on.
     pub(crate) fn next_memtable_bytes(&self) -> u64 {
         let sizes = &lock(&self.memory).sizes;
         sizes.next.min(sizes.budget)
     }
 
-    /// Limits memtables to `bytes` from now on, whatever the options say and they are adjusted to.
+    /// Limits memtables to `bytes` from now on, whatever the options and the tuner say.
     pub(crate) fn limit_memtable(&self, bytes: u64) {
         let mut memory = lock(&self.memory);
         memory.sizes.budget = bytes;
         self.sizes_changed(&memory.sizes);
     }
 
-    /// Memtables are sealed at so many bytes from the next one on. The active one stays as it is:
-    /// if it were sealed now because it is larger, writers might have to wait for its flush.
+    /// Sets the size at which memtables are sealed, from the next one on. The size of the active
+    /// one stays: if it were sealed now for being larger, writers might have to wait for its flush.
     pub(crate) fn adjust_memtables(&self, bytes: u64) {
         lock(&self.memory).sizes.next = bytes;
     }
 
+    /// Publishes the size of the active memtable to writers.
     fn sizes_changed(&self, sizes: &MemtableSizes) {
         let bytes = usize::try_from(sizes.active.min(sizes.budget)).unwrap_or(usize::MAX);
         self.memtable_bytes_max.store(bytes.max(1), Ordering::Relaxed);
     }
 
-    /// Somebody wants all of it up to `seqno` in tables: nothing stays in memory for being hot.
+    /// Demands that all entries up to `seqno` are flushed: none stays in memory as hot.
     pub(crate) fn store_through(&self, seqno: SeqNo) {
         self.to_store.fetch_max(seqno.0, Ordering::AcqRel);
     }
 
-    /// Whether all up to `seqno` is wanted in tables.
+    /// Returns true if all entries up to `seqno` must be flushed.
     pub(crate) fn is_to_store(&self, seqno: SeqNo) -> bool {
         seqno.0 <= self.to_store.load(Ordering::Acquire)
     }
 
-    /// Whoever leads next, or earlier, seals the memtable, and it is stored at once.
+    /// Has the next commit leader seal the memtable, which is then flushed at once.
     pub(crate) fn seal_early(&self) {
         self.early.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the memtable is to be sealed.
+    /// Returns true if `memtable`, the active one, should be sealed.
     pub(crate) fn wants_seal(&self, memtable: &MemTable) -> bool {
         memtable.used_bytes() >= self.memtable_bytes_max() || self.early.0.load(Ordering::Relaxed)
     }
 
-    /// Whether one was sealed early since this was last asked.
+    /// Returns true if a memtable was sealed early since the last call.
     pub(crate) fn was_sealed_early(&self) -> bool {
         self.early.1.swap(false, Ordering::Relaxed)
     }
 
-    /// There is no log for what should stay in it. Returns whether that is new.
+    /// Notes that there is no WAL for values that should stay in one. Returns true on the first
+    /// call.
     pub(crate) fn note_lack_of_log(&self) -> bool {
         !self.lacks_log.swap(true, Ordering::Relaxed)
     }
@@ -287,11 +306,12 @@ impl ColumnFamilyData {
 
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
-        // Nobody decides about its writers any more: those that wait go on, and hear of the drop.
+        // Control does not decide about its writers any more. Those that wait go on, and learn that
+        // the family is dropped.
         self.gate.publish(Admission::default());
     }
 
-    /// What readers see now, without a lock.
+    /// Returns what readers see now, without a lock.
     #[inline]
     pub(crate) fn super_version(&self) -> arc_swap::Guard<Arc<SuperVersion>> {
         self.super_version.load()
@@ -301,7 +321,7 @@ impl ColumnFamilyData {
         self.super_version.load_full()
     }
 
-    /// The memtable that takes the place of the active one.
+    /// Returns an empty memtable to take the place of the active one.
     pub(crate) fn new_memtable(&self) -> Arc<MemTable> {
         {
             let mut memory = lock_timed(&self.memory);
@@ -316,12 +336,12 @@ impl ColumnFamilyData {
         self.super_version().active.clone()
     }
 
-    /// The oldest log that may hold an entry of the active memtable.
+    /// Returns the oldest WAL that may hold an entry of the active memtable.
     pub(crate) fn active_log(&self) -> LogNumber {
         lock(&self.memory).active_log
     }
 
-    /// The log that the (empty) active memtable's first entry will be in.
+    /// Sets the WAL that will hold the first entry of the active memtable, which is empty.
     pub(crate) fn set_active_log(&self, log: LogNumber) {
         lock_timed(&self.memory).active_log = log;
     }
@@ -341,8 +361,8 @@ impl ColumnFamilyData {
         self.super_version.store(Arc::new(next));
     }
 
-    /// Puts `fresh` in the place of the active memtable, which is stored by who takes it. Only
-    /// where nobody else reads or writes.
+    /// Puts `fresh` in the place of the active memtable and returns that one, for the caller to
+    /// store. Only for recovery, where nobody else reads or writes.
     pub(crate) fn take_active(&self, fresh: Arc<MemTable>) -> Arc<MemTable> {
         let _memory = lock(&self.memory);
         let current = self.super_version.load_full();
@@ -352,44 +372,44 @@ impl ColumnFamilyData {
         current.active.clone()
     }
 
-    /// The sealed memtables, oldest first.
+    /// Returns the sealed memtables, oldest first.
     pub(crate) fn sealed(&self) -> Vec<Sealed> {
         lock(&self.memory).sealed.clone()
     }
 
-    /// How many memtables are sealed, and their bytes.
+    /// Returns the number of sealed memtables, and their bytes.
     pub(crate) fn sealed_usage(&self) -> (usize, u64) {
         let memory = lock(&self.memory);
         let bytes = memory.sealed.iter().map(|sealed| sealed.memtable.memory_bytes() as u64);
         (memory.sealed.len(), bytes.sum())
     }
 
-    /// Bytes of memtables that are stored, and that readers have not let go of.
+    /// Returns the bytes of memtables that are flushed, but still held by readers.
     pub(crate) fn held_bytes(&self) -> u64 {
         let held: Vec<_> = {
             let mut memory = lock_timed(&self.memory);
             memory.stored.retain(|memtable| memtable.strong_count() > 0);
             memory.stored.iter().filter_map(Weak::upgrade).collect()
         };
-        // Outside of the lock: this may be the last to let go.
+        // Outside of the lock, because dropping `held` may free a memtable.
         held.iter().map(|memtable| memtable.memory_bytes() as u64).sum()
     }
 
-    /// True if as many memtables are sealed as are flushed together.
+    /// Returns true if enough memtables are sealed for a flush (`memtables_to_flush_min`).
     pub(crate) fn wants_flush(&self) -> bool {
         let sealed = lock_timed(&self.memory).sealed.len();
         sealed >= (self.options.load().memtables_to_flush_min as usize).max(1)
     }
 
-    /// The oldest log that holds anything that only memory has, when the oldest `flushed` sealed
-    /// memtables count as stored.
+    /// Returns the oldest WAL that is needed for entries that are only in memory, if the oldest
+    /// `flushed` sealed memtables count as stored.
     pub(crate) fn oldest_log_after(&self, flushed: usize) -> LogNumber {
         let memory = lock(&self.memory);
         memory.sealed.get(flushed).map_or(memory.active_log, |sealed| sealed.log)
     }
 
-    /// Makes `version` the one that readers see, the oldest `flushed` sealed memtables being in it.
-    /// Called by the version set alone.
+    /// Makes `version` visible to readers, and drops the oldest `flushed` sealed memtables, which
+    /// are in it. Only the version set calls this.
     pub(crate) fn install(&self, version: Arc<Version>, flushed: usize) {
         let mut memory = lock(&self.memory);
         memory.stored.retain(|memtable| memtable.strong_count() > 0);
@@ -402,7 +422,8 @@ impl ColumnFamilyData {
         self.super_version.store(Arc::new(next));
     }
 
-    /// Makes `version` and `active` what readers see. Called by the version set alone.
+    /// Makes `version` and `active` visible to readers, in a secondary. Only the version set calls
+    /// this.
     pub(crate) fn follow(&self, version: Arc<Version>, active: Arc<MemTable>) {
         let next = SuperVersion::new(active, Vec::new(), version);
         self.super_version.store(Arc::new(next));
@@ -412,18 +433,19 @@ impl ColumnFamilyData {
 /// All column families, regions included.
 #[derive(Clone, Default)]
 pub(crate) struct Families {
-    /// Those that clients know.
+    /// The ids of the column families that clients know, by name.
     names: BTreeMap<String, ColumnFamilyId>,
+    /// All column families and regions.
     ids: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
 }
 
 impl Families {
-    /// All of them, by number.
+    /// Returns all column families and regions, in the order of their ids.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<ColumnFamilyData>> + Clone {
         self.ids.values()
     }
 
-    /// Those that clients know, by name.
+    /// Returns the column families that clients know, in the order of their names.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Arc<ColumnFamilyData>> {
         self.names.values().filter_map(|id| self.ids.get(id))
     }
@@ -444,13 +466,13 @@ impl Families {
         self.ids.len()
     }
 
-    /// Adds `data` with all its parts.
+    /// Adds `data` and its regions.
     pub(crate) fn insert(&mut self, data: &Arc<ColumnFamilyData>) {
         self.names.insert(data.name.clone(), data.id);
         self.ids.extend(data.trees().map(|tree| (tree.id, tree.clone())));
     }
 
-    /// Removes `data` with all its parts.
+    /// Removes `data` and its regions.
     pub(crate) fn remove(&mut self, data: &Arc<ColumnFamilyData>) {
         self.names.remove(&data.name);
         data.trees().for_each(|tree| drop(self.ids.remove(&tree.id)));

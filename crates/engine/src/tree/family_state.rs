@@ -1,4 +1,9 @@
-//! What an edit makes of a column family, and the edits that make one out of nothing.
+//! The state of a column family in the version set: how edits change it, and the edits that
+//! recreate it in a fresh manifest.
+//!
+//! - [`Replay`] applies the edits of a manifest one by one, at open and in a secondary.
+//! - [`next_family_state`] computes the state after one edit.
+//! - [`snapshot_edits`] returns the edits that recreate a state.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,34 +15,35 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 
 use crate::tree::families::ColumnFamilyData;
 
-/// Tables in one record of a snapshot: keeps a record, and so a pause, short.
+/// Number of tables in one record of a manifest snapshot. It keeps the records short.
 const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 
-/// What the version set knows of a column family.
+/// The version set's record of a column family.
 #[derive(Clone)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
-    /// If clients know it as a part of another column family.
+    /// The region that it is, if it is one.
     pub(crate) region: Option<Region>,
     pub(crate) version: Arc<Version>,
-    /// Entries up to here are in tables, or were and are overwritten.
+    /// All entries up to this sequence number have been flushed.
     pub(crate) stored: SeqNo,
-    /// How far the logs were durable when the last of it was stored.
+    /// How far the WAL was durable when its entries were flushed last.
     pub(crate) durable_log: Option<DurableLog>,
-    /// None while the database is being recovered.
+    /// The engine's side. `None` during recovery.
     pub(crate) data: Option<Arc<ColumnFamilyData>>,
 }
 
-/// How far the logs were durable at least, as `families` know, if that log is needed still.
+/// Returns how far the WAL was durable at least, according to `families`. Returns `None` if they
+/// name only a WAL that recovery does not need.
 pub(crate) fn durable_log(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Option<DurableLog> {
-    // One that was made while there was no log needs none, whatever its number says.
+    // A family that was created while there was no WAL needs none, and its number is 0.
     let needed = families.values().map(|family| family.version.log_number());
     let oldest = needed.filter(|log| *log > LogNumber(0)).min().unwrap_or_default();
     let durable = families.values().filter_map(|family| family.durable_log).max();
     durable.filter(|durable| durable.log >= oldest)
 }
 
-/// The edits that make `family` out of nothing.
+/// Returns the edits that recreate `family`: one with its properties, then its tables in portions.
 pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<VersionEdit> {
     let compact_pointers =
         family.version.compact_pointers().map(|(level, key)| (level, key.clone()));
@@ -68,27 +74,28 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
     edits
 }
 
-/// What is known of comparators where a manifest has their names: that of the column family of
-/// this name whose keys are compared by what has the second name.
+/// Finds the comparator of a column family: the first argument is the family's name, the second the
+/// comparator's name in the manifest. Fails if it is not known.
 pub(crate) type FindComparator = Arc<dyn Fn(&str, &str) -> Result<Comparator> + Send + Sync>;
 
-/// Column families as the edits of a manifest make them.
+/// The column families that the edits of a manifest lead to.
 pub(crate) struct Replay {
     path: PathBuf,
     comparators: FindComparator,
     families: BTreeMap<ColumnFamilyId, FamilyState>,
-    /// Those whose comparator is not known, and why that is an error if they are not dropped.
+    /// Column families whose comparator is not known, with the error that results unless they are
+    /// dropped.
     refused: BTreeMap<ColumnFamilyId, Error>,
 }
 
 impl Replay {
-    /// Of the manifest `path`.
+    /// Returns an empty replay of the manifest `path`.
     pub(crate) fn new(path: &Path, comparators: &FindComparator) -> Replay {
         let (path, comparators) = (path.to_owned(), comparators.clone());
         Replay { path, comparators, families: BTreeMap::new(), refused: BTreeMap::new() }
     }
 
-    /// The next edit.
+    /// Applies the next edit.
     pub(crate) fn apply(&mut self, mut edit: VersionEdit) -> Result<()> {
         let id = edit.column_family;
         if let Some(name) = &edit.create {
@@ -117,12 +124,13 @@ impl Replay {
         Ok(())
     }
 
-    /// The column families that are there so far, but for those whose comparator is not known.
+    /// Returns the column families so far, without those whose comparator is not known.
     pub(crate) fn families(&self) -> &BTreeMap<ColumnFamilyId, FamilyState> {
         &self.families
     }
 
-    /// An error if there is one whose comparator is not known, or the default one is not there.
+    /// Fails if the comparator of a column family is not known, or if there is no default column
+    /// family.
     pub(crate) fn check(&self, position: u64) -> Result<()> {
         if let Some(error) = self.refused.values().next() {
             return Err(error.clone());
@@ -135,8 +143,8 @@ impl Replay {
     }
 }
 
-/// The state of the family of `edit` after it; None if it is dropped. Recovery replays with it what
-/// `path` holds.
+/// Returns the state of the column family after `edit`, or `None` if the edit drops it. Fails if
+/// the edit contradicts the state; `path` is named in the error.
 pub(crate) fn next_family_state(
     path: &Path,
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
@@ -169,7 +177,8 @@ pub(crate) fn next_family_state(
     Ok(Some(family))
 }
 
-/// The state after `edit`, which is told to retire the range tombstones that are done with it.
+/// Returns the state after `edit`, and adds to the edit the range tombstones that it completes:
+/// those which no table needs any more.
 pub(super) fn next_without_done_ranges(
     path: &Path,
     families: &BTreeMap<ColumnFamilyId, FamilyState>,

@@ -1,4 +1,9 @@
-//! Reads the manifest of a database that another process may be writing, again and again.
+//! Reads a manifest repeatedly while another process may be writing it.
+//!
+//! 1. [`ManifestFollower::open`] reads CURRENT and the whole manifest that it names.
+//! 2. [`ManifestFollower::has_moved`] looks whether there is more to read.
+//! 3. [`ManifestFollower::advance`] applies the new edits. If CURRENT names another manifest, it
+//!    reads that one from the beginning.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +22,7 @@ use super::family_state::{FamilyState, FindComparator, Replay};
 
 type Families = std::collections::BTreeMap<ColumnFamilyId, FamilyState>;
 
-/// The manifest that counts, and what it says so far.
+/// The manifest that CURRENT names, and the state after the edits that were read.
 pub(crate) struct ManifestFollower {
     pub(crate) vfs: Arc<dyn Vfs>,
     directory: PathBuf,
@@ -30,7 +35,7 @@ pub(crate) struct ManifestFollower {
 }
 
 impl ManifestFollower {
-    /// Reads CURRENT and the manifest that it names. `None` if there is no CURRENT.
+    /// Reads CURRENT and the manifest that it names. Returns `None` if there is no CURRENT.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -52,32 +57,33 @@ impl ManifestFollower {
         Ok(Some(follower))
     }
 
-    /// The column families so far. One whose comparator is not known is as one that is not there.
+    /// Returns the column families so far. Those whose comparator is not known are left out.
     pub(crate) fn families(&self) -> &Families {
         self.replay.families()
     }
 
-    /// An error if there is one whose comparator is not known.
+    /// Fails if the comparator of a column family is not known, or if there is no default column
+    /// family.
     pub(crate) fn check(&self) -> Result<()> {
         self.replay.check(self.reader.position())
     }
 
-    /// Where it is.
+    /// Returns the path of the manifest.
     pub(crate) fn path(&self) -> PathBuf {
         manifest_file_name(&self.directory, FileId(self.number))
     }
 
-    /// Its number.
+    /// Returns the number of the manifest.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// How it ended, as far as it was read.
+    /// Returns how the manifest ended when it was last read.
     pub(crate) fn tail(&self) -> Option<Tail> {
         self.reader.tail()
     }
 
-    /// Takes in the edits that have come since. Returns whether there were any.
+    /// Applies the edits that were appended since the last call. Returns true if there were any.
     fn read(&mut self) -> Result<bool> {
         self.reader.grow()?;
         let (mut any, mut again) = (false, None);
@@ -91,7 +97,8 @@ impl ManifestFollower {
                     }
                 }
                 Ok(None) => return Ok(any),
-                // It may have been written while it was read: see `wal/follow.rs`.
+                // The record may have been read while it was written, so it is read once more. If
+                // it fails again at the same place, it is damaged. `wal/follow.rs` does the same.
                 Err(error) if error.is_corruption() && again != Some(self.reader.position()) => {
                     again = Some(self.reader.position());
                     self.reader.grow()?;
@@ -101,7 +108,8 @@ impl ManifestFollower {
         }
     }
 
-    /// The same, or all of another manifest that counts now.
+    /// Applies new edits of the manifest, or reads the new manifest if CURRENT names another one.
+    /// Returns true if anything was applied.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         let identity = self.identity;
         let current = read_current(self.vfs.as_ref(), &self.directory)?;
@@ -117,12 +125,12 @@ impl ManifestFollower {
         Ok(true)
     }
 
-    /// Logs below this number are not needed.
+    /// Returns the oldest WAL that is needed.
     pub(crate) fn oldest_log(&self) -> LogNumber {
         self.families().values().map(|family| family.version.log_number()).min().unwrap_or_default()
     }
 
-    /// Whether there is more than was read.
+    /// Returns true if the manifest has grown, or CURRENT names another one.
     pub(crate) fn has_moved(&self) -> Result<bool> {
         let current = read_current(self.vfs.as_ref(), &self.directory)?;
         if current.is_none_or(|current| current.manifest != self.number) {
@@ -135,7 +143,7 @@ impl ManifestFollower {
         Ok(length > self.reader.position())
     }
 
-    /// The newest sequence number in tables.
+    /// Returns the newest sequence number in tables.
     pub(crate) fn stored_seqno(&self) -> SeqNo {
         let tables = self.families().values().flat_map(|family| family.version.tables());
         let newest = tables.map(|(_, _, table)| table.seqno_max).max().unwrap_or_default();
@@ -143,13 +151,13 @@ impl ManifestFollower {
         newest.max(stored)
     }
 
-    /// The tables of all column families.
+    /// Returns the tables of all column families.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
         let versions = self.families().values().map(|family| &family.version);
         versions.flat_map(|version| version.tables()).map(|(.., table)| table)
     }
 
-    /// Numbers that are taken.
+    /// Returns counters that know the number of the manifest.
     pub(crate) fn counters(&self) -> Counters {
         let counters = Counters::default();
         counters.file_seen(self.number);
@@ -157,7 +165,8 @@ impl ManifestFollower {
     }
 }
 
-/// The comparators of column families that a database knows by name, of others what `others` is.
+/// Returns a finder that takes the comparator of a column family from `known`. Otherwise it takes
+/// `others`, or the bytewise comparator, whichever has the recorded name.
 pub(crate) fn known_comparators(
     known: impl Iterator<Item = (String, Comparator)>,
     others: Comparator,

@@ -1,8 +1,9 @@
-//! Column families and their versions: what is where, and which version is current.
+//! The column families of a database: their versions, their memtables, and the views that readers
+//! pin.
 //!
-//! 1. [`version_set`] makes a version current: it appends an edit to the manifest.
-//! 2. [`families`] shows readers the new version, in a [`super_version`] with the memtables.
-//! 3. The reclaimer gives back what no version needs any more.
+//! 1. [`version_set`] appends an edit to the manifest and makes the version that results current.
+//! 2. [`families`] replaces the [`super_version`] of the column family, which readers pin.
+//! 3. The reclaimer frees the tables that no version needs any more.
 
 pub(crate) mod families;
 pub(crate) mod family_state;
@@ -21,11 +22,12 @@ use sateen_store::files::reclaim::Reclaimer;
 use sateen_store::table::table_cache::TableCache;
 use version_set::VersionSet;
 
-/// The column families of an open database, their tables, and the caches of those.
+/// The column families of an open database, their tables, and the caches of these tables.
 pub(crate) struct Tree {
     pub(crate) versions: VersionSet,
     pub(crate) families: ArcSwap<Families>,
-    /// Held while a column family is made or dropped, or options change: never on the data path.
+    /// Held while a column family is created or dropped, and while options change. Never taken by
+    /// reads or writes.
     pub(crate) changes: Mutex<()>,
     pub(crate) default_family: Arc<ColumnFamilyData>,
     pub(crate) tables: Arc<TableCache>,
@@ -34,7 +36,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// All column families, as they are now.
+    /// Returns the column families at this moment.
     pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
         self.families.load()
     }
@@ -43,7 +45,8 @@ impl Tree {
         self.families().by_id(id).cloned()
     }
 
-    /// The name by which clients know the column family of `part`, which may be one of its regions.
+    /// Returns the name by which clients know the column family of `part`, which may be a region of
+    /// it.
     pub(crate) fn name_of(&self, part: &ColumnFamilyData) -> String {
         let whole = self.family_by_id(part.whole());
         whole.as_deref().unwrap_or(part).name().to_owned()

@@ -1,20 +1,22 @@
-//! What a reader pins with one pointer: the memtables and the version of a column family.
+//! The super version: the memtables and the version of a column family, pinned together by one
+//! pointer.
 //!
-//! What must stay true: a reader takes the super version first and its sequence number second. Then
-//! no compaction can have removed what it may see.
+//! What must stay true: a reader loads the super version first and the visible sequence number
+//! second. In the other order a compaction could have dropped an entry that the reader's sequence
+//! number still sees.
 
 use std::sync::Arc;
 
 use sateen_control::version::{RangeTombstones, Version};
 use sateen_store::memtable::MemTable;
 
-/// The memtables and the version of a column family at one moment. Never changes.
+/// The memtables and the version of a column family at one moment. It never changes.
 pub(crate) struct SuperVersion {
     pub(crate) active: Arc<MemTable>,
     /// Newest first.
     pub(crate) sealed: Vec<Arc<MemTable>>,
     pub(crate) version: Arc<Version>,
-    /// Whether ranges are deleted by any of it but the active memtable.
+    /// True if the version or a sealed memtable has range tombstones.
     pub(crate) has_stored_ranges: bool,
 }
 
@@ -29,7 +31,7 @@ impl SuperVersion {
         SuperVersion { active, sealed, version, has_stored_ranges }
     }
 
-    /// All deletions of ranges; `None` if there are none.
+    /// Returns all range tombstones, or `None` if there are none.
     pub(crate) fn ranges(&self) -> Option<RangeTombstones> {
         if !self.has_stored_ranges && !self.active.has_ranges() {
             return None;

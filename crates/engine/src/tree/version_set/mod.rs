@@ -1,11 +1,28 @@
-//! The current version of every column family, and the log of edits that makes it durable.
+//! The version set: the current version of every column family, and the manifest that makes it
+//! durable.
 //!
-//! What must stay true: this is the only place that makes a version current (ARCHITECTURE.md,
-//! invariant 4). An edit is written and synced before the version that it leads to is seen; one
-//! that only moves tables, whose data a log has, or of a compaction is written, and durable with
-//! the next: until then the log, and the tables that it did away with, stay. One
-//! thread at a time is the writer; it holds a token, not a lock, while it waits for the disk. After
-//! a failed write or sync the manifest is dead: the next edit goes to a new one (format rule F4).
+//! An edit is installed by [`VersionSet::install_all`]:
+//!
+//! 1. `take_token` waits until no other thread writes the manifest.
+//! 2. `next_without_done_ranges` computes the state of each column family after its edit, in
+//!    memory.
+//! 3. The edits are appended to the manifest as one record, without the lock.
+//! 4. With [`Barrier::Now`] the manifest is synced. Edits that only move tables are not.
+//! 5. `make_current` installs the versions in the column families, where readers see them, and
+//!    tells the reclaimer about new tables.
+//! 6. The tables that the edits removed go to the reclaimer once the edits are durable: now, or
+//!    with the next barrier ([`VersionSet::sync_edits`]).
+//! 7. If a roll is under way, the edits are recorded for the new manifest (`roll.rs`).
+//!
+//! What must stay true:
+//!
+//! - Only this module makes a version current (ARCHITECTURE.md, invariant 4).
+//! - An edit is in the manifest before its version is visible. It is durable before that, too,
+//!   unless no data would be lost with it: it only moves tables, its entries are in a WAL, or it is
+//!   a compaction. Then the WALs and the input tables are kept until the next barrier.
+//! - One thread at a time writes. It holds a token, not a lock, while it waits for the disk.
+//! - After a failed write or sync the manifest is dead, and the next edit goes to a new one (format
+//!   rule F4).
 
 mod roll;
 
@@ -32,51 +49,55 @@ use crate::tree::families::ColumnFamilyData;
 use crate::tree::family_state::next_without_done_ranges;
 pub(crate) use crate::tree::family_state::{FamilyState, FindComparator, Replay, durable_log};
 
-/// When an edit is durable.
+/// When an edit becomes durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Barrier {
-    /// Before its version is current; if it only moves tables, with the next edit.
+    /// Before its version becomes current. An edit that only moves tables becomes durable with the
+    /// next one.
     Now,
-    /// With the next edit, or by [`VersionSet::sync_edits`]: a flush of what is in a log, which is
-    /// needed until then, or a compaction, whose inputs are.
+    /// With the next edit, or by [`VersionSet::sync_edits`]. For a flush of entries that are in a
+    /// WAL, and for a compaction: the WAL or the input tables are kept until then.
     WithNext,
 }
 
+/// The part of a version set that its lock guards.
 struct VersionSetState {
     families: BTreeMap<ColumnFamilyId, FamilyState>,
-    /// None while the writer has it, and after it died.
+    /// The manifest. `None` while the thread with the token uses it, and after a failure.
     writer: Option<ManifestWriter>,
+    /// The number of the manifest in use.
     manifest: FileId,
-    /// Manifests that CURRENT may have named for a moment: not needed once it names another for
-    /// sure.
+    /// Manifests that CURRENT may name after a failed roll. They are removed once a later roll has
+    /// succeeded.
     strays: Vec<FileId>,
-    /// Somebody is writing.
+    /// True while a thread holds the token.
     busy: bool,
-    /// Edits installed since a roll began: the new manifest must get them too.
+    /// Edits installed since a roll began, which the new manifest must get as well.
     since_roll: Option<Vec<Vec<VersionEdit>>>,
     shared_files: BTreeSet<FileId>,
     last_seqno: SeqNo,
-    /// The oldest log that is needed if the edits that wait for a barrier are lost; none if no edit
-    /// waits that says of a log that it is not needed.
+    /// The oldest WAL that recovery needs if the edits that wait for a barrier are lost. `None` if
+    /// none of these edits moved the oldest WAL.
     needed_until_barrier: Option<LogNumber>,
-    /// Tables that are in no version any more, but will be again if the edits that wait for a
-    /// barrier are lost.
+    /// Tables that are in no version any more, but would be again if the edits that wait for a
+    /// barrier were lost.
     retired_until_barrier: Vec<Arc<TableMeta>>,
 }
 
 impl VersionSetState {
-    /// All edits are durable: what was kept in case that they are lost may go.
+    /// Releases what was kept for edits that were not durable: all edits are durable now.
     fn all_durable(&mut self, reclaimer: &Reclaimer) {
         self.needed_until_barrier = None;
         reclaimer.retire(std::mem::take(&mut self.retired_until_barrier).into_iter());
     }
 
+    /// Returns the oldest WAL that a column family needs.
     fn oldest_log(&self) -> LogNumber {
         let needed = self.families.values().map(|family| family.version.log_number());
         needed.min().unwrap_or_default()
     }
 
-    /// `edit` is written: `next` is the family's state from now on.
+    /// Makes `next` the state of the family of `edit`, which has been written. Returns its version.
     fn make_current(
         &mut self,
         edit: &VersionEdit,
@@ -104,25 +125,28 @@ impl VersionSetState {
     }
 }
 
-/// The durable catalogue of a database.
+/// The version set of a database.
 pub(crate) struct VersionSet {
     directory: PathBuf,
     vfs: Arc<dyn Vfs>,
     identity: Identity,
     state: Mutex<VersionSetState>,
+    /// Notified when the token is returned.
     free: Condvar,
-    /// Somebody makes a new manifest.
+    /// True while a thread writes a new manifest.
     rolling: Mutex<bool>,
+    /// Notified when a roll has ended.
     rolled: Condvar,
     pub(crate) counters: Counters,
+    /// Size of the manifest in bytes.
     manifest_bytes: AtomicU64,
-    /// Bytes that the manifest began with.
+    /// Size of the snapshot that the manifest began with.
     snapshot_bytes: AtomicU64,
 }
 
 impl VersionSet {
-    /// A version set over families that were just recovered or made. Writes nothing yet:
-    /// [`VersionSet::roll`] makes the first manifest.
+    /// Returns a version set over column families that were recovered or are new. It writes
+    /// nothing: [`VersionSet::roll`] creates the first manifest.
     pub(crate) fn new(
         directory: &Path,
         vfs: Arc<dyn Vfs>,
@@ -161,22 +185,22 @@ impl VersionSet {
         self.identity
     }
 
-    /// The number that is mixed into the database's checksums.
+    /// Returns the database's identifier, which is mixed into its checksums.
     pub(crate) fn db_uid(&self) -> u64 {
         self.identity.uid
     }
 
-    /// Bytes appended to the manifest since it was begun, for the decision to roll it. What it
-    /// began with does not count: a new one would be no smaller, and be rolled again at once.
+    /// Returns the bytes appended to the manifest after its snapshot, which decide about a roll.
+    /// The snapshot does not count, because a new manifest would have one of the same size.
     pub(crate) fn appended_bytes(&self) -> u64 {
         let began_with = self.snapshot_bytes.load(Ordering::Relaxed);
         self.manifest_bytes.load(Ordering::Relaxed).saturating_sub(began_with)
     }
 
-    /// True if the manifest takes nothing any more.
+    /// Returns true if the manifest takes no more edits after a failure.
     pub(crate) fn manifest_is_dead(&self) -> bool {
         let state = lock(&self.state);
-        // While somebody writes, it is theirs to find out.
+        // A thread that is writing will report a failure itself.
         !state.busy && state.writer.as_ref().is_none_or(|writer| !writer.is_alive())
     }
 
@@ -188,35 +212,37 @@ impl VersionSet {
         lock(&self.state).families.get(&family).map(|state| state.version.clone())
     }
 
-    /// Ties the engine's side of a family to its versions.
+    /// Connects the engine's side of a column family with its state.
     pub(crate) fn attach(&self, data: &Arc<ColumnFamilyData>) {
         if let Some(family) = lock(&self.state).families.get_mut(&data.id()) {
             family.data = Some(data.clone());
         }
     }
 
-    /// Logs below this number are not needed by any column family.
+    /// Returns the oldest WAL that a column family needs.
     pub(crate) fn oldest_log(&self) -> LogNumber {
         lock(&self.state).oldest_log()
     }
 
-    /// Logs below this number are not needed, whatever a power loss leaves of the manifest.
+    /// Returns the oldest WAL that is needed even if a power loss takes the edits that are not
+    /// durable.
     pub(crate) fn oldest_log_after_power_loss(&self) -> LogNumber {
         let state = lock(&self.state);
         state.needed_until_barrier.unwrap_or(LogNumber(u64::MAX)).min(state.oldest_log())
     }
 
-    /// Whether anything is kept for an edit that is not durable yet.
+    /// Returns true if tables or WALs are kept for an edit that is not durable yet.
     pub(crate) fn holds_until_barrier(&self) -> bool {
         let state = lock(&self.state);
         state.needed_until_barrier.is_some() || !state.retired_until_barrier.is_empty()
     }
 
-    /// Whether logs are: what a flush wrote is durable only with them.
+    /// Returns true if WALs are kept for an edit that is not durable yet.
     pub(crate) fn holds_logs_until_barrier(&self) -> bool {
         lock(&self.state).needed_until_barrier.is_some()
     }
 
+    /// Waits for the token to write the manifest.
     fn take_token(&self) -> sateen_store::base::sync::MutexGuard<'_, VersionSetState> {
         let mut state = lock(&self.state);
         while state.busy {
@@ -226,13 +252,14 @@ impl VersionSet {
         state
     }
 
+    /// Returns the token.
     fn give_token(&self, mut state: sateen_store::base::sync::MutexGuard<'_, VersionSetState>) {
         state.busy = false;
         drop(state);
         self.free.notify_one();
     }
 
-    /// [`VersionSet::install_all`], durable before this returns.
+    /// Installs `edits` as [`VersionSet::install_all`] does, durable before this returns.
     pub(crate) fn install_together(
         &self,
         edits: Vec<(VersionEdit, usize)>,
@@ -242,12 +269,13 @@ impl VersionSet {
         self.install_all(edits, last_seqno, reclaimer, Barrier::Now)
     }
 
-    /// Makes one edit each of several column families durable, all or none, now or by and by as
-    /// `barrier` says, and their versions current. Each edit comes with the number of the family's
-    /// oldest sealed memtables that are in it. Returns the versions in the order of the edits; none
-    /// for a family that its edit drops. On an error nothing has changed in memory, and on disk the
-    /// edits may or may not be there until a new manifest replaces this one: files they name must
-    /// be kept.
+    /// Installs one edit for each of several column families, all or none, and makes their versions
+    /// current. `barrier` says when they are durable. Each edit comes with the number of the
+    /// family's oldest sealed memtables that are in it. Returns the versions in the order of the
+    /// edits, `None` for a family that its edit drops.
+    ///
+    /// On an error nothing has changed in memory. On disk the edits may exist until a new manifest
+    /// replaces this one, so the files that they name must be kept.
     pub(crate) fn install_all(
         &self,
         edits: Vec<(VersionEdit, usize)>,
@@ -261,7 +289,7 @@ impl VersionSet {
             edit.create.is_none() && !state.families.contains_key(&edit.column_family)
         };
         if let Some(edit) = edits.iter().find(gone) {
-            // Dropped while the edit was made ready: no contradiction, and nothing is written.
+            // The family was dropped while the edit was prepared, so nothing is written.
             let error = Error::NoSuchColumnFamily(edit.column_family.to_string());
             self.give_token(state);
             return Err(error);
@@ -294,8 +322,8 @@ impl VersionSet {
             true => Ok(0),
             false => writer.append(&edits),
         };
-        // Tables that only change their level are in the same files without it: the next edit's
-        // barrier is soon enough, and no reclaiming waits for it.
+        // Without the edit, tables that only move would be in the same files on another level. The
+        // next barrier is soon enough, and no space waits for it to be freed.
         let moves = edits.iter().all(VersionEdit::only_moves);
         let waits = barrier == Barrier::Now && !moves;
         let written = match written {
@@ -311,6 +339,7 @@ impl VersionSet {
         }
         self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
         state.writer = Some(writer);
+        // Computed before the versions change: recovery needs this WAL if the edits are lost.
         let names_log = edits.iter().any(|edit| edit.log_number.is_some());
         if barrier == Barrier::WithNext && names_log && !planted("log_removed_before_barrier") {
             let oldest = state.oldest_log();
@@ -334,14 +363,15 @@ impl VersionSet {
         Ok(versions)
     }
 
+    /// Returns the error for an edit after the manifest has failed.
     fn manifest_is_gone(&self, state: &VersionSetState) -> Error {
         let path = manifest_file_name(&self.directory, state.manifest);
         let source = std::io::Error::other("an earlier write to the manifest failed");
         Error::io("append", &path, source)
     }
 
-    /// Makes the edits durable that are not yet. Without it tables that moved or were compacted are
-    /// where they were, and memtables that were flushed are in their logs.
+    /// Makes all edits durable. If edits are lost before, tables that moved or were compacted are
+    /// where they were, and the entries of flushed memtables are still in their WALs.
     pub(crate) fn sync_edits(&self, reclaimer: &Reclaimer) -> Result<()> {
         let mut state = self.take_token();
         let Some(mut writer) = state.writer.take_if(|writer| writer.has_unsynced()) else {
@@ -363,7 +393,8 @@ impl VersionSet {
         synced.map(drop)
     }
 
-    /// [`VersionSet::install_together`] of the edits that make the column families of `datas`.
+    /// Installs the edits that create the column families of `datas`, and connects these with their
+    /// state.
     pub(crate) fn install_new(
         &self,
         edits: Vec<VersionEdit>,
@@ -389,9 +420,10 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Gives a recovered family's version the levels and the style that its options want, before
-    /// the first manifest is made. Who only reads is served by any arrangement, and leaves it as it
-    /// is: more levels than there are need not be there.
+    /// Gives a recovered column family the number of levels and the compaction style that its
+    /// options want, before the first manifest is written. A read-only database leaves the
+    /// arrangement as it is, apart from added empty levels. Fails if a level that the options do
+    /// not have holds tables.
     pub(crate) fn resize(
         &self,
         id: ColumnFamilyId,
@@ -419,8 +451,8 @@ impl VersionSet {
         Ok(Some(family.version.clone()))
     }
 
-    /// Makes current what the database that this one follows has: versions, and the memtables that
-    /// go with them. Families that this one does not know are left out.
+    /// Makes the versions of the primary current in a secondary, with the memtables that belong to
+    /// them. Column families that the secondary does not know are left out.
     pub(crate) fn follow(
         &self,
         followed: &BTreeMap<ColumnFamilyId, FamilyState>,
@@ -438,15 +470,15 @@ impl VersionSet {
     }
 }
 
-/// The first version of a column family with these options.
+/// Returns the first, empty version of a column family with these options.
 pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -> Version {
     Version::new(id, options.levels as usize)
         .with_style(options.compaction_style.to_string())
         .with_comparator(options.comparator.clone())
 }
 
-/// Tells the reclaimer which tables are new, and which are not where they were. Returns those that
-/// are gone.
+/// Tells the reclaimer which tables are new and which have left level 0. Returns the tables that
+/// are in no version any more.
 fn settle_accounts(
     edit: &VersionEdit,
     before: Option<&FamilyState>,
@@ -466,7 +498,7 @@ fn settle_accounts(
         let found = run.and_then(|run| run.locate(gone.smallest.bytes(), gone.id));
         retired.extend(found.map(|(_, table)| table.clone()));
     }
-    // What only moved has left level 0, too, if it was there.
+    // A table that only moved has left level 0 as well, if it was there.
     reclaimer.left_level0(removed.into_iter().chain(retired.iter().map(|table| table.id)));
     retired
 }

@@ -1,4 +1,17 @@
-//! New manifests: of this database, and of copies of it.
+//! Writes fresh manifests: for this database ([`VersionSet::roll`]), and for a copy of it
+//! ([`VersionSet::write_copy`]).
+//!
+//! A roll:
+//!
+//! 1. It copies the state and has edits recorded in `since_roll` from then on. Edits go on being
+//!    installed in the old manifest.
+//! 2. `write_snapshot` writes the copy to the new manifest and syncs it.
+//! 3. With the token, it appends the recorded edits, syncs the manifest and the directory, and
+//!    replaces CURRENT.
+//! 4. The new manifest takes the edits from then on. The old one is returned for removal.
+//!
+//! If step 3 fails at CURRENT, it is not known which manifest counts. Then neither takes edits, and
+//! the next roll tries again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +30,7 @@ use sateen_store::vfs::Vfs;
 use super::VersionSet;
 use crate::tree::family_state::{FamilyState, snapshot_edits};
 
-/// The turn to make a new manifest, given back on drop.
+/// The turn to write a new manifest, returned on drop.
 struct Rolling<'a>(&'a VersionSet);
 
 impl Drop for Rolling<'_> {
@@ -28,11 +41,10 @@ impl Drop for Rolling<'_> {
 }
 
 impl VersionSet {
-    /// Starts a new manifest: a snapshot of every family, then what was installed meanwhile. Edits
-    /// go on being installed in the old one while the snapshot is written. Returns the numbers of
-    /// the manifests that are not needed any more.
+    /// Starts a new manifest with a snapshot of every column family, followed by the edits that
+    /// were installed meanwhile. Returns the manifests that are not needed any more.
     pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
-        // Of two at once each would lack the edits that the other was told of.
+        // Of two rolls at once, each would miss edits that only the other one recorded.
         let mut rolling = lock(&self.rolling);
         while *rolling {
             rolling = self.rolled.wait(rolling).unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +63,7 @@ impl VersionSet {
         let known = state.shared_files.clone();
         state.since_roll = Some(Vec::new());
         self.give_token(state);
-        // What is said of files that are gone ends with the old manifest.
+        // Marks of files that no longer exist are not carried over.
         let tables = families.values().flat_map(|family| family.version.tables());
         let files: BTreeSet<FileId> =
             tables.flat_map(|(_, _, table)| table.placement.files()).collect();
@@ -64,8 +76,8 @@ impl VersionSet {
             Ok(writer) => writer,
             Err(error) => {
                 lock(&self.state).since_roll = None;
-                // Nothing names the unfinished file; what cannot be removed now is removed as an
-                // orphan when the database is next opened.
+                // Nothing names the unfinished file. If it cannot be removed now, the next open
+                // removes it as an orphan.
                 let _orphan = self.vfs.remove(&path);
                 return Err(error);
             }
@@ -82,6 +94,7 @@ impl VersionSet {
                 sync_directory(self.vfs.as_ref(), &self.directory)?;
                 Ok(Current { manifest: number.0, identity: self.identity, synced })
             });
+        // True once CURRENT may have been replaced.
         let mut undecided = false;
         let finished = finished.and_then(|current| {
             undecided = true;
@@ -101,8 +114,8 @@ impl VersionSet {
             }
             Err(error) => {
                 if undecided {
-                    // CURRENT may name the new manifest or the old one: neither takes edits, which
-                    // the other would lack.
+                    // CURRENT may name the new manifest or the old one. An edit in one of them
+                    // would be missing in the other, so neither takes edits.
                     state.writer = None;
                     state.strays.push(number);
                 } else {
@@ -115,8 +128,7 @@ impl VersionSet {
         old
     }
 
-    /// Writes a catalogue of `families` into another directory, and CURRENT there, which says that
-    /// the database is `identity`.
+    /// Writes a manifest of `families` and a CURRENT with `identity` into another directory.
     pub(crate) fn write_copy(
         &self,
         vfs: &dyn Vfs,
@@ -136,6 +148,7 @@ impl VersionSet {
         write_current(vfs, directory, &current)
     }
 
+    /// Writes a manifest that holds only a snapshot of `families`, and syncs it.
     fn write_snapshot(
         &self,
         vfs: &dyn Vfs,
