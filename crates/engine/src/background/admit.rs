@@ -1,6 +1,12 @@
-//! Where writers wait for the background: at the gates that control opens and closes, and for
-//! memory where several databases share a limit on their memtables. A database without threads
-//! works instead.
+//! The two waits of writers: at the gates that control opens and closes, and for memory if several
+//! databases share a limit on their memtables.
+//!
+//! 1. [`Background::respect_write_buffers`] looks at the shared limit before every write. It may
+//!    seal the largest memtable, and waits in `wait_for_memory` if the limit is exceeded.
+//! 2. [`Background::wait_for_admission`] is called if a gate is not open. It waits at the gates of
+//!    the column families that the write touches, then at the gate of all writers.
+//!
+//! A database without threads runs background steps instead of waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +25,8 @@ use crate::tree::families::ColumnFamilyData;
 use crate::write::Payload;
 
 impl Background {
-    /// Called before a write: makes room where the limit of all memtables demands it.
+    /// Makes room if the limit that databases share for their memtables demands it. Called before
+    /// every write.
     #[inline]
     pub(crate) fn respect_write_buffers(self: &Arc<Self>, options: &WriteOptions) -> Result<()> {
         let Some(buffers) = &self.writes.write_buffers else { return Ok(()) };
@@ -30,7 +37,7 @@ impl Background {
         if manager.wants_stall() { self.wait_for_memory(manager, options) } else { Ok(()) }
     }
 
-    /// Has the next leader of a group of writes seal the largest memtable.
+    /// Marks the largest memtable, which the next leader of a commit group seals.
     fn mark_largest(&self) {
         if let Some(family) = self.chores.largest() {
             family.seal_early();
@@ -38,6 +45,8 @@ impl Background {
         }
     }
 
+    /// Waits until the shared limit leaves room for the write. Returns `WouldStall` once the
+    /// deadline has passed.
     #[cold]
     fn wait_for_memory(
         self: &Arc<Self>,
@@ -60,7 +69,7 @@ impl Background {
                 check()?;
                 let sealed = self.chores.seal_largest_now();
                 if !self.step_here()? && !sealed {
-                    // All that it has is stored.
+                    // Every memtable of this database is stored, so no step can free more memory.
                     break;
                 }
             }
@@ -71,6 +80,8 @@ impl Background {
         manager.wait_for_memory(deadline, &check)
     }
 
+    /// Waits until the gates admit `bytes` bytes of `payload`. Returns `WouldStall` once the
+    /// deadline has passed.
     #[cold]
     pub(crate) fn wait_for_admission(
         self: &Arc<Self>,
@@ -81,7 +92,7 @@ impl Background {
         let families = self.tree.families.load_full();
         let written: Vec<&Arc<ColumnFamilyData>> = match payload {
             Payload::Single { family, .. } => families.by_id(*family).into_iter().collect(),
-            // Whether a batch writes to a family is asked only where it would have to wait.
+            // A batch is searched only for column families whose gate is not open.
             Payload::Batch(_) => {
                 let closed = families.values().filter(|family| !family.gate.is_open());
                 closed.filter(|family| payload.bytes_to(family.id()) > 0).collect()
@@ -92,10 +103,10 @@ impl Background {
         let mut gates =
             of_families.chain([(&self.driver.gate, bytes)]).filter(|(gate, _)| !gate.is_open());
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
-        // So late that the clock cannot tell: no deadline.
+        // A deadline beyond the range of the clock is no deadline.
         let deadline = deadline.and_then(|within| clock::now().checked_add(within));
         if self.env.must_step_itself() {
-            // Nobody else would ever open the gate.
+            // No thread runs the work that opens the gate.
             while let Some((stopped, _)) = gates.clone().find(|(gate, _)| gate.is_stopped()) {
                 if deadline.is_some_and(|deadline| clock::now() >= deadline) {
                     return Err(stopped.would_stall());
@@ -107,7 +118,7 @@ impl Background {
         }
         let give_up = || {
             self.env.check_open()?;
-            // A gate of what is gone may never be opened again.
+            // The gate of a dropped column family may never be opened again.
             match written.iter().find(|family| family.is_dropped()) {
                 Some(gone) => {
                     let whole = families.by_id(gone.whole()).unwrap_or(gone);

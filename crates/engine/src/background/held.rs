@@ -1,30 +1,30 @@
-//! What a database holds at one moment beyond what is stored: what must be given back once nobody
-//! works or reads any more. For tests that it is.
+//! What a database holds at one moment beyond its stored data. Tests check that all of it is
+//! released when no work runs and no reader is left.
 
-/// Counts of what is held. At rest, with all readers gone, all but the open files and tables are 0.
+/// Counts of held resources. At rest and without readers, all but the open files and tables are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Held {
     /// Flushes and compactions that exist, paused ones included.
     pub jobs: usize,
-    /// Inputs that control believes to be in use.
+    /// Jobs that have a claim on tables in the control plane.
     pub inputs: usize,
-    /// Jobs that were given up and whose files are not removed yet.
+    /// Discarded jobs whose files are not removed yet.
     pub given_up: usize,
-    /// Manual compactions that somebody waits for.
+    /// Manual compactions that a client waits for.
     pub requests: usize,
-    /// Who keeps files from being given back, such as a checkpoint that is being made.
+    /// Holds that keep files from being removed, such as that of a checkpoint in progress.
     pub holds: usize,
-    /// Files of tables and logs that were made in advance.
+    /// Preallocated table files and WALs.
     pub spare_files: usize,
-    /// Readers in other handles and processes that keep retired tables.
+    /// Leases of readers in other handles and processes, which keep retired tables.
     pub leases: usize,
-    /// Tables that no version has and that somebody still reads.
+    /// Tables that are in no version and that a reader still uses.
     pub retired_tables: usize,
-    /// Readers of what the column families have now.
+    /// Readers of the current super versions.
     pub readers: usize,
-    /// Files of tables that are open, by number.
+    /// Numbers of the table files that are open.
     pub open_files: Vec<u64>,
-    /// Tables that are open.
+    /// Number of open tables.
     pub open_tables: usize,
 }

@@ -1,11 +1,12 @@
-//! Background work: flushes, compactions and chores, and what clients ask of them.
+//! Background work: flushes, compactions and chores, and the requests of clients to run them.
 //!
-//! 1. [`driver`] polls control and starts, steps, ends and installs jobs.
+//! 1. [`driver`] polls the control plane. It starts, steps, ends and installs jobs.
 //! 2. [`flush`] and [`compaction`] make the jobs, which write tables through [`output`].
-//! 3. [`chores`] does what is due beside the jobs: the next WAL, old files, repair after errors.
-//! 4. [`scrub`] verifies what is stored, slice by slice.
-//! 5. [`pool`] has the threads; without threads, whoever waits steps ([`Background::step_here`]).
-//! 6. [`admit`], [`on_demand`] and [`requests`] serve clients who wait for any of these.
+//! 3. [`chores`] does the work beside the jobs: the next WAL, obsolete files, repair after errors.
+//! 4. [`scrub`] verifies the stored tables, one slice at a time.
+//! 5. [`pool`] has the threads. Without threads, a thread that waits runs the steps itself
+//!    ([`Background::step_here`]).
+//! 6. [`admit`], [`on_demand`] and [`requests`] serve clients that wait for any of these.
 
 mod admit;
 pub(crate) mod chores;
@@ -41,14 +42,14 @@ use crate::options::control;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
 
-/// How long a waiting thread lets virtual time pass when it finds nothing to do.
+/// How long a thread that waits sleeps in virtual time when it finds nothing to do.
 const VIRTUAL_WAIT: Duration = Duration::from_millis(1);
 
-/// How long a database that is being opened opens its tables at most, so that the first reads find
-/// their indexes and filters. What is left is opened beside clients.
+/// The longest time for which `open` opens tables in advance, so that the first reads find indexes
+/// and filters in memory. The chores open the remaining tables while clients run.
 const OPEN_TABLES_TIME: Duration = Duration::from_millis(500);
 
-/// The background of an open database. Its threads share it; handles ask it for work.
+/// The background of an open database. Its threads share it, and handles ask it for work.
 pub(crate) struct Background {
     pub(crate) env: Arc<Environment>,
     pub(crate) tree: Arc<Tree>,
@@ -58,9 +59,9 @@ pub(crate) struct Background {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) board: Arc<ChoreBoard>,
     pub(crate) pool: Pool,
-    /// Manual compactions are refused while it is above 0.
+    /// Number of clients that pause manual compactions. While it is above 0, they are refused.
     pub(crate) manual_pauses: AtomicI32,
-    /// How often manual compactions were paused.
+    /// Number of pauses of manual compactions since the database was opened.
     pub(crate) manual_pauses_begun: AtomicU64,
 }
 
@@ -111,7 +112,7 @@ impl Background {
         }
     }
 
-    /// Without threads of its own, the database does one piece of background work on the caller's.
+    /// Runs one piece of background work on the calling thread, for a database without threads.
     /// Returns false if there was nothing to do.
     pub(crate) fn step_here(self: &Arc<Self>) -> Result<bool> {
         self.env.check_open()?;
@@ -119,18 +120,19 @@ impl Background {
             self.driver.sample_if_due();
         }
         let chores = self.chores.do_chores();
-        // Only the last knows that there is nothing else.
+        // `tidied_at_rest` comes last, because it may only run if there is no other work.
         let worked = matches!(self.driver.step_once(), Stepped::Worked)
             || chores
             || self.chores.tidied_at_rest();
         if !worked {
-            // There may be a job that another thread steps.
+            // Another thread may be stepping a job.
             thread::yield_now();
         }
         Ok(worked)
     }
 
-    /// The same. In virtual time, which nobody else would let pass, it waits if there was nothing.
+    /// Like [`Background::step_here`], but if there was nothing to do, it sleeps in virtual time,
+    /// which would otherwise stand still.
     pub(crate) fn step_or_wait(self: &Arc<Self>) -> Result<()> {
         if !self.step_here()? && clock::is_virtual() {
             clock::sleep(VIRTUAL_WAIT);
@@ -138,7 +140,7 @@ impl Background {
         Ok(())
     }
 
-    /// Starts the threads, if there are any, and opens tables for a short while.
+    /// Starts the threads, if the options ask for any, and opens tables for a short time.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
         let options = self.env.options.load();
         let threads = if self.env.read_only { 0 } else { control::threads(&options) };

@@ -1,4 +1,5 @@
-//! Flushes and compactions that a client asks for, and waiting for them.
+//! Flushes, manual compactions and drops of tables at the request of a client, and waiting for
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::options::{CompactRangeOptions, control};
 use crate::tree::families::ColumnFamilyData;
 
 impl Background {
-    /// Seals the memtables of `families`, or of all with `atomic_flush`, and, with `wait`, returns
-    /// when they are stored.
+    /// Seals the memtables of `families`, or of all column families with `atomic_flush`. With
+    /// `wait`, it returns when they are stored.
     pub(crate) fn flush(
         self: &Arc<Self>,
         families: &[Arc<ColumnFamilyData>],
@@ -25,6 +26,7 @@ impl Background {
         self.flush_inner(families, wait)
     }
 
+    /// Does the work of [`Background::flush`], without the check that the database is writable.
     pub(crate) fn flush_inner(
         self: &Arc<Self>,
         families: &[Arc<ColumnFamilyData>],
@@ -34,6 +36,7 @@ impl Background {
         if wait { self.wait_flushed(&families, through) } else { Ok(()) }
     }
 
+    /// Waits until no memtable with entries up to `through` is left in `families`.
     fn wait_flushed(
         self: &Arc<Self>,
         families: &[Arc<ColumnFamilyData>],
@@ -52,7 +55,7 @@ impl Background {
                 self.step_or_wait()?;
             }
         }
-        // What was flushed before nobody asked may wait for a barrier.
+        // Edits of earlier flushes may still wait for a barrier, which makes them durable.
         if self.tree.versions.holds_logs_until_barrier() {
             self.chores.sync_edits()
         } else {
@@ -60,11 +63,15 @@ impl Background {
         }
     }
 
+    /// Sleeps between two looks at the memtables.
     fn wait_a_little(&self) {
-        // Flushes are waited for on no client's hot path; a short poll keeps the driver simple.
+        // A short poll keeps the driver simple. No client's hot path waits for a flush.
         clock::sleep(Duration::from_micros(200));
     }
 
+    /// Compacts all keys from `begin` to `end` of a column family; `None` means no bound. Returns
+    /// when that is done if `options.wait` is set. Fails if the bounds are reversed, the database
+    /// is read-only or manual compactions are paused.
     pub(crate) fn compact_range(
         self: &Arc<Self>,
         family: &Arc<ColumnFamilyData>,
@@ -78,14 +85,15 @@ impl Background {
             return Err(Error::reversed_bounds(begin, end));
         }
         self.env.check_writable("a compaction")?;
-        // First: of a pause that begins after this look the count tells.
+        // The count is read before the check, so that a pause that begins after the check is
+        // noticed below.
         let pauses = self.manual_pauses_begun.load(Ordering::Acquire);
         self.check_manual()?;
         if options.flush {
             let all: Vec<_> = family.trees().cloned().collect();
             self.flush_inner(&all, true)?;
         }
-        // A filter is to be asked about all of it, and that is what it is done for.
+        // A compaction filter must see every entry, so the last level is rewritten, too.
         let filters = family.options().filters();
         let bottommost = control::bottommost(options.rewrite_last_level || filters);
         let comparator = family.comparator();
@@ -102,8 +110,9 @@ impl Background {
         };
         let trees = family.trees_between(begin, end);
         let requests = trees.map(|tree| {
-            // A flush that is done may not have told of it yet: without its tables control would
-            // take them for younger than the request.
+            // Control must know the current version before the request. A flush may have ended
+            // without having reported its tables. Control would take them for younger than the
+            // request.
             let version = tree.super_version().version.clone();
             self.driver.report(self.env.now(), Event::VersionInstalled { version });
             request(tree.id())
@@ -112,7 +121,7 @@ impl Background {
         if !options.wait {
             return Ok(());
         }
-        // Each is waited for, or its answer would be kept for ever.
+        // Every request is waited for, because only that removes its result.
         let mut result = Ok(());
         for request in requests {
             let done = self.wait_request(request).and_then(|complete| {
@@ -121,7 +130,8 @@ impl Background {
                 }
                 self.env.check_open()?;
                 self.env.health.check()?;
-                // It may be over by now: what it gave up stays given up.
+                // The pause may have ended by now, but the requests that it cancelled stay
+                // cancelled.
                 let was_paused = self.manual_pauses_begun.load(Ordering::Acquire) != pauses;
                 if was_paused && !planted("short_pause_forgotten") {
                     return Err(Error::ManualCompactionPaused);
@@ -133,12 +143,13 @@ impl Background {
         result
     }
 
+    /// Returns an error if manual compactions are paused.
     pub(crate) fn check_manual(&self) -> Result<()> {
         let paused = self.manual_pauses.load(Ordering::Acquire) > 0;
         if paused { Err(Error::ManualCompactionPaused) } else { Ok(()) }
     }
 
-    /// Refuses compactions by hand, and ends those under way at the end of their job.
+    /// Refuses manual compactions, and cancels those that run.
     pub(crate) fn pause_manual(&self) {
         self.manual_pauses.fetch_add(1, Ordering::AcqRel);
         self.manual_pauses_begun.fetch_add(1, Ordering::AcqRel);
@@ -150,7 +161,7 @@ impl Background {
         self.manual_pauses.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Drops the tables below level 0 that have nothing but keys from `begin` to `end`.
+    /// Drops the tables below level 0 whose keys all lie between `begin` and `end`.
     pub(crate) fn drop_tables(
         self: &Arc<Self>,
         family: &Arc<ColumnFamilyData>,
@@ -184,7 +195,8 @@ impl Background {
         result
     }
 
-    /// Returns when no background work is left to do, or at `until`.
+    /// Waits until no background work is left. Returns `TimedOut` at `until`. With
+    /// `abort_on_pause`, returns `BackgroundPaused` while a client pauses background work.
     pub(crate) fn wait_idle_until(
         self: &Arc<Self>,
         until: Option<Instant>,
@@ -209,11 +221,12 @@ impl Background {
         waited
     }
 
-    /// Returns when no background work is left to do.
+    /// Waits until no background work is left.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
         self.wait_idle_until(None, false)
     }
 
+    /// Returns true if there is no job, due work, spare file or edit that waits for a barrier.
     fn is_idle(&self) -> Result<bool> {
         self.env.check_open()?;
         self.env.health.check()?;
@@ -226,6 +239,7 @@ impl Background {
             && (self.env.read_only || !self.tree.reclaimer.has_due_work()))
     }
 
+    /// Wakes the chores and sleeps, or runs a step if the database has no threads.
     fn step_or_sleep(self: &Arc<Self>) -> Result<()> {
         if self.env.has_threads() {
             self.board.poke();

@@ -1,8 +1,17 @@
-//! What a flush or compaction writes: one file, in it one logical table after another; or, if the
-//! column family says so, a file for each table, as stores without logical tables do.
+//! The output of a flush or compaction: one compaction file that holds one table after another, or,
+//! if `compaction_files` is off, a file for each table.
 //!
-//! What must stay true: a table ends only between user keys; files are durable before anybody hears
-//! of their tables (format rule F3); an output that is given up removes its files.
+//! 1. [`Outputs::context`] says where and how a job writes.
+//! 2. [`Output::add`] begins a file (`begin_file`) and a table (`begin_table`) when it needs them.
+//! 3. [`Output::end_table`] finishes the table, and its file if each table has its own.
+//! 4. [`Output::finish`] ends table and file, and makes the files and their names durable.
+//! 5. [`Output::abandon`] removes the files of a job that failed or was discarded.
+//!
+//! What must stay true:
+//!
+//! - A table ends only between user keys.
+//! - Files are durable before their tables are installed (format rule F3).
+//! - An output that is abandoned removes its files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,8 +34,8 @@ use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 
-/// What an output holds in memory, about: the buffer of its file, and its open table's index and
-/// hashes.
+/// The memory that an output takes, approximately: its file's buffer, and the index and filter
+/// hashes of its open table.
 pub(crate) const BUFFER_BYTES: u64 = 2 << 20;
 
 /// Where and how an output is written.
@@ -41,10 +50,10 @@ pub(crate) struct OutputContext {
     pub(crate) level: u8,
     pub(crate) compression: Compression,
     pub(crate) class: IoClass,
-    /// Where its file comes from, if it has one for all tables; without it, and files of a table
-    /// each, are made when they are needed.
+    /// Source of preallocated files. Without it, and with a file for each table, files are created
+    /// when they are needed.
     pub(crate) spare_files: Option<Arc<SpareFiles>>,
-    /// Where its tables are kept in memory, if they are.
+    /// Where images of the tables are kept in memory; `None` if they are not kept.
     pub(crate) images: Option<OutputImages>,
 }
 
@@ -52,20 +61,20 @@ pub(crate) struct OutputContext {
 pub(crate) struct Output {
     context: OutputContext,
     file: Option<(FileId, CompactionFileWriter)>,
-    /// Kept from one table to the next.
+    /// The builder, reused from one table to the next.
     builder: Option<TableBuilder>,
-    /// A table has begun and has not ended.
+    /// Whether a table has begun and not ended.
     open: bool,
     tables: Vec<TableMeta>,
-    /// The file that is being written, and those that are.
+    /// All files of this output: the open one and those that are finished.
     files: Vec<FileId>,
-    /// Names in the directory that are not durable yet.
+    /// Whether the directory has new names that are not durable yet.
     has_new_names: bool,
-    /// The file that has values of the tables; one of `files`.
+    /// The file that has the tables' separated values. It is one of `files`.
     values: Option<FileId>,
-    /// Nothing of its tables is deleted by range tombstones up to this number.
+    /// Range tombstones up to this number delete nothing in the output's tables.
     ranges_applied: SeqNo,
-    /// Bytes written in files that are finished.
+    /// Bytes written to files that are finished.
     written: u64,
 }
 
@@ -85,43 +94,45 @@ impl Output {
         }
     }
 
-    /// Values of its tables may be in `file`, which is its own from now on: each that is added is
-    /// what [`Separated`](sateen_store::table::Separated) writes. Before the first.
+    /// Makes `file` part of the output, as the file that has separated values of the tables. From
+    /// here on each value that is added is an encoded
+    /// [`Separated`](sateen_store::table::Separated). Call before the first entry.
     pub(crate) fn separate_values(&mut self, file: FileId) {
         self.values = Some(file);
         self.files.push(file);
         self.has_new_names = true;
     }
 
-    /// What is added has nothing that range tombstones up to this number delete.
+    /// Declares that range tombstones up to this number delete nothing that is added.
     pub(crate) fn applies_ranges(&mut self, up_to: SeqNo) {
         self.ranges_applied = up_to;
     }
 
-    /// Bytes handed to the file system so far.
+    /// Returns the bytes written to the files so far.
     pub(crate) fn bytes_written(&self) -> u64 {
         self.written + self.file.as_ref().map_or(0, |(_, file)| file.bytes_written())
     }
 
-    /// Bytes of the table being written, about; 0 between tables.
+    /// Returns the approximate size of the open table in bytes; 0 between tables.
     #[inline]
     pub(crate) fn table_bytes(&self) -> u64 {
         let open = self.builder.as_ref().filter(|_| self.open);
         open.map_or(0, TableBuilder::estimated_size)
     }
 
-    /// True once there is something to install.
+    /// Returns true if the output has an open or a finished table.
     #[inline]
     pub(crate) fn has_written(&self) -> bool {
         self.open || !self.tables.is_empty()
     }
 
+    /// Returns true if a table is open.
     #[inline]
     pub(crate) fn has_open_table(&self) -> bool {
         self.open
     }
 
-    /// Adds an entry to the open table, beginning file and table as needed.
+    /// Adds an entry to the open table. Begins a file and a table if there are none.
     #[inline]
     pub(crate) fn add(&mut self, counters: &Counters, key: &[u8], value: &[u8]) -> Result<()> {
         if !self.open {
@@ -133,6 +144,7 @@ impl Output {
         }
     }
 
+    /// Begins a table, and a file if none is open.
     fn begin_table(&mut self, counters: &Counters) -> Result<()> {
         if self.file.is_none() {
             let file = self.begin_file(counters)?;
@@ -176,6 +188,7 @@ impl Output {
         Ok(())
     }
 
+    /// Creates a file, or takes a preallocated one.
     fn begin_file(&mut self, counters: &Counters) -> Result<(FileId, CompactionFileWriter)> {
         let OutputContext { vfs, directory, db_uid, class, .. } = &self.context;
         let direct = self.context.options.direct_io_for_flush_and_compaction;
@@ -190,7 +203,7 @@ impl Output {
             return Ok((id, file));
         };
         let id = spare.take(counters)?;
-        // It is there: whatever comes, it is this output's to remove.
+        // The output owns the file from here on, and `abandon` removes it if a later step fails.
         self.files.push(id);
         let path = table_file_name(directory, id);
         let file = vfs.open(&path, OpenOptions::WRITE.direct(direct));
@@ -198,7 +211,7 @@ impl Output {
         Ok((id, CompactionFileWriter::on(file, &path, id, *db_uid, *class)?))
     }
 
-    /// Ends the open table, if there is one. Call only between user keys.
+    /// Ends the open table, if there is one. Call it only between user keys.
     pub(crate) fn end_table(&mut self) -> Result<()> {
         let (Some(builder), Some((id, file))) = (&mut self.builder, &mut self.file) else {
             return Ok(());
@@ -215,6 +228,7 @@ impl Output {
         if self.context.family_options.compaction_files { Ok(()) } else { self.end_file() }
     }
 
+    /// Ends the open file, if there is one, and makes its bytes durable.
     fn end_file(&mut self) -> Result<()> {
         if let Some((_, file)) = self.file.take() {
             self.written += file.finish()?;
@@ -222,11 +236,12 @@ impl Output {
         Ok(())
     }
 
-    /// Ends table and file and makes all durable, names included. Returns the tables in key order.
+    /// Ends table and file, and makes everything durable, names included. Returns the tables in key
+    /// order.
     pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
         self.end_table()?;
         self.end_file()?;
-        // No table needs it.
+        // No table refers to the values, so their file is removed.
         if self.tables.is_empty()
             && let Some(values) = self.values.take()
         {
@@ -237,16 +252,17 @@ impl Output {
         if self.has_new_names && !planted("create_not_synced") {
             sync_directory(self.context.vfs.as_ref(), &self.context.directory)?;
         }
-        // From here on the files belong to whoever installs the tables.
+        // From here on the files belong to the code that installs the tables.
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
     }
 
-    /// The file that is being written, and those that are.
+    /// Returns all files of this output: the open one and those that are finished.
     pub(crate) fn files(&self) -> &[FileId] {
         &self.files
     }
 
-    /// Gives up: removes the files. What cannot be removed is an orphan that the next open removes.
+    /// Removes all files of the output. A file that cannot be removed is an orphan, which the next
+    /// open removes.
     pub(crate) fn abandon(&mut self) {
         self.builder = None;
         self.open = false;
@@ -271,7 +287,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Where and how a job of `class` writes tables of `level`.
+    /// Returns where and how a job of `class` writes tables of `level`.
     pub(crate) fn context(
         &self,
         family: &ColumnFamilyData,
@@ -294,15 +310,15 @@ impl Outputs {
         }
     }
 
-    /// Where tables of `level` are kept in memory, if they are. What goes through the page cache is
-    /// in memory already.
+    /// Returns where images of the tables of `level` are kept in memory; `None` if they are not.
+    /// Images are kept only with direct I/O, because otherwise the page cache has the bytes.
     fn images_for(&self, family: &ColumnFamilyData, level: u8) -> Option<OutputImages> {
         let (options, own) = (self.env.options.load(), family.options());
         let percent = options.level0_cache_percent;
         if level > 0 || !options.direct_io_for_flush_and_compaction || percent == 0 {
             return None;
         }
-        // Its memtables at its trigger, and one that comes while they go.
+        // The memtables of a level 0 at its trigger, and one that is flushed during the compaction.
         let memtables = u64::from(own.level0_trigger).saturating_add(1);
         let expected_bytes = memtables.saturating_mul(own.memtable_bytes);
         let table_bytes = match own.flush_table_bytes {

@@ -1,5 +1,6 @@
-//! The only place that starts threads (ARCHITECTURE.md, invariant 2): workers that step jobs, and
-//! one that does the chores, at a lower CPU priority than clients, and one that takes samples.
+//! The only place that starts threads (ARCHITECTURE.md, invariant 2): one thread that takes
+//! samples, one that does the chores, and workers that step jobs. The last two run at a lower CPU
+//! priority than clients.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts `workers` workers, the chores' thread and the one that samples.
+    /// Starts the sampling thread, the chores' thread and `workers` workers. `nice` lowers the CPU
+    /// priority of all but the sampling thread.
     pub(crate) fn start(
         &self,
         background: &Arc<Background>,
@@ -29,7 +31,8 @@ impl Pool {
         let mut threads = lock(&self.threads);
         for number in 0..workers + 2 {
             let background = background.clone();
-            // Who samples decides how fast clients may write: it must not wait behind the work.
+            // The sampling thread keeps its priority. It sets the write rate of clients, so it must
+            // not wait behind background work.
             let (name, nice, work): (String, u32, fn(&Arc<Background>)) = match number {
                 0 => {
                     ("sateen-sample".to_owned(), 0, |background| background.driver.sampling_loop())
@@ -44,7 +47,8 @@ impl Pool {
                     lower_priority(nice);
                 }
                 waited::set_worker(worker_number(number));
-                // Its job would never end, and who waits for that would wait for ever.
+                // Without this the job would stay unfinished, and a client that waits for it would
+                // wait for ever.
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&background))) {
                     background.driver.job_failed(&panicked(panic.as_ref()));
                 }
@@ -56,11 +60,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits for every thread to end; they have been told to.
+    /// Joins every thread. The caller has told them to stop.
     pub(crate) fn join(&self) {
         let own = thread::current().id();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
-            // The last handle of a database may be dropped by one of its own threads.
+            // A thread of the database may drop its last handle, and must not join itself.
             if thread.thread().id() != own {
                 let _panicked = thread.join();
             }
@@ -68,6 +72,7 @@ impl Pool {
     }
 }
 
+/// Returns the error that says which thread panicked, and with which message.
 fn panicked(panic: &(dyn Any + Send)) -> Error {
     let texts = [panic.downcast_ref::<&str>().copied(), panic.downcast_ref().map(String::as_str)];
     let message = texts.into_iter().flatten().next().unwrap_or("no text").to_owned();
@@ -79,6 +84,7 @@ fn core_path() -> std::path::PathBuf {
     std::path::PathBuf::from("the pool")
 }
 
+/// Steps jobs until the driver stops.
 fn work(background: &Arc<Background>) {
     while !background.driver.is_stopping() {
         if let Stepped::Idle(until) = background.driver.step_once() {
@@ -87,13 +93,13 @@ fn work(background: &Arc<Background>) {
     }
 }
 
-/// The number of a worker in the timeline: those before the first worker count as the chores.
+/// Returns the number of a worker in the timeline. Threads below the first worker count as chores.
 fn worker_number(thread: u32) -> u8 {
     let number = thread.checked_sub(2).map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
     number.map_or(waited::CHORES, |worker| worker.min(waited::CHORES - 1))
 }
 
-/// Best effort: a process may lack the right, and then all threads are equal.
+/// Lowers the calling thread's CPU priority. If the process lacks the right, it stays as it is.
 fn lower_priority(nice: u32) {
     let own = rustix::thread::gettid();
     let nice = i32::try_from(nice).unwrap_or(0);

@@ -1,4 +1,8 @@
-//! Requests of clients to compact, or to give up, a range: asking control, and waiting for it.
+//! Manual compactions and drops of key ranges: asking control for them, and waiting for the result.
+//!
+//! 1. [`Driver::request`] registers the request and hands its event to control.
+//! 2. Control answers with `ManualDone`, and the driver notes the result (`Driver::poll_control`).
+//! 3. [`Background::wait_request`] waits for that result and removes the request.
 
 use std::sync::Arc;
 
@@ -10,8 +14,8 @@ use crate::background::Background;
 use crate::background::driver::{Driver, IDLE_WAIT_MAX};
 
 impl Driver {
-    /// Starts a manual compaction; if somebody will wait for it, [`Background::wait_request`] ends
-    /// it.
+    /// Hands a request to control and returns its id. With `wait`, the caller must call
+    /// [`Background::wait_request`], which removes the result.
     pub(crate) fn request(
         &self,
         now: Instant,
@@ -30,7 +34,7 @@ impl Driver {
         request
     }
 
-    /// Gives up all requests that somebody waits for.
+    /// Cancels all requests that a client waits for.
     pub(crate) fn cancel_requests(&self, now: Instant) {
         let mut shared = lock(&self.shared);
         let waiting = shared.requests.iter().filter(|(_, state)| state.is_none());
@@ -44,12 +48,13 @@ impl Driver {
 }
 
 impl Background {
-    /// Returns when the request is over: whether everything was compacted.
+    /// Waits until the request is done. Returns true if everything was compacted, false if the
+    /// request was cancelled.
     pub(crate) fn wait_request(self: &Arc<Self>, request: RequestId) -> Result<bool> {
         self.wait_request_unless(request, &|| false)
     }
 
-    /// The same; the request is given up once `cancelled` says so.
+    /// Like [`Background::wait_request`]. Cancels the request once `cancelled` returns true.
     pub(crate) fn wait_request_unless(
         self: &Arc<Self>,
         request: RequestId,
@@ -76,7 +81,8 @@ impl Background {
                 return Err(Error::Closed);
             }
             if let Err(refusal) = self.env.health.check() {
-                // It may never end: a failed compaction is tried again only once all is well.
+                // The request may never end, because failed compactions are retried only after the
+                // database has recovered.
                 let mut shared = shared;
                 shared.requests.remove(&request);
                 shared.plane.handle(self.env.now(), Event::CompactRangeCancelled { request });

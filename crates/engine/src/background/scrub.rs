@@ -1,9 +1,19 @@
-//! The scrub: every checksum of every live table and log is looked at, slice by slice, when control
-//! says so.
+//! The scrub: it verifies every checksum of the live tables and the WALs, slice by slice, as
+//! control grants it.
 //!
-//! What must stay true: what is read is read past all caches, and counts as a deep compaction's
-//! reads, not as clients'; a table that is being read is held; between two slices nothing else is;
-//! a slice ends with what it was granted.
+//! 1. [`Scrubber::scrub`] asks control for a scrub and waits for its report.
+//! 2. The chores call [`Scrubber::scrub_some`], which verifies one slice if control grants one.
+//! 3. The first slice lists the live tables ([`ScrubRun::new`]).
+//! 4. [`ScrubRun::step`] verifies one table after the other, block by block, then the WALs, newest
+//!    first.
+//! 5. `log_failed` reads a WAL again before it reports damage, because it may be written meanwhile.
+//! 6. The last slice leaves the report and wakes the clients that wait.
+//!
+//! What must stay true:
+//!
+//! - Reads bypass all caches and have the I/O class of a deep compaction, not of clients.
+//! - The table that is being verified is pinned. Nothing else is pinned between two slices.
+//! - A slice ends with its grant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,38 +41,39 @@ use crate::metrics::ScrubMetrics;
 use crate::timeline::EventKind;
 use crate::tree::Tree;
 
-/// For the lowest compactions: what nobody waits for.
+/// The class of the deepest compactions, which nobody waits for.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
-/// So much is read at once.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 256 << 10;
-/// So many findings of one table are told.
+/// Number of findings of one table that are reported.
 const FINDINGS_MAX: usize = 20;
-/// Who waits for the end looks so often whether the database is being closed.
+/// How often a client that waits for the end checks whether the database is being closed.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// What a scrub looked at, and what it found.
+/// What a scrub verified and found.
 #[derive(Clone, Debug, Default)]
 pub struct ScrubReport {
-    /// Tables whose every block was verified.
+    /// Number of tables whose every block was verified.
     pub tables: u64,
-    /// Logs whose every record was.
+    /// Number of WALs whose every record was verified.
     pub logs: u64,
     /// Bytes of both.
     pub bytes: u64,
-    /// What is damaged: each names a file and the offset.
+    /// Damage that was found. Each names a file and the offset.
     pub problems: Vec<Error>,
-    /// What could not be read because the operating system refused it: it may be whole. A table or
-    /// log of which this is said is not verified, or not to its end.
+    /// Reads that the operating system refused. The data may be whole. A table or WAL that is named
+    /// here was not verified, or not to its end.
     pub unreadable: Vec<Error>,
 }
 
 impl ScrubReport {
-    /// True if everything could be read and nothing is damaged.
+    /// Returns true if everything could be read and nothing is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty() && self.unreadable.is_empty()
     }
 
+    /// Adds a finding to the list to which it belongs.
     fn found(&mut self, error: Error) {
         let refused = error.is_environment();
         if refused { self.unreadable.push(error) } else { self.problems.push(error) }
@@ -79,29 +90,31 @@ struct Place {
 
 /// A table that is being verified.
 struct UnderWay {
-    /// Held: its bytes stay.
+    /// Keeps the table's bytes from being reclaimed.
     meta: Arc<TableMeta>,
     table: Arc<Table>,
     iter: TableIter,
+    /// Whether the iterator was moved to the first entry.
     begun: bool,
+    /// Average bytes of a block.
     block_bytes: u64,
     findings: usize,
 }
 
-/// A log that is.
+/// A WAL that is being verified.
 struct LogUnderWay {
     number: LogNumber,
     reader: WalReader,
-    /// What went wrong when it was read the first time.
+    /// The error of the first attempt to read it.
     failed: Option<String>,
 }
 
-/// A scrub under way.
+/// A running scrub.
 struct ScrubRun {
     cache: TableCache,
     tables: BTreeMap<TableId, Place>,
     table: Option<UnderWay>,
-    /// `None`: it has not come to them yet.
+    /// The WALs that are left; `None` before the first one.
     logs: Option<Vec<LogNumber>>,
     log: Option<LogUnderWay>,
     report: ScrubReport,
@@ -110,10 +123,11 @@ struct ScrubRun {
 #[derive(Default)]
 struct ScrubState {
     run: Option<Box<ScrubRun>>,
-    /// A thread has it just now.
+    /// Whether a thread has the run.
     taken: bool,
-    /// How many are over, and what the last one found.
+    /// Number of scrubs that have ended.
     over: u64,
+    /// The report of the last one.
     last: Option<Arc<ScrubReport>>,
 }
 
@@ -127,7 +141,7 @@ pub(crate) struct Scrubber {
     runs: AtomicU64,
     bytes: AtomicU64,
     problems: AtomicU64,
-    /// The table that is verified next; 0: none.
+    /// The table that is verified next; 0 if none.
     position: AtomicU64,
     running: AtomicBool,
 }
@@ -158,13 +172,14 @@ impl Scrubber {
         }
     }
 
-    /// Who waits for the end hears that there will be none.
+    /// Wakes clients that wait for the end. They see that the database is being closed.
     pub(crate) fn stop(&self) {
         self.ended.notify_all();
     }
 }
 
 impl ScrubRun {
+    /// Begins a run, with all tables that are live now.
     fn new(scrubber: &Scrubber) -> ScrubRun {
         let mut tables = BTreeMap::new();
         for family in scrubber.tree.families().values() {
@@ -194,7 +209,7 @@ impl ScrubRun {
         }
     }
 
-    /// Verifies about so many bytes. Returns how many, and whether that was the end.
+    /// Verifies about `bytes` bytes. Returns how many, and whether the run has ended.
     fn step(&mut self, scrubber: &Scrubber, bytes: u64) -> (u64, bool) {
         let mut done = 0;
         while done < bytes {
@@ -224,15 +239,15 @@ impl ScrubRun {
         (done, false)
     }
 
-    /// Opens a table if it is still there. Returns the bytes that this took.
+    /// Opens a table if it is still live. Returns an estimate of the bytes that were read.
     fn open(&mut self, scrubber: &Scrubber, id: TableId, place: &Place) -> u64 {
         let Some(family) = scrubber.tree.family_by_id(place.family) else { return 0 };
-        // Held until the table is: what is reclaimed must not be read any more.
+        // The version is held until the table is, because a reclaimed table must not be read.
         let version = family.super_version().version.clone();
         let run = version.level(place.level).run(place.epoch);
         let found = run.and_then(|run| run.locate(place.smallest.bytes(), id));
         let found = found.map(|(_, table)| table.clone());
-        // It may have changed its level.
+        // The table may have been moved to another level.
         let moved = || version.tables().map(|(.., table)| table).find(|table| table.id == id);
         let Some(meta) = found.or_else(|| moved().cloned()) else { return 0 };
         match self.cache.get(&meta, CLASS) {
@@ -242,7 +257,7 @@ impl ScrubRun {
                 let block_bytes = (meta.stored_bytes() / blocks).max(1);
                 let (begun, findings) = (false, 0);
                 self.table = Some(UnderWay { meta, table, iter, begun, block_bytes, findings });
-                // Index, filter and footer.
+                // Stands for index, filter and footer.
                 block_bytes
             }
             Err(error) => {
@@ -252,11 +267,11 @@ impl ScrubRun {
         }
     }
 
-    /// Verifies records of logs; `None` at the end.
+    /// Verifies records of WALs. Returns the bytes that were read; `None` at the end.
     fn step_logs(&mut self, scrubber: &Scrubber, bytes: u64) -> Option<u64> {
         let logs = self.logs.get_or_insert_with(|| {
             logs_of(scrubber).unwrap_or_else(|error| {
-                // Which there are is not known, so none can be said to be well.
+                // Without the list no WAL can be verified.
                 self.report.found(error);
                 Vec::new()
             })
@@ -287,6 +302,7 @@ impl ScrubRun {
         Some(done)
     }
 
+    /// Opens a WAL. `failed` is the error of the first attempt to read it.
     fn open_log(
         &mut self,
         scrubber: &Scrubber,
@@ -304,7 +320,9 @@ impl ScrubRun {
         }
     }
 
-    /// What is read while it is written looks damaged; what is read once more and is needed is.
+    /// Handles the error of a WAL: reads it once more after the first error, and reports the second
+    /// one if it is the same and the WAL is still needed. A WAL that is read while it is written
+    /// may look damaged.
     fn log_failed(
         &mut self,
         scrubber: &Scrubber,
@@ -323,7 +341,7 @@ impl ScrubRun {
     }
 }
 
-/// The logs that are there, the newest first.
+/// Returns the WALs in the directory, newest first.
 fn logs_of(scrubber: &Scrubber) -> Result<Vec<LogNumber>> {
     let directory = scrubber.env.wal_directory();
     let listing =
@@ -339,7 +357,7 @@ fn logs_of(scrubber: &Scrubber) -> Result<Vec<LogNumber>> {
 }
 
 impl UnderWay {
-    /// Verifies about so many bytes. Returns how many, and whether there are more.
+    /// Verifies about `bytes` bytes. Returns how many, and whether there are more.
     fn step(&mut self, report: &mut ScrubReport, bytes: u64) -> (u64, bool) {
         let mut done = 0;
         while done < bytes {
@@ -361,7 +379,8 @@ impl UnderWay {
         (done, true)
     }
 
-    /// The next block; the next entry where its value may be somewhere else.
+    /// Verifies the next block, or the next entry if the table has separated values. Returns the
+    /// bytes and whether there is more.
     fn advance(&mut self) -> (u64, Result<bool>) {
         let valid = |moved: Result<()>, iter: &TableIter| moved.map(|()| iter.valid());
         if !std::mem::replace(&mut self.begun, true) {
@@ -378,7 +397,7 @@ impl UnderWay {
 }
 
 impl Scrubber {
-    /// Verifies some bytes if control says so. Returns when it is to be asked again.
+    /// Verifies a slice if control grants one. Returns when to ask again.
     pub(crate) fn scrub_some(&self) -> Option<Instant> {
         let step = self.driver.scrub_step(self.env.now());
         match step {
@@ -391,6 +410,8 @@ impl Scrubber {
         }
     }
 
+    /// Verifies a slice of about `bytes` bytes, unless another thread does. Begins a run if there
+    /// is none.
     fn scrub_slice(&self, bytes: u64) {
         let taken = {
             let mut state = lock(&self.state);
@@ -438,7 +459,7 @@ impl Scrubber {
         }
     }
 
-    /// Has all verified, and waits for the end of it.
+    /// Verifies everything, and returns the report.
     pub(crate) fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
         self.env.check_writable("scrubbing")?;
         let before = lock(&self.state).over;
@@ -464,7 +485,7 @@ impl Scrubber {
         }
     }
 
-    /// Without threads the caller does it, at the same pace.
+    /// Verifies a slice on the calling thread, at the pace that control sets.
     fn scrub_here(&self) {
         match self.driver.scrub_step(self.env.now()) {
             ScrubStep::Read(bytes) => self.scrub_slice(bytes),
@@ -472,7 +493,7 @@ impl Scrubber {
                 let wait = Duration::from_nanos(until.saturating_sub(self.env.now().0));
                 sleep(wait.min(WAIT));
             }
-            // Another caller had the end of it.
+            // Another caller ended the run.
             ScrubStep::Nothing => {}
         }
     }

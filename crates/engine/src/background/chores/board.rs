@@ -1,4 +1,5 @@
-//! What the chores are to do next, as the rest of the database tells them, and what wakes them.
+//! The board of the chores: what the rest of the database has noted for them to do, and what wakes
+//! their thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use sateen_store::base::sync::{Condvar, Mutex, lock};
 
 use super::space::Sparse;
 
-/// A table, and where it was.
+/// A table that is to be opened, and its place in the tree.
 pub(crate) struct ToOpen {
     pub(crate) family: ColumnFamilyId,
     pub(crate) level: u8,
@@ -20,65 +21,73 @@ pub(crate) struct ToOpen {
     pub(crate) table: Arc<TableMeta>,
 }
 
+/// The notes on the board, under its lock.
 #[derive(Default)]
 pub(crate) struct BoardState {
+    /// Whether there may be something to do.
     pub(crate) poked: bool,
     pub(crate) stop: bool,
-    /// Outputs that a dead manifest may name: removed once a new manifest is current.
+    /// Outputs that a dead manifest may name. They are removed once a new manifest is current.
     pub(crate) after_roll: Vec<FileId>,
-    /// Logs that nobody writes or reads, but that a manifest may name: removed once none does that
-    /// counts.
+    /// WALs that nobody writes or reads, but that a manifest may name. They are removed once no
+    /// manifest that counts needs them.
     pub(crate) logs_left: Vec<LogNumber>,
+    /// Whether the manifest takes no more edits.
     pub(crate) manifest_dead: bool,
-    /// Seals counted and memory kept for memtables when that was last looked at, and when one of
-    /// the two changed.
+    /// The number of seals and the size of the memtable pool in bytes as last seen, and the time in
+    /// nanoseconds at which one of them last changed.
     pub(crate) kept_seen: ((u64, usize), u64),
-    /// Tables that were there at open and are opened one after the other, the last one first.
+    /// Tables that were there at open and are still to be opened. The last one is next.
     pub(crate) to_open: Vec<ToOpen>,
+    /// Files with few live bytes, as control was told.
     pub(crate) sparse: Sparse,
-    /// Range tombstones that all readers see, as control was told.
+    /// The newest range tombstone of each column family that all readers see, as control was told.
     pub(crate) ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
-    /// When there is something to do although nobody says so.
+    /// The time of the next round, even if nobody wakes the thread.
     pub(crate) next_at: Option<Instant>,
-    /// Bytes that jobs, open tables and the like took lately.
+    /// Recent peak of the bytes that jobs, open tables and the like take. It fades over time.
     pub(crate) other_memory: u64,
-    /// Bytes that the cache gave up since free memory was given back to the system last, and when
-    /// that was.
+    /// Bytes that the cache has given up since free memory was last returned to the system, and the
+    /// time of that return in nanoseconds.
     pub(crate) given_up: (u64, u64),
-    /// Since when the edit of a flush was seen to wait for a barrier.
+    /// When an edit was first seen to wait for a barrier.
     pub(crate) edits_wait_since: Option<Instant>,
-    /// Since when there was nothing to do.
+    /// When the database was first seen to have nothing to do.
     pub(crate) rest_since: Option<Instant>,
+    /// When the next attempt to recover a degraded database is due.
     pub(crate) mend_at_ns: u64,
+    /// The last pause between two attempts; zero if the database is not degraded.
     pub(crate) mend_wait: Duration,
 }
 
-/// Wakes the chores' thread and remembers what is to be done.
+/// The board: it wakes the chores' thread and keeps what is to be done.
 #[derive(Default)]
 pub(crate) struct ChoreBoard {
     pub(crate) state: Mutex<BoardState>,
     pub(crate) wake: Condvar,
+    /// When the WAL was last synced by interval.
     pub(crate) last_sync_ns: AtomicU64,
-    /// So many wait until nothing is left to do.
+    /// Number of clients that wait until no background work is left.
     pub(crate) waiting_for_rest: AtomicU64,
-    /// Held by who tries to make the database work again.
+    /// Held by the thread that tries to recover the database.
     pub(crate) mending: Mutex<()>,
 }
 
 impl ChoreBoard {
-    /// There may be something to do.
+    /// Wakes the chores, as there may be something to do.
     pub(crate) fn poke(&self) {
         lock_timed(&self.state).poked = true;
         self.wake.notify_one();
     }
 
+    /// Makes the chores' thread leave its loop.
     pub(crate) fn stop(&self) {
         lock(&self.state).stop = true;
         self.wake.notify_one();
     }
 
-    /// Has the tables of `version` opened, so that no client waits for their indexes; those of
-    /// upper levels, which most reads look at, first.
+    /// Puts the tables of `version` on the list of those to be opened, so that no client waits for
+    /// their indexes. Tables of upper levels, into which most reads look, come first.
     pub(crate) fn open_tables(&self, version: &Version) {
         let family = version.column_family();
         let tables = version.tables().map(|(level, epoch, table)| {
@@ -90,18 +99,19 @@ impl ChoreBoard {
         to_open.sort_by_key(|open| std::cmp::Reverse(open.level));
     }
 
-    /// The manifest is dead; `file` may be named in it.
+    /// Marks the manifest as dead. It may name `files`, so they are removed after the next roll.
     pub(crate) fn after_roll(&self, files: &[FileId]) {
         let mut state = lock(&self.state);
         state.manifest_dead = true;
         state.after_roll.extend(files);
     }
 
+    /// Returns true if a failed edit has marked the manifest as dead.
     pub(crate) fn manifest_is_dead(&self) -> bool {
         lock(&self.state).manifest_dead
     }
 
-    /// There is something to do at this moment, whether somebody says so or not.
+    /// Sets the time of the next round to `at`, if that is earlier.
     pub(crate) fn again_at(&self, at: Option<Instant>) {
         let mut state = lock(&self.state);
         state.next_at = state.next_at.into_iter().chain(at).min();

@@ -1,4 +1,4 @@
-//! Keeps what was learned of the device in a file, for the next open.
+//! Keeps the measured profile of the device in the file DEVICE, for the next open.
 
 use std::time::Duration;
 
@@ -8,32 +8,33 @@ use sateen_store::files::device_hint;
 
 use super::Chores;
 
-/// How often it is looked at.
+/// How often the profile is compared with the file.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
-/// What has changed by less than one part in so many is not worth a write.
+/// A value is written again if it has changed by more than one part in `NEWS`.
 const NEWS: u64 = 20;
 
-/// What the file says, and when it was compared with what is believed.
+/// The profile in the file, and when it was last compared with the current one.
 pub(crate) struct DeviceHint {
     kept: Mutex<(DeviceProfile, Instant)>,
 }
 
 impl DeviceHint {
-    /// The file says `profile`, or there is none and control begins with that.
+    /// Begins with `profile`, which is in the file, or with which control begins if there is none.
     pub(crate) fn new(profile: DeviceProfile) -> DeviceHint {
         DeviceHint { kept: Mutex::new((profile, Instant::default())) }
     }
 }
 
+/// Returns true if a value has changed enough to be written.
 fn is_news(now: u64, then: u64) -> bool {
     now.abs_diff(then) > then / NEWS
 }
 
 impl Chores {
-    /// Writes down what is believed of the device, if it is time or `at_once`, and if it has
+    /// Writes the current profile to the file, if that is due or `at_once` is set, and if it has
     /// changed.
     pub(crate) fn keep_device_hint(&self, at_once: bool) {
-        // What somebody has set was not learned.
+        // A bandwidth that the options set was not measured.
         if self.env.options.load().device_bandwidth.is_some() {
             return;
         }
@@ -46,7 +47,7 @@ impl Chores {
         let (then, found) = (kept.0, self.driver.device());
         let news = is_news(found.read_bytes_per_second, then.read_bytes_per_second)
             || is_news(found.write_bytes_per_second, then.write_bytes_per_second);
-        // Whether it can be written or not: it is a hint.
+        // A failed write is ignored, because the file is only a hint.
         if news && device_hint::write(self.env.vfs.as_ref(), &self.env.directory, &found).is_ok() {
             kept.0 = found;
         }
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(device_hint::read(&vfs, directory), None, "nothing was learned");
 
         let db = open(&vfs, Options::default());
-        // As if something else had been believed at first.
+        // The profile differs from the one in the file, as if it had been measured.
         lock(&db.core().background.chores.hint.kept).0.write_bytes_per_second = 1;
         db.close().unwrap();
         let kept = device_hint::read(&vfs, directory).expect("it differs from what was kept");
@@ -93,7 +94,7 @@ mod tests {
         db.close().unwrap();
         assert_eq!(device_hint::read(&vfs, directory), Some(faster), "nothing new");
 
-        // What somebody sets is not learned.
+        // A bandwidth that the options set is not kept.
         let db = open(&vfs, Options { device_bandwidth: Some(50 << 20), ..Options::default() });
         assert_eq!(believed(&db), Some((50u64 << 20).to_string()));
         db.close().unwrap();
@@ -117,7 +118,7 @@ mod tests {
             db.close().unwrap();
             assert!(faults.happened(rule) > 0, "{operation:?}");
             let kept = device_hint::read(&vfs, Path::new("/db"));
-            // What was not there cannot be removed, and need not be.
+            // With nothing to remove, the removal does not fail the write.
             assert_eq!(kept.is_some(), operation == VfsOperation::Remove, "{operation:?}");
             let db = open(&vfs, Options::default());
             assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));

@@ -1,5 +1,14 @@
-//! The memory budget, looked at now and then: what caches and memtables may take of it, and what is
-//! given back when nobody uses it.
+//! The memory budget (`memory_budget`). The chores divide it between memtables and the block cache,
+//! and return memory that nobody uses.
+//!
+//! 1. [`Chores::keep_memory_for_memtables`] keeps memory for the next memtable in the pool, and
+//!    returns it after a while without seals.
+//! 2. [`Chores::keep_memory_budget`] subtracts from the budget what jobs, open tables and readers
+//!    take (`expected_other_memory`). Memtables may take half of the rest; the cache gets what they
+//!    will not need.
+//! 3. `give_back_free_memory` returns the allocator's free memory to the system after the cache has
+//!    shrunk.
+//! 4. [`Chores::look_at_table_images`] shrinks the images of tables that the cache is charged for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +20,23 @@ use sateen_store::vfs::give_back_free_memory;
 use super::Chores;
 use crate::tree::families::ColumnFamilyData;
 
-/// How long after memtables last grew the memory kept for the next is given back.
+/// How long after the last change of the memtables the pool's memory is returned.
 const IDLE_MEMORY_AFTER: Duration = Duration::from_secs(2);
-/// Memory of jobs that are over is expected for about so many looks more.
+/// Number of rounds over which the memory of ended jobs fades from what is expected.
 const OTHER_MEMORY_FADES_IN: u64 = 64;
 
-/// What the memory budget leaves the cache in any case, if it is not tiny.
+/// The least that the memory budget leaves to the block cache, if it is not tiny.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
-/// When the cache has given up this part of the budget, that is given back to the system; not more
-/// often than that.
+/// Free memory is returned to the system once the cache has given up this part of the budget, at
+/// most once in `GIVE_BACK_PAUSE`.
 const GIVE_BACK_PART: u64 = 1 << 5;
 const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
-/// A memtable that holds no more is not being filled.
+/// A memtable that has at most this much memory is not being filled.
 const IDLE_MEMTABLE_BYTES: usize = 64 << 10;
 
 impl Chores {
-    /// Bytes of what is in memory besides the block cache and memtables, but for those that were
-    /// stored and that only readers hold.
+    /// Returns the bytes in memory besides the block cache and the memtables. Memtables that were
+    /// flushed and are held only by readers are included.
     pub(crate) fn other_memory(&self) -> u64 {
         let held = self.tree.families().values().map(|family| family.held_bytes()).sum::<u64>();
         held + self.tree.tables.memory_bytes()
@@ -36,7 +45,7 @@ impl Chores {
             + self.writes.pipeline.buffer_bytes()
     }
 
-    /// Bytes of memtables, and of the memory that is kept for the next ones.
+    /// Returns the bytes of memtables, and of the memory that is kept for the next ones.
     pub(crate) fn memtable_memory(&self) -> u64 {
         let families = self.tree.families();
         let memtables = families
@@ -45,14 +54,15 @@ impl Chores {
         memtables.sum::<u64>() + self.writes.memtable_pool.bytes() as u64
     }
 
-    /// As much memory is kept as the largest of the next memtables takes, and given back when none
-    /// was needed for a while.
+    /// Keeps enough memory in the pool for the largest of the next memtables. Returns all of it if
+    /// no memtable has needed any for a while.
     pub(crate) fn keep_memory_for_memtables(&self) {
         let kept = self.writes.memtable_pool.bytes();
         if kept > 0 {
             let now = self.env.now();
             let mut state = lock(&self.board.state);
-            // A large memtable takes a while to fill, and takes some of it all the time.
+            // A large memtable takes a while to fill. It takes memory from the pool meanwhile, so a
+            // change of the pool's size counts, too.
             let seen = (self.writes.pipeline.seals(), kept);
             if state.kept_seen.0 != seen {
                 state.kept_seen = (seen, now.0);
@@ -64,21 +74,21 @@ impl Chores {
             }
         }
         let next = self.tree.families().values().map(|family| family.next_memtable_bytes()).max();
-        // No less than at open.
+        // The pool keeps no less than at open.
         let next = next.unwrap_or(0).max(self.env.options.load().column_family.memtable_bytes);
         self.writes.memtable_pool.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
     }
 
-    /// What whole tables take of the cache may be too much by now.
+    /// Drops images of tables if they take too much of the cache by now.
     pub(crate) fn look_at_table_images(&self) {
         if let Some(images) = self.tree.tables.images() {
             images.look(self.env.options.load().level0_cache_percent);
         }
     }
 
-    /// Divides the budget between two looks at it. What is open and under way takes what it takes;
-    /// of the rest the memtables may grow to a half, which is theirs whether or not they have grown
-    /// to it yet, and the cache has the other half and what the memtables will not need.
+    /// Divides the memory budget. Jobs, open tables and readers take what they need. Half of the
+    /// rest is reserved for memtables, used or not. The cache gets the other half and what the
+    /// memtables will not need.
     pub(crate) fn keep_memory_budget(&self) {
         let options = self.env.options.load();
         let Some(budget) = options.memory_budget else { return };
@@ -90,14 +100,14 @@ impl Chores {
             family.active_memtable().memory_bytes() > IDLE_MEMTABLE_BYTES
                 || family.sealed_usage().0 > 0
         };
-        // One is written while as many as may be wait for their flush.
+        // One memtable is written while at most `memtables_max` wait for their flush.
         let memtables =
             |family: &Arc<ColumnFamilyData>| u64::from(family.options().memtables_max) + 1;
         let count: u64 = families.values().filter(in_use).map(memtables).sum();
         let mut growth = 0_u64;
         for family in families.values() {
             let used = in_use(&family);
-            // One that begins to be written shares with those that are.
+            // An idle column family that begins to be written shares with those that are.
             let sharers = if used { count } else { count + memtables(family) };
             family.limit_memtable(half / sharers);
             if used {
@@ -112,8 +122,8 @@ impl Chores {
         self.give_back_free_memory(before.saturating_sub(self.tree.blocks.usage_bytes()), budget);
     }
 
-    /// The cache has given up so many bytes for others, who do not find them in what the allocator
-    /// keeps for the threads that had them.
+    /// Returns free memory of the allocator to the system, once the cache has given up enough. The
+    /// allocator keeps freed memory for the threads that had it, so other threads would not get it.
     fn give_back_free_memory(&self, given_up: u64, budget: u64) {
         let now = self.env.now();
         {
@@ -128,8 +138,8 @@ impl Chores {
         give_back_free_memory();
     }
 
-    /// What is open and under way takes so much, or will again soon: jobs come and go between two
-    /// looks, and the cache must not take their memory in the meantime.
+    /// Returns the bytes of jobs, open tables and readers, now or recently. Jobs come and go
+    /// between two rounds, and the cache must not take their memory meanwhile.
     fn expected_other_memory(&self) -> u64 {
         let now = self.other_memory();
         let mut state = lock(&self.board.state);
@@ -175,7 +185,7 @@ mod tests {
             db.wait_idle().unwrap();
             kept()
         };
-        // What was there when it was sealed may have been as large as configured.
+        // The memory of the first memtable may be as large as configured when it is sealed.
         after_flush(31);
         let all = after_flush(63);
         assert!(all > 40, "{all} of 64 chunks");

@@ -1,5 +1,25 @@
-//! What has to be done now and then, off the client path and beside the jobs: the next log, syncs
-//! by interval, logs and tables that nobody needs, a new manifest, mending what failed.
+//! The chores: work beside the jobs and off the client path, which one thread does in rounds.
+//!
+//! 1. [`Chores::chores_loop`] waits until it is woken or a round is due, and calls
+//!    [`Chores::do_chores`].
+//! 2. WALs: sync by interval, the next WAL, the limit on their size, the removal of old ones
+//!    ([`old_logs`], [`rest`]).
+//! 3. The manifest: a new one if it is large or dead (`roll_manifest_if_large`).
+//! 4. Memory: the pool, the budget, early seals ([`memory`], [`seal`]).
+//! 5. Files that remember: the device's profile and the options ([`device_hint`],
+//!    [`stored_options`]).
+//! 6. Tables that are to be opened (`open_some_tables`).
+//! 7. Recovery from failures (`mend`, below).
+//! 8. Space: sparse files, and dead tables that are reclaimed ([`space`]).
+//! 9. A slice of the scrub, if control grants one.
+//!
+//! Recovery of a degraded database:
+//!
+//! 1. `mend` waits between attempts, and for free space if the disk was full ([`room`]).
+//! 2. [`Chores::resume_inner`] begins a new manifest if the old one is dead.
+//! 3. If the WAL is dead, `leave_dead_logs` stores all memtables by one edit (`store_everything`)
+//!    and replaces the WAL. It repeats this if writes came in between.
+//! 4. The health is cleared, and jobs go on.
 
 pub(crate) mod board;
 mod device_hint;
@@ -39,16 +59,17 @@ use crate::write::path::WritePath;
 use board::ChoreBoard;
 use device_hint::DeviceHint;
 
-/// The log in use is not left for its size alone before it has so many bytes.
+/// The active WAL is not left because of its size before it has this many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
-/// How often the chores are looked at when nobody asks.
+/// The longest pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
-/// How long after a failure the first attempt to mend it is made; doubled up to the maximum.
+/// How long after a failure the first attempt to recover is made. The pause doubles up to the
+/// maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
 const MEND_AFTER_MAX: Duration = Duration::from_secs(2);
 
-/// How many tables a round of chores opens, and how long after it is the next: clients that begin
-/// right after the database was opened open tables, too, and should find a device to do it.
+/// Number of tables that a round opens, and the pause before the next round. Clients that begin
+/// right after the open also open tables, and need the device, too.
 const OPENED_AT_A_TIME: usize = 16;
 const OPEN_PAUSE: Duration = Duration::from_millis(5);
 
@@ -60,10 +81,10 @@ pub(crate) struct Chores {
     pub(crate) driver: Arc<Driver>,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) board: Arc<ChoreBoard>,
-    /// Table files that were created before they are needed.
+    /// Table files that are preallocated.
     pub(crate) spare_files: Arc<SpareFiles>,
     pub(crate) hint: DeviceHint,
-    /// The file OPTIONS could not be written.
+    /// Whether the file OPTIONS is out of date because a write of it failed.
     pub(crate) options_unstored: AtomicBool,
 }
 
@@ -84,6 +105,7 @@ impl Chores {
         Chores { env, tree, writes, driver, scrubber, board, spare_files, hint, options_unstored }
     }
 
+    /// Does the chores in rounds until the database is closed.
     pub(crate) fn chores_loop(self: &Arc<Self>) {
         loop {
             let round = match self.env.options.load().wal {
@@ -108,7 +130,7 @@ impl Chores {
         }
     }
 
-    /// Does what is due. Returns whether anything was.
+    /// Does the chores that are due. Returns true if one of them did something.
     pub(crate) fn do_chores(self: &Arc<Self>) -> bool {
         if self.env.read_only {
             return false;
@@ -149,20 +171,23 @@ impl Chores {
         worked
     }
 
+    /// Raises the health if the failure of a chore means that the WAL or the manifest is dead.
     fn chore_failed(&self, error: &Error) {
         let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
-        // A log that could not be prepared is made another time; writers go on with the old one.
+        // If only the preparation of a WAL failed, writers go on with the old one, and the next
+        // round tries again.
         if self.writes.pipeline.wal_is_dead() || self.board.manifest_is_dead() {
             self.env.health.raise(health, error);
         }
     }
 
-    /// Opens tables together with the chores' thread, for no longer than `most`.
+    /// Opens tables on the calling thread, beside the chores, for at most `most`.
     pub(crate) fn open_tables_for(&self, most: Duration) {
         let end = self.env.now() + most;
         while self.env.now() < end && self.open_some_tables() {}
     }
 
+    /// Opens the next tables of the list. Returns false if there were none.
     fn open_some_tables(&self) -> bool {
         let batch = {
             let mut state = lock(&self.board.state);
@@ -176,19 +201,21 @@ impl Chores {
         };
         for open in &batch {
             let Some(family) = self.tree.family_by_id(open.family) else { continue };
-            // Held while the table is opened: what is reclaimed must not be opened any more.
+            // The version is held while the table is opened, because a reclaimed table must not be
+            // opened.
             let version = family.super_version().version.clone();
             let run = version.level(open.level).run(open.epoch);
             if run
                 .is_some_and(|run| run.locate(open.table.smallest.bytes(), open.table.id).is_some())
             {
-                // What is wrong with it is told to whoever reads it.
+                // An error is left to the first reader of the table, who gets it again.
                 let _opened = self.tree.tables.get(&open.table, IoClass::Deep(open.level));
             }
         }
         !batch.is_empty()
     }
 
+    /// Syncs the WAL if the interval of [`WalMode::SyncInterval`] has passed.
     fn sync_by_interval(&self) -> Result<bool> {
         let WalMode::SyncInterval(every) = self.env.options.load().wal else { return Ok(false) };
         let chores = &self.board;
@@ -202,6 +229,7 @@ impl Chores {
         self.driver.sync_log().map(|_| true)
     }
 
+    /// Creates a WAL from a preallocated file. The caller links it to its predecessor.
     pub(crate) fn create_wal(&self) -> Result<WalWriter> {
         let options = self.env.options.load();
         let number = LogNumber(self.writes.spare_logs.take(&self.tree.versions.counters)?.0);
@@ -216,6 +244,7 @@ impl Chores {
         Ok(writer)
     }
 
+    /// Gives the pipeline its next WAL, if it has none.
     fn provide_next_wal(&self) -> Result<bool> {
         if self.env.options.load().wal == WalMode::Off
             || !self.writes.pipeline.wants_wal()
@@ -227,14 +256,15 @@ impl Chores {
         Ok(true)
     }
 
-    /// Removes the log that was made in advance and never used.
+    /// Removes the next WAL if it was never used.
     pub(crate) fn remove_unused_wal(&self) {
         if let Some(number) = self.writes.pipeline.take_next_wal() {
             let _orphan = self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), number));
         }
     }
 
-    /// When the logs grow past their limit, the families that keep the oldest alive are flushed.
+    /// Flushes the column families that need the oldest WAL, if all WALs together exceed their
+    /// limit.
     fn bound_wal_bytes(self: &Arc<Self>) -> Result<bool> {
         let options = self.env.options.load();
         let families = self.tree.families();
@@ -251,8 +281,8 @@ impl Chores {
         let logs = self.writes.pipeline.live_logs();
         let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
         let Some((oldest, _)) = logs.first() else { return Ok(false) };
-        // Of one log the limit is what memtables take, which bounds all but log data. A new one is
-        // below it.
+        // A single WAL may grow to what the memtables can hold, which limits all of it except log
+        // data. A new WAL would start below the limit.
         let alone = logs.len() < 2;
         if total <= if alone { limit.max(by_memory).max(LOG_ALONE_BYTES_MIN) } else { limit } {
             return Ok(false);
@@ -274,8 +304,8 @@ impl Chores {
         Ok(true)
     }
 
-    /// A family that nobody writes to is never flushed: that it needs no old log is recorded here,
-    /// or the logs of all others would pile up.
+    /// Records that column families without entries in old WALs do not need them. A family that is
+    /// never written to is never flushed, so its edit would keep the WALs of all others.
     fn release_logs(&self) -> Result<bool> {
         if self.writes.pipeline.live_logs().len() < 2 || self.env.health.health() != Health::Ok {
             return Ok(false);
@@ -305,10 +335,12 @@ impl Chores {
         Ok(true)
     }
 
+    /// Removes WALs that nothing needs, or keeps them for readers of the WAL.
     pub(crate) fn remove_old_logs(&self) -> Result<bool> {
-        // First: a checkpoint that begins after the second look needs none of those before it.
+        // `oldest` is read before the look at the holds. A checkpoint that begins after that look
+        // needs no WAL below it.
         let oldest = self.tree.versions.oldest_log_after_power_loss();
-        // An edit that failed may be in the dead manifest all the same, with an older log.
+        // The dead manifest may contain a failed edit, and may name older WALs.
         if self.tree.reclaimer.is_held() || self.board.manifest_is_dead() {
             return Ok(false);
         }
@@ -319,10 +351,12 @@ impl Chores {
         Ok(!gone.is_empty())
     }
 
+    /// Begins a new manifest if the current one is too large, or dead.
     fn roll_manifest_if_large(&self) -> Result<bool> {
         let wanted = if self.manifest_is_dead() {
-            // It may die of what follows a sync that succeeded, or of an attempt to replace it that
-            // failed: nobody has failed of it yet. Otherwise it is mended with what else there is.
+            // A manifest may die after a successful sync, or in a failed attempt to replace it,
+            // without a failure of the database. Otherwise `mend` replaces it together with the
+            // rest.
             self.env.health.health() == Health::Ok
         } else {
             self.tree.versions.appended_bytes() >= self.env.options.load().manifest_bytes_max
@@ -334,11 +368,12 @@ impl Chores {
         Ok(true)
     }
 
-    /// No edit can be installed before there is another manifest.
+    /// Returns true if no edit can be installed before there is a new manifest.
     fn manifest_is_dead(&self) -> bool {
         self.board.manifest_is_dead() || self.tree.versions.manifest_is_dead()
     }
 
+    /// Begins a new manifest, and removes the old one and the outputs that it may have named.
     fn roll_manifest(&self) -> Result<()> {
         let old = match self.tree.versions.roll() {
             Ok(old) => old,
@@ -364,7 +399,7 @@ impl Chores {
         Ok(())
     }
 
-    /// Tries to get a degraded database to work again.
+    /// Tries to recover a degraded database, if an attempt is due.
     fn mend(self: &Arc<Self>) -> Result<bool> {
         if self.env.health.health() != Health::Degraded {
             lock(&self.board.state).mend_wait = Duration::ZERO;
@@ -391,13 +426,14 @@ impl Chores {
         Ok(true)
     }
 
-    /// Makes a database work again after a failure: a new manifest and a new log where the old ones
-    /// are dead, and what only memory has is stored first.
+    /// Recovers the database after a failure. A dead manifest or WAL is replaced; before the WAL
+    /// is, everything that only memory has is stored.
     pub(crate) fn resume_inner(self: &Arc<Self>) -> Result<()> {
-        // A column family that was being made when the log failed is stored with the others.
+        // The lock of the catalogue: a column family that was being created when the WAL failed is
+        // stored with the others.
         let _catalogue = lock(&self.tree.changes);
         let _one_at_a_time = lock(&self.board.mending);
-        // What is dead and nobody has failed of yet is replaced all the same.
+        // A dead manifest is replaced even if it has not failed the database.
         if self.manifest_is_dead() {
             self.roll_manifest()?;
         }
@@ -414,7 +450,7 @@ impl Chores {
         Ok(())
     }
 
-    /// Writes go to a new log, once nothing needs the old ones. No flush runs.
+    /// Replaces the dead WAL, once nothing needs the old ones. No flush may run.
     fn leave_dead_logs(self: &Arc<Self>) -> Result<()> {
         let writer = self.create_wal()?;
         let number = writer.number();
@@ -435,10 +471,10 @@ impl Chores {
             }
             let replace = |stage: &mut _| {
                 let dead = self.writes.pipeline.replace_wal(stage, &mut fresh)?;
-                // Nobody can tell where a dead log ends: what comes now does not follow it.
+                // The end of a dead WAL is unknown, so the new WAL does not follow it.
                 Ok(dead.map(|dead| [self.writes.kept_logs.lock().clear(), dead].concat()))
             };
-            // Writers are refused by now: soon there is none left that was not.
+            // Writers are refused by now, so soon no write is left that came before.
             let replaced = self.writes.pipeline.exclusive(replace).and_then(|dead| {
                 if dead.is_none() && tries == STORE_TRIES {
                     self.env.health.check()?
@@ -458,9 +494,9 @@ impl Chores {
         self.remove_old_logs().map(drop)
     }
 
-    /// Stores the memtables of all families by one edit: the dead log tells nobody how far it is
-    /// durable, so a power loss between two edits would leave the families at different commits.
-    /// From then on no log before `number` is needed.
+    /// Stores the memtables of all column families by one edit, after which no WAL before `number`
+    /// is needed. It is unknown how far the dead WAL is durable, so after a power loss between two
+    /// edits the column families would be at different commits.
     fn store_everything(self: &Arc<Self>, number: LogNumber) -> Result<()> {
         let families: Vec<_> = self.tree.families().values().cloned().collect();
         let ids: Vec<_> = families.iter().map(|family| family.id()).collect();
@@ -501,7 +537,7 @@ impl Chores {
                 Ok(())
             }
             Err(error) => {
-                // As with any edit: the dead manifest may name the files.
+                // As after any failed edit, the dead manifest may name the files.
                 self.board.after_roll(&[]);
                 jobs.iter().for_each(|job| self.board.after_roll(job.files()));
                 Err(error)
@@ -510,5 +546,5 @@ impl Chores {
     }
 }
 
-/// How often all is stored before a dead log is given up on for now.
+/// Number of attempts to store everything before a dead WAL is given up for this time.
 const STORE_TRIES: u32 = 100;

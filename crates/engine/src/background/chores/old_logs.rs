@@ -1,4 +1,4 @@
-//! Logs that nothing needs any more: they go, or are kept for readers of the log for a while.
+//! WALs that nothing needs any more: they are removed, or kept for a while for readers of the WAL.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use super::Chores;
 use crate::options::Options;
 
 impl Chores {
-    /// Everything in the logs below `oldest` is in tables. Returns the logs that can be removed.
+    /// Retires the WALs below `oldest`, whose entries are all in tables. Returns the WALs that can
+    /// be removed.
     pub(crate) fn retire_logs(&self, oldest: LogNumber) -> Vec<LogNumber> {
         let limits = keep_limits(&self.env.options.load());
         let now = self.env.now();
@@ -24,27 +25,28 @@ impl Chores {
         gone.extend(kept.expire(limits, now));
         drop(kept);
         for log in added.iter().filter(|log| !gone.contains(&log.number)) {
-            // The space that was reserved for more, and that no limit counts. Best effort.
+            // A kept WAL is cut to its end. No limit counts the space that was preallocated. A
+            // failure only leaves that space allocated.
             let path = wal_file_name(&self.env.wal_directory(), log.number);
             let options = OpenOptions::WRITE;
             let _more_space_taken = self.env.vfs.open(&path, options).and_then(|file| {
-                // What has another name is left as it is.
+                // A file with another name (of a checkpoint, say) is left as it is.
                 if file.links()? == 1 { file.truncate(log.end) } else { Ok(()) }
             });
         }
         gone
     }
 
-    /// Removes the files of logs.
+    /// Removes the files of WALs.
     pub(crate) fn remove_logs(&self, logs: &[LogNumber]) {
         for number in logs {
-            // A log that stays is removed as an orphan at the next open.
+            // A WAL that cannot be removed is an orphan, which the next open removes.
             let _orphan = self.env.vfs.remove(&wal_file_name(&self.env.wal_directory(), *number));
         }
     }
 
-    /// Before an edit says that logs are not needed: where they are kept they are durable, and so
-    /// is the link that leads to them from the log in use.
+    /// Syncs the WAL, if WALs are kept for readers. Called before an edit declares WALs obsolete:
+    /// the kept WALs, and the link that leads to them from the active one, must be durable.
     pub(crate) fn sync_kept_logs(&self) -> Result<()> {
         if self.env.options.load().keeps_logs() {
             self.writes.pipeline.sync_wal().map(drop)
@@ -54,7 +56,7 @@ impl Chores {
     }
 }
 
-/// How much of what only readers of the WAL need is kept.
+/// Returns the limits of the WALs that are kept for readers.
 fn keep_limits(options: &Options) -> KeepLimits {
     let limit = |value: u64| (value > 0).then_some(value);
     KeepLimits {

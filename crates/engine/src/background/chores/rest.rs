@@ -1,5 +1,5 @@
-//! What is left to be tidied when there is nothing to do: files that were made in advance, and logs
-//! and tables that are kept for want of a barrier.
+//! What is tidied when the database is at rest: preallocated files are removed, and edits that wait
+//! for a barrier are made durable, so that the WALs and tables they keep can go.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use sateen_store::base::sync::lock;
 
 use super::Chores;
 
-/// How long the edit of a flush or compaction waits for another to be made durable with, at most.
-/// Logs, and tables that were compacted, are there for so much longer: less than kernels wait
-/// before they write back what is dirty, or what would have gone with the log in memory would be
-/// written to the device.
+/// The longest time for which the edit of a flush or compaction waits for another one that makes it
+/// durable. Obsolete WALs and input tables are kept until then. It is shorter than the kernel's
+/// delay of writeback; otherwise the kernel would write pages of files that are about to be
+/// removed.
 const EDITS_WAIT_MAX: Duration = Duration::from_secs(3);
-/// With less than this between two jobs there is work: while clients fill a memtable there may be
-/// nothing to do.
+/// Pauses of less than this are no rest: while clients fill a memtable there may be no background
+/// work.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
 impl Chores {
-    /// [`Background::tidy_at_rest`] as the only chore.
+    /// Does [`Chores::tidy_at_rest`] as the only chore. Returns true if it did something.
     pub(crate) fn tidied_at_rest(&self) -> bool {
         self.tidy_at_rest().unwrap_or_else(|error| {
             self.chore_failed(&error);
@@ -27,15 +27,16 @@ impl Chores {
         })
     }
 
-    /// Where nothing is left to do no file made in advance lies about, and no log is kept for want
-    /// of a barrier.
+    /// Removes preallocated files if the database is at rest, and makes edits durable that wait for
+    /// a barrier. Returns true if it did something.
     pub(crate) fn tidy_at_rest(&self) -> Result<bool> {
         let rests = self.rests();
         let removed = rests && self.remove_spare_files();
         Ok(self.sync_edits_that_wait(rests)? || removed)
     }
 
-    /// Whether there has been nothing to do for a while, or somebody waits for that.
+    /// Returns true if there has been nothing to do for a while, or if there is nothing to do and a
+    /// client waits for that.
     fn rests(&self) -> bool {
         let rests = !self.driver.has_jobs() && !self.driver.has_due_work();
         let (chores, now) = (&self.board, self.env.now());
@@ -47,16 +48,16 @@ impl Chores {
         since.is_some_and(|since| at_once || now.since(since) >= REST_AFTER)
     }
 
-    /// Removes the files that were made in advance. Returns whether there were any.
+    /// Removes the preallocated files. Returns true if there were any.
     pub(crate) fn remove_spare_files(&self) -> bool {
         let tables = self.spare_files.remove_all();
         self.writes.spare_logs.remove_all() || tables
     }
 
-    /// Makes the edits durable that wait for a barrier, so that what they did away with can go:
-    /// with no other edit that takes them along, after a while, or at once if `now`.
+    /// Makes edits durable that wait for a barrier, and removes the WALs that they made obsolete.
+    /// It does so if no other edit came for a while, or at once if `now`.
     fn sync_edits_that_wait(&self, now: bool) -> Result<bool> {
-        // A dead manifest is replaced, with all edits.
+        // A dead manifest is replaced by one that has all edits.
         let waits = self.tree.versions.holds_until_barrier() && !self.manifest_is_dead();
         {
             let mut state = lock(&self.board.state);

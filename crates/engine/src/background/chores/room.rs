@@ -8,13 +8,14 @@ use sateen_store::wal;
 
 use super::Chores;
 
-/// As much free space is always enough to try to write again.
+/// Free bytes that always suffice for a new attempt to write.
 const ENOUGH_BYTES: u64 = 64 << 20;
-/// This part of the file system is enough, too: a small one never has [`ENOUGH_BYTES`] free.
+/// The part of the file system that suffices, too, because a small one never has [`ENOUGH_BYTES`]
+/// free.
 const ENOUGH_PART: u64 = 16;
 
 impl Chores {
-    /// Reserves as much space for the next log as the one in use has got.
+    /// Reserves as much space for the next WAL as the active one has taken.
     pub(crate) fn reserve_for_next_wal(&self) {
         let Some((written, next)) = self.writes.pipeline.successor() else { return };
         let most = self.env.options.load().wal_preallocation();
@@ -23,8 +24,8 @@ impl Chores {
         }
     }
 
-    /// Whether enough is free to try to write again: two memtables, if the file system is not too
-    /// small for that. An attempt that finds too little is repeated later.
+    /// Returns true if there is enough free space for a new attempt to write: two memtables, or
+    /// less on a small file system. An attempt that finds too little is repeated later.
     pub(crate) fn has_room_again(&self) -> Result<bool> {
         let directory = &self.env.directory;
         let failed = |error| Error::io("statfs", directory, error);

@@ -1,4 +1,12 @@
-//! The chores about files of tables: finding what is dead in them, or can be, and giving it back.
+//! The chores about the space of table files: finding dead and sparse parts, and reclaiming them.
+//!
+//! 1. [`Chores::look_at_some_files`] finds what files from before the open hold besides live
+//!    tables.
+//! 2. [`Chores::report_sparse_files`] tells control which files have few live bytes, so that it
+//!    compacts them.
+//! 3. [`Chores::report_ranges_seen`] tells control which range tombstones all readers see.
+//! 4. [`Chores::give_back_dead_tables`] punches holes and unlinks files, at the rate that control
+//!    sets.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,24 +21,26 @@ use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
 use crate::health::Health;
 use crate::timeline::EventKind;
 
-/// How often it is looked which compaction files hold too little.
+/// How often sparse files are looked for.
 const SPARSE_ROUND: Duration = Duration::from_secs(1);
 
-/// They are told again after so long: a table that has left level 0 meanwhile is another matter.
+/// After this time control is told again. A table of a sparse file may have left level 0, and can
+/// be compacted then.
 const SPARSE_TOLD_AGAIN: Duration = Duration::from_secs(60);
 
-/// Which files are sparse, as control was told.
+/// The sparse files, as control was told.
 #[derive(Clone, Default)]
 pub(crate) struct Sparse {
     files: BTreeSet<FileId>,
     told_at: Instant,
-    /// When it was last looked, and what the reclaimer had seen by then.
+    /// When they were last looked for, and the reclaimer's count of changes at that time.
     looked_at: Instant,
     changes: u64,
 }
 
 impl Chores {
-    /// Looks what some of the files that were there at open hold besides tables.
+    /// Looks which parts of some of the files found at open are dead. Returns true if more are
+    /// left.
     pub(crate) fn look_at_some_files(&self) -> bool {
         let now = self.env.now();
         let more = self.tree.reclaimer.look_at_found_files(OPENED_AT_A_TIME, now);
@@ -39,16 +49,16 @@ impl Chores {
         more
     }
 
-    /// Gives back some of what no version needs and nobody pins any more.
+    /// Reclaims some of the dead tables that no reader pins.
     pub(crate) fn give_back_dead_tables(&self) {
         let watch = self.env.metrics.timeline.watch();
         let before = self.tree.reclaimer.counters.given_back();
         let could_punch = self.tree.reclaimer.can_punch();
-        // A full disk waits for nobody.
+        // A degraded database reclaims without a limit, because the disk may be full.
         let paced = self.driver.reclaim_rate(self.tree.reclaimer.due_bytes());
         let rate = paced.filter(|_| self.env.health.health() == Health::Ok);
         self.tree.reclaimer.limit_leases(self.lease_limits());
-        // A table that cannot be removed now is tried again; it is no reason to refuse writes.
+        // A failed removal is tried again, and is no reason to refuse writes.
         let next = self.tree.reclaimer.reclaim(self.env.now(), rate).unwrap_or(None);
         self.board.again_at(next);
         let after = self.tree.reclaimer.counters.given_back();
@@ -58,7 +68,7 @@ impl Chores {
         }
     }
 
-    /// What readers elsewhere may keep. On a full disk that is nothing.
+    /// Returns the limits on what readers in other processes may keep: nothing if the disk is full.
     fn lease_limits(&self) -> LeaseLimits {
         let limits = self.env.options.load().lease_limits();
         if self.env.health.health() != Health::Ok {
@@ -71,7 +81,7 @@ impl Chores {
         LeaseLimits { bytes: limits.bytes.min(free), ..limits }
     }
 
-    /// Tells control which files should go, if that has changed.
+    /// Tells control which files are sparse, if that has changed.
     pub(crate) fn report_sparse_files(&self) {
         let now = self.env.now();
         let changes = self.tree.reclaimer.changes();
@@ -90,7 +100,8 @@ impl Chores {
         }
     }
 
-    /// Tells control which deletions of ranges all readers see, where that has changed.
+    /// Tells control the newest range tombstone of each column family that all readers see, if it
+    /// has changed.
     pub(crate) fn report_ranges_seen(&self) {
         let families = self.tree.families();
         let with_ranges = families.values().filter_map(|family| {

@@ -1,4 +1,4 @@
-//! Keeps the file OPTIONS as the options in force are.
+//! Keeps the file OPTIONS equal to the current options.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use super::Chores;
 use crate::options::StoredOptions;
 
 impl Chores {
-    /// Leaves the options that count now in the directory, durably. The catalogue is locked. What
-    /// cannot be written now is tried again by the chores, and at close.
+    /// Writes the current options to the directory, durably. The caller holds the lock of the
+    /// catalogue. After a failure the chores try again, and so does the close.
     pub(crate) fn store_options(&self) {
         let stored = self.write_options(self.env.vfs.as_ref(), &self.env.directory);
         self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
     }
 
-    /// Writes them into `directory`.
+    /// Writes the current options into `directory`.
     pub(crate) fn write_options(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         let families = self.tree.families();
         let default = self.tree.default_family.id();
@@ -30,7 +30,7 @@ impl Chores {
         options_file::write(vfs, directory, &text)
     }
 
-    /// A chore: tries again what could not be stored.
+    /// Writes the options again if the last attempt failed. A chore.
     pub(crate) fn store_options_again(&self) {
         if self.options_unstored.load(Ordering::Relaxed) && self.env.health.check().is_ok() {
             let _catalogue = lock(&self.tree.changes);

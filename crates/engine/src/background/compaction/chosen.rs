@@ -1,4 +1,9 @@
-//! Compaction of files that a client chooses.
+//! Compactions of files that a client chooses.
+//!
+//! 1. [`Background::compact_files`] turns the paths into the trees and files that they name
+//!    (`choose`).
+//! 2. It asks control for one compaction for each tree, and waits for each.
+//! 3. The driver keeps the result of each compaction, and the results are added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,17 +19,17 @@ use crate::background::Background;
 use crate::events::CompactionInfo;
 use crate::tree::families::ColumnFamilyData;
 
-/// The smallest size of output tables.
+/// The smallest size of output tables, in bytes.
 const TABLE_BYTES_MIN: u64 = 4096;
 
-/// How files are compacted ([`Db::compact_files`](crate::Db::compact_files)).
+/// The options of [`Db::compact_files`](crate::Db::compact_files).
 #[derive(Clone, Debug, Default)]
 pub struct CompactFilesOptions {
-    /// The size of the output tables. Default: that of the output level. RocksDB:
+    /// The size of the output tables in bytes. Default: that of the output level. RocksDB:
     /// `output_file_size_limit`.
     pub table_bytes: Option<u64>,
-    /// Gives the compaction up when it is set. A job that already runs for it is completed.
-    /// RocksDB: `canceled`.
+    /// Cancels the compaction once it is set. A job that already runs for it is completed. RocksDB:
+    /// `canceled`.
     pub cancelled: Option<Arc<AtomicBool>>,
 }
 
@@ -35,7 +40,7 @@ impl CompactFilesOptions {
 }
 
 impl Background {
-    /// See [`Db::compact_files`](crate::Db::compact_files).
+    /// Compacts `files` into `output_level`; see [`Db::compact_files`](crate::Db::compact_files).
     pub(crate) fn compact_files(
         self: &Arc<Self>,
         family: &Arc<ColumnFamilyData>,
@@ -61,7 +66,7 @@ impl Background {
         let requests: Vec<_> = chosen.into_iter().map(ask).collect();
         let mut all: Option<CompactionInfo> = None;
         let mut result = Ok(());
-        // Each is waited for, or its answer would be kept for ever.
+        // Every request is waited for, because only that removes its result.
         for request in requests {
             let waited = self.wait_request_unless(request, &|| options.is_cancelled());
             let made = self.driver.take_answer(request);
@@ -91,7 +96,8 @@ impl Background {
     }
 }
 
-/// The files of each tree of `family` that `files` name.
+/// Returns the files of each tree of `family` that `files` name. Fails if the options allow no such
+/// compaction, or if a path is no table file of the family or lies below the output level.
 fn choose(
     family: &Arc<ColumnFamilyData>,
     files: &[&Path],

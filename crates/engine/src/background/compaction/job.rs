@@ -1,8 +1,20 @@
-//! A compaction: what a plan says, done in steps.
+//! A compaction: it carries out a plan, one step at a time.
 //!
-//! What must stay true: the inputs stay pinned by their version for as long as the job lives; the
-//! edit names exactly the plan's inputs, or after an early end those it is done with, and what was
-//! made of them; a user key's versions end up in one table.
+//! 1. [`CompactionJob::new`] makes an iterator over each input run, merges them ([`MergingIter`])
+//!    and decides through [`CompactionIter`] which entries are kept.
+//! 2. The first steps open the input runs, one after the other.
+//! 3. [`CompactionJob::step`] pulls entries and adds them to the output, until the grant is used
+//!    up. The cutter says where tables end.
+//! 4. A job that control told to end early ends before the first key at which the plan allows it
+//!    ([`CompactionJob::finish_early`]).
+//! 5. `finish` makes the outputs durable and returns the edit.
+//!
+//! What must stay true:
+//!
+//! - The version pins the inputs for the life of the job.
+//! - The edit removes exactly the plan's inputs, or after an early end those that are done. It adds
+//!   their outputs.
+//! - All versions of a user key end up in one table.
 
 use std::sync::Arc;
 
@@ -29,7 +41,7 @@ use crate::metrics::CompactionDone;
 use crate::operators::compaction_filter::{CompactionFilterContext, FilterToBe};
 use crate::tree::families::ColumnFamilyData;
 
-/// A step reads chunks of no more than this part of its grant, but none smaller than so much.
+/// A step reads chunks of at most this part of its grant, but of at least `CHUNK_BYTES_MIN`.
 const CHUNKS_OF_STEP: u64 = 2;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
 
@@ -48,7 +60,7 @@ impl SortedRun for InputRun {
     }
 }
 
-/// Opens inputs for one pass from end to end, past the block cache.
+/// Opens input tables for one pass from end to end, past the block cache.
 pub(crate) struct OpenInput {
     tables: Arc<TableCache>,
     options: TableIterOptions,
@@ -65,24 +77,24 @@ impl OpenTable for OpenInput {
 type Bottommost = Box<dyn FnMut(&[u8]) -> bool + Send>;
 type Merged = CompactionIter<MergingIter<LevelIter<InputRun, OpenInput>>, Bottommost>;
 
-/// A compaction under way.
+/// A running compaction.
 pub(crate) struct CompactionJob {
     pub(crate) family: Arc<ColumnFamilyData>,
     pub(crate) plan: Arc<CompactionPlan>,
-    /// Keeps the inputs from being reclaimed.
+    /// The version that keeps the inputs from being reclaimed.
     _version: Arc<Version>,
     input: Option<Merged>,
-    /// Made in the first step: it is the user's code, and may take its time.
+    /// The filter that the first step creates. That calls the user's code, which may take a while.
     filter: Option<FilterToBe>,
     is_filtered: bool,
     cutter: OutputCutter,
-    /// Where it may end before its time, once it is to.
+    /// The keys at which the job may end early, once it was told to.
     finish_early: Option<EarlyEnd>,
     output: Output,
-    /// The next input run to be opened; None once all are.
+    /// The next input run to be opened; `None` once all are open.
     to_open: Option<usize>,
     stats: CompactionStats,
-    /// What is read of an input run at a time, at most.
+    /// Largest read of an input run, in bytes.
     chunk_bytes: Arc<AtomicUsize>,
     buffer_bytes: u64,
     bytes_out: u64,
@@ -95,12 +107,13 @@ pub(crate) struct CompactionContext {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) read: TableIterOptions,
     pub(crate) snapshots: Vec<SeqNo>,
-    /// The newest that somebody holds.
+    /// The newest snapshot that a client holds.
     pub(crate) newest_snapshot: Option<SeqNo>,
     pub(crate) version: Arc<Version>,
 }
 
 impl CompactionJob {
+    /// Creates a compaction by `plan`. Nothing is read yet.
     pub(crate) fn new(
         family: Arc<ColumnFamilyData>,
         plan: Arc<CompactionPlan>,
@@ -119,7 +132,7 @@ impl CompactionJob {
             LevelIter::new(run, opener, IterBounds::all()).without(seen.clone())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
-        // A chunk of each input run, and the output's.
+        // One chunk for each input run, and the output's buffer.
         let chunks_bytes = runs.len() as u64 * context.read.chunk_bytes as u64;
         let buffer_bytes = chunks_bytes + crate::background::output::BUFFER_BYTES;
         let mut below = plan.keys_below();
@@ -157,12 +170,12 @@ impl CompactionJob {
         }
     }
 
-    /// What it holds in memory to read and write through, about.
+    /// Returns the approximate bytes of the buffers that the job reads and writes through.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         self.buffer_bytes
     }
 
-    /// Moves about `bytes`.
+    /// Does at most about `bytes` bytes of work. A plan without inputs to rewrite is done at once.
     pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
         let Some(mut input) = self.input.take() else {
             return self.finish(0, self.plan.edit());
@@ -174,7 +187,7 @@ impl CompactionJob {
         self.chunk_bytes
             .store(usize::try_from(chunk_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
         let start = self.output.bytes_written();
-        // Each reads a chunk: many are too much for one step.
+        // Opening a run reads a chunk, so that opening many of them takes several steps.
         while let Some(next) = self.to_open {
             self.to_open = input.open_run(next)?.then_some(next + 1);
             if self.to_open.is_some() && step_read_bytes() >= bytes {
@@ -186,7 +199,8 @@ impl CompactionJob {
         let mut has_read_its_grant;
         loop {
             let moved = input.stats().bytes_in - start_in;
-            // Many runs may come to the end of their chunks at about the same place.
+            // Many runs may reach the end of their chunks at about the same key, and read the next
+            // ones.
             has_read_its_grant = moved > 0 && step_read_bytes() >= bytes;
             if moved >= bytes || has_read_its_grant {
                 break;
@@ -223,15 +237,15 @@ impl CompactionJob {
         Ok(Step::More(StepBytes { written, has_read_its_grant, ..StepBytes::default() }))
     }
 
-    /// To be brought to an end where what is written by then can stand by itself. What is filtered
-    /// cannot: the copies that would stay above say something else.
+    /// Tells the job to end as soon as its result can be installed by itself. A filtered compaction
+    /// cannot end early: the inputs that stay above would still have the unfiltered entries.
     pub(crate) fn finish_early(&mut self) {
         if self.finish_early.is_none() && !self.is_filtered {
             self.finish_early = self.plan.early_end();
         }
     }
 
-    /// Installs what has been written.
+    /// Ends the output and adds its tables to `edit`.
     fn finish(&mut self, start: u64, mut edit: VersionEdit) -> Result<Step> {
         let tables = self.output.finish()?;
         self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
@@ -244,7 +258,7 @@ impl CompactionJob {
         Ok(Step::Done(moved, Box::new(edit)))
     }
 
-    /// What it did, for the metrics.
+    /// Returns what the job did, for the metrics.
     pub(crate) fn done(&self) -> CompactionDone {
         let level = self.plan.output_level;
         let bytes = |same: bool| {
@@ -263,7 +277,7 @@ impl CompactionJob {
         }
     }
 
-    /// The file that is being written, and those that are.
+    /// Returns all files of the job, finished or not.
     pub(crate) fn files(&self) -> &[FileId] {
         self.output.files()
     }
@@ -274,7 +288,7 @@ impl CompactionJob {
     }
 }
 
-/// What makes the filter of a compaction by `plan`, if its column family has any.
+/// Returns the filter of a compaction by `plan`; `None` if its column family has none.
 fn filter_to_be(
     family: &ColumnFamilyData,
     plan: &CompactionPlan,

@@ -1,4 +1,4 @@
-//! Prints what an entry costs in the iterators and in the compaction filter:
+//! Measures the time per entry in the iterators and in a compaction, and prints it:
 //! `cargo test --release -p sateen --lib -- --ignored --nocapture measure_an_entry`.
 
 use std::hint::black_box;
@@ -20,7 +20,7 @@ const ENTRIES: u64 = 100_000;
 const ROUNDS: u64 = 20;
 const VALUE: [u8; 100] = [7; 100];
 
-/// A child that costs next to nothing: keys of one length side by side.
+/// A child that costs almost nothing: keys of one length, side by side.
 struct Flat {
     keys: Arc<Vec<[u8; 24]>>,
     at: usize,
@@ -72,8 +72,8 @@ impl InternalIterator for Flat {
     }
 }
 
-/// Ascending keys dealt to `children` in runs of `run` (1: at random); `shared` leading bytes are
-/// the same in all keys.
+/// Returns `children` children with ascending keys, dealt in runs of `run` keys (1: at random). All
+/// keys share their first `shared` bytes.
 fn children(children: u64, run: u64, shared: usize, zero_seqnos: bool) -> Vec<Flat> {
     let mut lists = vec![Vec::new(); usize::try_from(children).unwrap()];
     for number in 0..ENTRIES {
@@ -90,7 +90,7 @@ fn children(children: u64, run: u64, shared: usize, zero_seqnos: bool) -> Vec<Fl
     lists.into_iter().map(|keys| Flat { keys: Arc::new(keys), at: usize::MAX }).collect()
 }
 
-/// The fastest of some rounds, in nanoseconds an entry: the others were disturbed.
+/// Returns the time of the fastest round, in nanoseconds per entry. Slower rounds were disturbed.
 fn fastest(mut round: impl FnMut() -> u64) -> f64 {
     let times = (0..ROUNDS).map(|_| {
         let start = Instant::now();

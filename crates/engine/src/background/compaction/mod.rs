@@ -1,8 +1,8 @@
-//! Compactions: tables become other tables, as a plan of control says.
+//! Compactions: tables are rewritten as a plan of control says.
 //!
-//! 1. [`Compactor::make_compaction`] pins what the plan reads.
-//! 2. [`job`] merges the inputs through [`iter`] and writes the outputs, step by step.
-//! 3. [`chosen`] is the way of a client who names the files to be compacted.
+//! 1. [`Compactor::make_compaction`] pins the version that has the plan's inputs.
+//! 2. [`job`] merges the inputs through [`iter`] and writes the outputs, one step at a time.
+//! 3. [`chosen`] serves clients that name the files to be compacted.
 
 pub(crate) mod chosen;
 pub(crate) mod iter;
@@ -22,12 +22,12 @@ use crate::options::control;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
 
-/// What compactions read ahead takes no more than this part of a memory budget, all of them
-/// together, but each run at least `READ_BYTES_MIN`.
+/// All compactions together read ahead at most this part of a memory budget, but at least
+/// `READ_BYTES_MIN` for each input run.
 const READING_PART: u64 = 8;
 const READ_BYTES_MIN: u64 = 16 << 10;
 
-/// Makes compactions.
+/// Makes the jobs of compactions.
 pub(crate) struct Compactor {
     pub(crate) env: Arc<Environment>,
     pub(crate) tree: Arc<Tree>,
@@ -36,7 +36,8 @@ pub(crate) struct Compactor {
 }
 
 impl Compactor {
-    /// `slots`: so many compactions run at a time.
+    /// Makes the job of `plan`; `None` if its column family was dropped. `slots` is the number of
+    /// compactions that may run at a time.
     pub(crate) fn make_compaction(
         &self,
         plan: Arc<CompactionPlan>,

@@ -1,4 +1,13 @@
-//! What failures make of a database: they set its health, wake the chores and pause the jobs.
+//! What a failure does to the database: it sets the health, wakes the chores and may pause the
+//! jobs.
+//!
+//! - A flush or compaction that fails with an I/O error makes the database degraded; with any other
+//!   error, read-only. Only a read-only database pauses jobs ([`Driver::job_failed`]).
+//! - A write that fails because the disk is full makes it degraded; another I/O error, read-only
+//!   ([`Driver::write_failed`]).
+//! - A failed edit also marks the manifest as dead ([`Driver::edit_failed`]).
+//! - A degraded database is healthy again after a job has succeeded and neither WAL nor manifest is
+//!   dead ([`Driver::job_succeeded`]), or when the chores have recovered it.
 
 use sateen_control::version::DurableLog;
 use sateen_store::base::error::{Error, Result};
@@ -7,7 +16,8 @@ use super::Driver;
 use crate::health::Health;
 
 impl Driver {
-    /// A job's result is part of the tree.
+    /// Clears a degraded state, unless the WAL or the manifest is dead. Called when a job's result
+    /// is installed.
     pub(crate) fn job_succeeded(&self) {
         if self.env.health.health() == Health::Degraded
             && !self.writes.pipeline.wal_is_dead()
@@ -17,7 +27,8 @@ impl Driver {
         }
     }
 
-    /// A job failed and left nothing behind.
+    /// Raises the health after a job has failed and removed its files. The end of the database or
+    /// of a column family is no failure.
     pub(crate) fn job_failed(&self, error: &Error) {
         if matches!(error, Error::Closed | Error::NoSuchColumnFamily(_)) {
             return;
@@ -32,13 +43,13 @@ impl Driver {
         self.board.poke();
     }
 
-    /// Makes the logs durable, and says how far.
+    /// Makes the WAL durable. Returns how far it is durable.
     pub(crate) fn sync_log(&self) -> Result<Option<DurableLog>> {
         self.writes.pipeline.sync_wal().inspect_err(|error| self.write_failed(error))
     }
 
-    /// A write could not be logged, or not be synced: the log is dead. Errors of the caller's own
-    /// making change nothing.
+    /// Raises the health after an I/O error of the WAL, which is dead by then. Other errors are the
+    /// caller's own and change nothing.
     pub(crate) fn write_failed(&self, error: &Error) {
         if let Error::Io { .. } = error {
             let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
@@ -47,7 +58,7 @@ impl Driver {
         }
     }
 
-    /// An edit could not be made durable: the manifest is dead.
+    /// Marks the manifest as dead and raises the health, after an edit could not be made durable.
     pub(crate) fn edit_failed(&self, error: &Error) {
         self.board.after_roll(&[]);
         self.job_failed(error);

@@ -1,4 +1,13 @@
-//! Installs the result of a finished job: the manifest edit, then the new version.
+//! Installs the result of a finished job ([`Driver::install_result`]):
+//!
+//! 1. The WAL is synced if other column families or entries that the flush leaves out need it.
+//! 2. Every output table is opened, so that a table that cannot be read fails the job.
+//! 3. `can_wait` decides whether the edit needs its own barrier. It does not if no data is lost
+//!    with it.
+//! 4. `install_edits` appends the edits of all column families as one record, and makes their
+//!    versions current.
+//! 5. After a failure the outputs are removed at once, or, if the manifest may name them, after the
+//!    next manifest is current.
 
 use std::sync::Arc;
 
@@ -15,8 +24,8 @@ use crate::options::WalMode;
 use crate::tree::version_set::Barrier;
 
 impl Driver {
-    /// Makes a finished job's tables part of the tree: those of all its column families at once.
-    /// Returns their versions.
+    /// Installs the tables of a finished job, for all of its column families at once. Returns their
+    /// new versions. If it fails, the job's files are removed now or by the chores.
     pub(crate) fn install_result(
         &self,
         job: &mut Job,
@@ -28,14 +37,16 @@ impl Driver {
         };
         let others = self.tree.families().len() > 1 || self.env.options.load().keeps_logs();
         if needs_log || last_seqno.is_some() && others {
-            // After a power loss the families must agree on one prefix: what this flush makes
-            // durable in one of them is durable in the logs of the others first. A dead log cannot
-            // be synced; then all families are stored together before writes go on. The same for
-            // keys that stay in memory, for the logs that had them go once this flush is installed,
-            // for values that stay in the log, and where logs are kept for those who read them.
+            // After a power loss all column families must agree on one prefix of the writes. So
+            // what this flush makes durable in one of them must first be durable in the WAL of the
+            // others. The WAL is also synced if hot keys stay in memory (the WALs that had them
+            // become obsolete with this flush), if values stay in the WAL, and if WALs are kept for
+            // readers. A dead WAL cannot be synced: the job fails, and all families are stored
+            // together before writes go on.
             match self.writes.pipeline.sync_wal() {
-                // Which recovery holds the logs to: damage must not pass for what was not synced.
-                // All of them say so, because any of them may be dropped.
+                // The edit says how far the WAL is durable. Recovery then tells damage below that
+                // point from an unsynced tail. Every edit says so, because any of the families may
+                // be dropped.
                 Ok(durable) => {
                     let durable = durable.filter(|_| !planted("durable_log_untold"));
                     edits.iter_mut().for_each(|edit| edit.durable_log = durable);
@@ -46,13 +57,14 @@ impl Driver {
                 }
             }
         }
-        // Before anybody relies on them: a table that cannot be opened fails the job, while its
-        // inputs are still there, and the first client to read one need not wait for its index.
+        // The tables are opened while the inputs still exist, so that a table that cannot be opened
+        // fails the job. It also spares the first client the read of the index.
         if let Err(error) = self.open_results(&edits, job.class()) {
             self.give_up_result(job);
             return Err(error);
         }
-        // What a log has is there still if the edit is lost, and so are a compaction's inputs.
+        // If the edit is lost, the WAL still has the flushed entries, and a compaction's inputs are
+        // kept.
         let in_log = || {
             !must_store
                 && !needs_log
@@ -78,13 +90,16 @@ impl Driver {
             Err(error) => {
                 let files = job.files();
                 files.iter().for_each(|file| self.tree.tables.evict_file(*file));
-                // The dead manifest may hold the edit: its files go once a new one is current.
+                // The dead manifest may contain the edit, so the files stay until a new one is
+                // current.
                 self.board.after_roll(&files);
                 Err(error)
             }
         }
     }
 
+    /// Installs `edits` as one record of the manifest. Each has the number of memtables that it
+    /// stores.
     fn install_edits(
         &self,
         edits: Vec<(VersionEdit, usize)>,
@@ -103,17 +118,19 @@ impl Driver {
         install(edits).map(Iterator::collect)
     }
 
+    /// Opens the table handles of all outputs.
     fn open_results(&self, edits: &[VersionEdit], class: IoClass) -> Result<()> {
         let mut added = edits.iter().flat_map(|edit| &edit.added);
         added.try_for_each(|added| self.tree.tables.get(&added.table, class).map(drop))
     }
 
-    /// Removes what a finished job has made, open handles included.
+    /// Removes the files of a finished job, and the open handles on them.
     fn give_up_result(&self, job: &mut Job) {
         job.files().iter().for_each(|file| self.tree.tables.evict_file(*file));
         job.abandon();
     }
 
+    /// Adds the finished job to the metrics.
     fn count_job(&self, job: &Job) {
         match job {
             Job::Flush(flush) => flush.done().for_each(|done| self.env.metrics.flush_done(&done)),
@@ -123,7 +140,7 @@ impl Driver {
 }
 
 impl Job {
-    /// Each edit with the number of memtables that it stores.
+    /// Returns each edit with the number of memtables that it stores.
     fn with_flushed(&self, edits: Edits) -> Vec<(VersionEdit, usize)> {
         match self {
             Job::Flush(flush) => edits.into_iter().zip(flush.memtables()).collect(),

@@ -1,5 +1,5 @@
-//! What a test does to jobs between two of their steps: another one is next, one is given up or
-//! told to end early, as control might have asked for at that moment. Nothing else calls this.
+//! Test support: changes jobs between two of their steps, as control might have asked for at that
+//! moment. A job can be moved to the front, discarded or told to end early.
 
 use std::sync::Arc;
 
@@ -10,27 +10,28 @@ use crate::background::driver::Driver;
 use crate::background::driver::Job;
 use crate::timeline::{CompactionReason, EventKind};
 
-/// What is done to the jobs. The numbers choose among those it can be done to.
+/// A change to the jobs. The numbers choose among the jobs to which it can apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
-    /// Another job has the next step.
+    /// Moves another job to the front of the queue.
     NextStep(u64),
-    /// A job is given up.
+    /// Discards a job.
     Discard(u64),
-    /// A compaction installs what it has as soon as that can stand by itself.
+    /// Tells a compaction to end at the next point at which its result can be installed.
     FinishEarly(u64),
-    /// Job slots, or the memtables of a column family, become as many or as large as a tuner might
-    /// have made them.
+    /// Changes job slots, or the memtable size of a column family, to values that a tuner might
+    /// choose.
     Adjust(u64),
 }
 
-/// Memtables are at most so many times as large as configured, and there are half as many slots.
+/// Largest factor of a memtable size. At most half as many slots are set.
 const TIMES_MAX: u64 = 8;
 
 impl Driver {
+    /// Applies `how`. Returns false if there is no job to which it can apply.
     pub(crate) fn interfere(self: &Arc<Self>, how: Interference) -> bool {
         let mut shared = lock(&self.shared);
-        // Who asked for a compaction waits for its end, and is not told of another.
+        // A client that asked for a compaction waits for its end, and is not told of a second one.
         let may_go = |job: &Job| {
             let reason = job.info(JobId(0)).reason;
             !reason.is_some_and(CompactionReason::is_manual)
@@ -74,7 +75,7 @@ impl Driver {
                 let (what, times) = (number / TIMES_MAX, 1 + number % TIMES_MAX);
                 let families = self.tree.families();
                 let limit = if what.is_multiple_of(2) {
-                    // Few mostly, so that jobs are in each other's way.
+                    // Mostly few slots, so that jobs compete for them.
                     Limit::Slots(JobSlots::divided(usize::try_from(times / 2).unwrap_or(1)))
                 } else {
                     let at = (what / 2) % families.len().max(1) as u64;

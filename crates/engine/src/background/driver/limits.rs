@@ -1,4 +1,4 @@
-//! Carries out what control adjusts while the database runs.
+//! Carries out the limits that the tuner adjusts while the database runs.
 
 use sateen_control::{Adjustment, Instant, Limit};
 
@@ -7,8 +7,8 @@ use crate::background::driver::DriverState;
 use crate::timeline::EventKind;
 
 impl Driver {
-    /// Nobody waits for it: slots count from the next step on, which control sees to, and memtables
-    /// have another size from the next one on.
+    /// Applies a limit without waiting. Control itself applies the number of slots; memtables have
+    /// the new size from the next one on.
     pub(crate) fn set_limit(&self, shared: &mut DriverState, now: Instant, adjustment: Adjustment) {
         let Adjustment { limit, overflow } = adjustment;
         if let Limit::Memtable { cf, bytes } = limit
@@ -37,7 +37,8 @@ mod tests {
     const MEMTABLE: u64 = 64 << 10;
     const VALUE: usize = 1000;
 
-    /// Nothing runs unless the test steps it, and every step looks for an overflow.
+    /// Opens a database in which nothing runs unless the test steps it, and in which every step
+    /// looks for an overflow.
     fn open(tuner: Tuner) -> Db {
         let mut options = Options { background_threads: 0, tuner, ..Options::default() };
         options.tuner_interval = Duration::from_nanos(1);
@@ -50,7 +51,7 @@ mod tests {
         Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap()
     }
 
-    /// Writes until so many memtables are sealed. No write may have to wait.
+    /// Writes until `sealed` memtables are sealed. No write may have to wait.
     fn fill(db: &Db, sealed: usize) {
         let family = db.default_column_family();
         let unwaiting = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
@@ -63,14 +64,14 @@ mod tests {
         }
     }
 
-    /// The sizes at which memtables were sealed, in memtables as configured.
+    /// Returns the sizes at which memtables were sealed, in multiples of the configured size.
     fn sealed_at(db: &Db) -> Vec<u64> {
         let events = db.timeline().events;
         let sizes = events.iter().filter_map(|event| match event.kind {
             EventKind::Sealed { bytes, .. } => Some(bytes),
             _ => None,
         });
-        // A few entries more: the next writer seals it.
+        // A memtable may exceed its size by a few entries, because the next writer seals it.
         let rounded = |bytes: u64| {
             assert!(bytes % MEMTABLE < 4 * VALUE as u64, "{bytes}");
             bytes / MEMTABLE
@@ -154,14 +155,14 @@ mod tests {
         fill(&db, 2);
         db.wait_idle().unwrap();
         assert_eq!(limit(), 2 * MEMTABLE);
-        // Of something else: it stays.
+        // A change of another option keeps the adjustment.
         db.set_options(&[("level0_stop", "50")]).unwrap();
         db.step().unwrap();
         assert_eq!(limit(), 2 * MEMTABLE);
         db.set_options(&[("memtable_bytes", "32KiB")]).unwrap();
         db.step().unwrap();
         assert_eq!(limit(), 32 << 10);
-        // From there on.
+        // Further adjustments start from the new size.
         fill(&db, 2);
         db.wait_idle().unwrap();
         assert_eq!(limit(), 64 << 10);

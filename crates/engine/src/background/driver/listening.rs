@@ -1,4 +1,11 @@
-//! Calls listeners with the results of jobs.
+//! Tells listeners how jobs begin and end, and keeps the result of a compaction for the client that
+//! waits for it.
+//!
+//! 1. [`Driver::announce`] tells that a job takes its first step.
+//! 2. [`Driver::outcome_of`] collects the result before the edit is installed.
+//! 3. [`Driver::tell_outcome`] tells it afterwards.
+//! 4. [`Driver::queue_given_up`] queues the end of a discarded job; [`Driver::tell_what_waits`]
+//!    tells it when no lock is held.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +24,21 @@ use crate::events::{
 use crate::live_table::LiveTable;
 use crate::tree::families::ColumnFamilyData;
 
-/// How a job ends, as it is to be told.
+/// The end of a job, as listeners will hear of it.
 pub(crate) struct Outcome {
     told: Told,
-    /// Until it is told.
+    /// Marks the end as not yet told, until it is dropped.
     untold: Option<Untold>,
 }
 
 enum Told {
-    /// One for each column family that is flushed.
+    /// One for each column family of the flush.
     Flush(Vec<FlushInfo>),
     Compaction(Box<CompactionInfo>),
 }
 
 impl Driver {
-    /// A job is about to take its first step.
+    /// Tells listeners that a job begins. Called before its first step.
     pub(crate) fn announce(self: &Arc<Self>, id: JobId, job: &Job) {
         if !self.env.events.are_heard() {
             return;
@@ -52,8 +59,8 @@ impl Driver {
         }
     }
 
-    /// What is to be told, or answered, of a job that ends with `edits`, none if it has failed;
-    /// `None`: nothing.
+    /// Returns what listeners, or the client that asked for the job, will hear of its end. `edits`
+    /// is empty if the job failed. Returns `None` if nobody will hear of it.
     pub(crate) fn outcome_of(
         &self,
         id: JobId,
@@ -76,8 +83,8 @@ impl Driver {
         Some(Outcome { told, untold: heard.then(|| self.env.events.untold()) })
     }
 
-    /// Tells the end of a job, which `error` kept from being installed if there is one, and keeps
-    /// it for a client who waits for it.
+    /// Tells listeners that a job has ended, with `error` if it was not installed. Keeps the result
+    /// of a compaction for the client that waits for it.
     pub(crate) fn tell_outcome(
         self: &Arc<Self>,
         job: &Job,
@@ -109,7 +116,8 @@ impl Driver {
         drop(untold);
     }
 
-    /// A job that was announced is given up: its end is told later, as locks are held now.
+    /// Queues the end of a discarded job. Listeners hear of it later, because the caller holds
+    /// locks.
     pub(crate) fn queue_given_up(&self, id: JobId, job: &Job) {
         if let Job::Compaction(compaction) = job
             && self.env.events.are_heard()
@@ -120,7 +128,7 @@ impl Driver {
         }
     }
 
-    /// As [`Background::job_failed`]; listeners hear what kind of job it was.
+    /// Like [`Driver::job_failed`]; listeners also hear which kind of job failed.
     pub(crate) fn this_job_failed(&self, job: &Job, error: &Error) {
         let reason = match job {
             Job::Flush(_) => ErrorReason::Flush,
@@ -129,7 +137,7 @@ impl Driver {
         ErrorReason::during(reason, || self.job_failed(error));
     }
 
-    /// Tells what waits in queues, and what nobody put there.
+    /// Tells listeners of queued events and of memtables that were sealed.
     pub(crate) fn tell_what_waits(self: &Arc<Self>) {
         if self.env.events.are_heard() {
             self.tree.families().values().for_each(|family| self.note_sealed(family));
@@ -137,6 +145,7 @@ impl Driver {
         }
     }
 
+    /// Notes every sealed memtable of `family` that listeners have not heard of.
     fn note_sealed(&self, family: &ColumnFamilyData) {
         for sealed in family.sealed() {
             let info = SealInfo {
@@ -149,7 +158,7 @@ impl Driver {
         }
     }
 
-    /// Gates were opened or closed.
+    /// Tells listeners the state of the gates, after one was opened or closed.
     pub(crate) fn note_stalls(&self) {
         if !self.env.events.are_heard() {
             return;
@@ -176,6 +185,7 @@ impl Driver {
         added.iter().map(|added| self.live_table(family, added.level, &added.table)).collect()
     }
 
+    /// Returns what listeners hear of a flush that adds `added`.
     fn flush_info(&self, id: JobId, flush: &FlushJob, added: &[AddedTable]) -> FlushInfo {
         let gates = [&self.gate, &flush.family.gate];
         FlushInfo {
@@ -189,6 +199,7 @@ impl Driver {
         }
     }
 
+    /// Returns what listeners hear of a compaction that adds `added`, or that ended with `error`.
     fn compaction_info(
         &self,
         id: JobId,
@@ -222,7 +233,7 @@ impl Driver {
     }
 }
 
-/// Why a job was given up.
+/// Returns the error of a job that was discarded.
 pub(crate) fn given_up(family: &ColumnFamilyData) -> Error {
     if family.is_dropped() {
         Error::NoSuchColumnFamily(family.name().to_owned())
@@ -232,7 +243,7 @@ pub(crate) fn given_up(family: &ColumnFamilyData) -> Error {
 }
 
 impl DriverState {
-    /// Whether somebody waits for the answer of a request.
+    /// Returns true if a client waits for the result of a request.
     pub(crate) fn waits_for(&self, request: sateen_control::RequestId) -> bool {
         self.requests.contains_key(&request)
     }

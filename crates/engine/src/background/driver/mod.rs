@@ -1,8 +1,23 @@
-//! Background work: the driver carries out what control decides, step by step.
+//! The driver: it carries out the actions of control, one step at a time.
 //!
-//! What must stay true: control is called under the driver's lock, steps run outside it; a step
-//! ends with its grant; at the end of a job its edit is installed first, then control hears of the
-//! new version, of the memtables and of the end, in this order, before it is polled again.
+//! [`Driver::step_once`], which each worker calls in a loop:
+//!
+//! 1. [`Driver::poll_control`] reports memtables that were sealed, then polls control until it has
+//!    no more actions. It makes jobs ([`Driver::start`]), queues grants, discards jobs
+//!    ([`Driver::discard`]) and publishes admissions to the gates.
+//! 2. A discarded job is abandoned outside the lock, if there is one.
+//! 3. Otherwise the next job with a grant is taken out of its slot ([`DriverState::next_runnable`])
+//!    and stepped outside the lock (`Job::step`).
+//! 4. [`Driver::after_step`] reports the step to control. A job that has more to do goes back to
+//!    its slot. A finished one is installed ([`Driver::install_result`]), and
+//!    [`Driver::finish_job`] reports its end.
+//!
+//! What must stay true:
+//!
+//! - Control is called under the driver's lock. Steps run outside it.
+//! - A step ends with its grant.
+//! - At the end of a job its edit is installed first. Then control hears of the new version, of the
+//!   memtables and of the end, in this order, before it is polled again.
 
 mod failures;
 mod install;
@@ -49,12 +64,14 @@ use crate::metrics::SchedulerMetrics;
 use crate::timeline::{EventKind, Grant};
 use crate::tree::families::ColumnFamilyData;
 
+/// A flush or compaction.
 pub(crate) enum Job {
     Flush(FlushGroup),
     Compaction(Box<CompactionJob>),
 }
 
 impl Job {
+    /// Does at most `bytes` bytes of work.
     pub(crate) fn step(&mut self, bytes: u64, driver: &Driver) -> Result<Step<Edits>> {
         let begin = observe::cpu_time();
         let mut stepped = match self {
@@ -72,7 +89,7 @@ impl Job {
         stepped
     }
 
-    /// The column families that it works on.
+    /// Returns the column families that the job works on.
     pub(crate) fn families(&self) -> Vec<&Arc<ColumnFamilyData>> {
         match self {
             Job::Flush(job) => job.families().collect(),
@@ -80,6 +97,7 @@ impl Job {
         }
     }
 
+    /// Gives up the job and removes its files.
     pub(crate) fn abandon(&mut self) {
         match self {
             Job::Flush(job) => job.abandon(),
@@ -87,7 +105,7 @@ impl Job {
         }
     }
 
-    /// The files that are being written, and those that are.
+    /// Returns the job's files: the one that is being written and those that are finished.
     pub(crate) fn files(&self) -> Vec<FileId> {
         match self {
             Job::Flush(job) => job.files(),
@@ -96,30 +114,37 @@ impl Job {
     }
 }
 
+/// A job that was started and has not ended.
 pub(crate) struct RunningJob {
-    /// None while a thread steps it.
+    /// The job; `None` while a thread steps it.
     pub(crate) job: Option<Box<Job>>,
     pub(crate) is_flush: bool,
-    /// Listeners were told that it begins.
+    /// Whether listeners were told that it begins.
     pub(crate) announced: bool,
+    /// Whether the job is abandoned when its step ends.
     pub(crate) discard: bool,
+    /// Whether the job ends as soon as its result can be installed.
     pub(crate) finish_early: bool,
+    /// Whether control has paused the job.
     pub(crate) paused: bool,
+    /// Approximate memory of the buffers that the job reads and writes through.
     pub(crate) buffer_bytes: u64,
 }
 
+/// The state of the driver, under its lock.
 pub(crate) struct DriverState {
     pub(crate) plane: ControlPlane,
     pub(crate) jobs: BTreeMap<JobId, RunningJob>,
+    /// Jobs with a grant, in the order of the grants.
     pub(crate) runnable: VecDeque<(JobId, Grant)>,
-    /// Given up: what they have written is removed outside the lock.
+    /// Discarded jobs, whose files are removed outside the lock.
     pub(crate) abandoned: Vec<Job>,
-    /// So many of them are being removed just now.
+    /// Number of discarded jobs whose files are being removed.
     pub(crate) abandoning: usize,
     pub(crate) scheduled: SchedulerMetrics,
-    /// Manual compactions under way; Some once they are over: whether all was done.
+    /// Manual compactions: `None` while a request runs, then whether all of it was done.
     pub(crate) requests: BTreeMap<RequestId, Option<bool>>,
-    /// What compactions made for them.
+    /// Results of manual compactions, for the clients that wait for them.
     pub(crate) answers: BTreeMap<RequestId, CompactionInfo>,
     pub(crate) pauses: pausing::Pauses,
     pub(crate) next_request: u64,
@@ -134,28 +159,28 @@ pub(crate) struct Driver {
     pub(crate) flusher: Flusher,
     pub(crate) compactor: Compactor,
     pub(crate) shared: Mutex<DriverState>,
-    /// There may be work, or a request is over.
+    /// Signalled if there may be work, or if a request has ended.
     pub(crate) wake: Condvar,
-    /// Some memtable was sealed since control last heard.
+    /// Whether a memtable was sealed since it was last reported to control.
     pub(crate) memory_changed: AtomicBool,
-    /// For all writers.
+    /// The gate of all writers. Each column family has another one.
     pub(crate) gate: AdmissionGate,
-    /// Some gate is not open.
+    /// Whether any gate is not open.
     pub(crate) gated: AtomicBool,
     pub(crate) board: Arc<ChoreBoard>,
-    /// Of a database whose steps its caller does.
+    /// The sampler of a database without threads, whose caller runs the steps.
     pub(crate) sampler: Mutex<sampler::Sampler>,
 }
 
-/// What one call of [`Driver::step_once`] did.
+/// What a call of [`Driver::step_once`] did.
 pub(crate) enum Stepped {
-    /// Something.
+    /// It did some work.
     Worked,
-    /// Nothing to do before this moment, if it is known.
+    /// There is nothing to do before this moment; `None` if that moment is unknown.
     Idle(Option<Instant>),
 }
 
-/// How long idle threads sleep at most: a safety net, not a mechanism.
+/// The longest sleep of an idle thread: a safety net, as every change notifies `wake`.
 pub(crate) const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
@@ -204,21 +229,23 @@ impl Driver {
         }
     }
 
-    /// True if some writers have to wait.
+    /// Returns true if any gate is not open.
     #[inline]
     pub(crate) fn is_gated(&self) -> bool {
         self.gated.load(Ordering::Acquire)
     }
 
-    /// A memtable was sealed. Called on the client path: takes no lock that work is done under.
+    /// Notes that a memtable was sealed. It runs on the client path, so it takes no lock under
+    /// which work is done.
     pub(crate) fn memtables_changed(&self) {
         self.memory_changed.store(true, Ordering::Release);
         self.wake.notify_one();
         self.board.poke();
     }
 
-    /// Reports what memory `family` has sealed, as it is now: looked at before, it might be told
-    /// after a flush told that there is nothing left, and control would wait for that for ever.
+    /// Reports the sealed memtables of `family` to control. They are read under the lock. Otherwise
+    /// a flush might report in between that nothing is left. Control would then hear the older
+    /// state last, and wait for ever for a flush that is over.
     pub(crate) fn report_memtables(&self, now: Instant, family: &ColumnFamilyData) {
         let before = planted("memtables_told_late").then(|| memtables_event(family));
         let mut shared = lock(&self.shared);
@@ -227,7 +254,7 @@ impl Driver {
         self.wake.notify_one();
     }
 
-    /// Reports an event from outside the driver.
+    /// Reports an event to control.
     pub(crate) fn report(&self, now: Instant, event: Event) {
         lock(&self.shared).plane.handle(now, event);
         self.wake.notify_one();
@@ -244,12 +271,12 @@ impl Driver {
         lock(&self.shared).stop
     }
 
-    /// True if jobs run or are about to.
+    /// Returns true if jobs run or are about to.
     pub(crate) fn has_jobs(&self) -> bool {
         !lock(&self.shared).jobs.is_empty()
     }
 
-    /// True if control would start something now.
+    /// Returns true if control would start work now.
     pub(crate) fn has_due_work(&self) -> bool {
         let shared = lock(&self.shared);
         self.memory_changed.load(Ordering::Acquire)
@@ -258,12 +285,12 @@ impl Driver {
             || !shared.plane.is_idle()
     }
 
-    /// True if flushes run.
+    /// Returns true if a flush runs.
     pub(crate) fn has_flushes(&self) -> bool {
         lock(&self.shared).jobs.values().any(|slot| slot.is_flush)
     }
 
-    /// Gives up every job that is left. No thread may be in the driver any more.
+    /// Abandons every job that is left. No thread may be in the driver any more.
     pub(crate) fn abandon_all(&self) {
         let mut shared = lock(&self.shared);
         shared.runnable.clear();
@@ -273,7 +300,7 @@ impl Driver {
         abandoned.into_iter().chain(jobs.map(|job| *job)).for_each(|mut job| job.abandon());
     }
 
-    /// Does one thing: a step of a job, or what control asked for meanwhile.
+    /// Does one piece of work: removes the files of a discarded job, or runs one step of a job.
     pub(crate) fn step_once(self: &Arc<Self>) -> Stepped {
         let mut shared = lock(&self.shared);
         let (id, grant, announced, mut job) = loop {
@@ -331,6 +358,7 @@ impl Driver {
         drop(wait_timeout(&self.wake, &self.shared, shared, wait));
     }
 
+    /// Polls control and carries out its actions, until there are none.
     pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, DriverState>) {
         let now = self.env.now();
         if self.memory_changed.swap(false, Ordering::AcqRel) {
@@ -398,8 +426,9 @@ impl Driver {
         }
     }
 
-    /// Returns false if there is no such job to be done: control would ask for it again at once,
-    /// and who is about to tell it why needs the lock.
+    /// Puts a job into its slot, or reports that there is nothing to do for it. Returns false in
+    /// the second case. The caller then stops polling: control would ask for the job again at once,
+    /// and the thread that will report the reason needs the lock.
     pub(crate) fn start(
         &self,
         shared: &mut DriverState,
@@ -426,7 +455,8 @@ impl Driver {
                 };
                 shared.jobs.insert(id, slot);
             }
-            // The column family is being dropped.
+            // The job has nothing to work on, for example because its column family is being
+            // dropped.
             None => {
                 let result = JobResult::Cancelled;
                 shared.plane.handle(now, Event::JobFinished { job: id, result });
@@ -435,11 +465,12 @@ impl Driver {
         made
     }
 
+    /// Discards a job. A job that is being stepped is abandoned when its step ends.
     pub(crate) fn discard(&self, shared: &mut DriverState, now: Instant, id: JobId) {
         let Some(slot) = shared.jobs.get_mut(&id) else { return };
         slot.discard = true;
         self.env.metrics.timeline.told(now, EventKind::Discarded { job: id });
-        // A job that is being stepped is given up when the step ends.
+        // A job that is being stepped has no job in its slot.
         let Some(job) = slot.job.take() else { return };
         if slot.announced {
             self.queue_given_up(id, &job);
@@ -454,6 +485,8 @@ impl Driver {
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 
+    /// Reports the memtables of every column family to control, and those sealed early as flushes
+    /// that were requested.
     pub(crate) fn report_all_memtables(&self, shared: &mut DriverState, now: Instant) {
         for family in self.tree.families().values() {
             let event = memtables_event(family);
@@ -464,6 +497,7 @@ impl Driver {
         }
     }
 
+    /// Reports a step to control, and installs the result if the job is done.
     pub(crate) fn after_step(
         self: &Arc<Self>,
         id: JobId,
@@ -494,13 +528,15 @@ impl Driver {
                 self.env.metrics.timeline.end_install(watch, id, job.class());
                 let result = match &installed {
                     Ok(_) => JobResult::Done,
-                    // The others start over without the one that was dropped.
+                    // If one of several families was dropped, the flush of the others starts over
+                    // without it.
                     Err(Error::NoSuchColumnFamily(_)) if job.families().len() > 1 => {
                         JobResult::Cancelled
                     }
                     Err(error) => failure(error),
                 };
-                // First: who waits for the job asks why it failed.
+                // The failure is noted first, because clients that wait for the job ask why it
+                // failed.
                 if let Err(error) = &installed {
                     self.this_job_failed(&job, error);
                 }
@@ -518,6 +554,8 @@ impl Driver {
         }
     }
 
+    /// Reports the end of a job to control: the last step, then the versions, the memtables and the
+    /// result.
     pub(crate) fn finish_job(
         &self,
         id: JobId,
@@ -543,7 +581,7 @@ impl Driver {
     }
 }
 
-/// How a job ended that failed so.
+/// Returns the result of a job that failed with `error`.
 fn failure(error: &Error) -> JobResult {
     if error.is_no_space() { JobResult::NoSpace } else { JobResult::Failed }
 }

@@ -1,4 +1,4 @@
-//! What others are told of jobs: scheduling, memory, the timeline.
+//! What jobs and control report: to control as events, to metrics, properties and the timeline.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::metrics::SchedulerMetrics;
 use crate::timeline::JobInfo;
 use crate::tree::families::ColumnFamilyData;
 
-/// What there is to tell before control has told anything.
+/// Returns the scheduling metrics before control has sent a note.
 pub(crate) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
     let limit = plane.rate_limit().unwrap_or(0);
     SchedulerMetrics {
@@ -31,7 +31,7 @@ pub(crate) fn at_first(plane: &ControlPlane) -> SchedulerMetrics {
 }
 
 impl DriverState {
-    /// Control has told what it does.
+    /// Records what control notes about its scheduling.
     pub(crate) fn observe(&mut self, note: &Note) {
         let told = &mut self.scheduled;
         match note {
@@ -61,7 +61,7 @@ impl DriverState {
 }
 
 impl Driver {
-    /// Flushes and compactions under way.
+    /// Returns the number of flushes and of compactions that run.
     pub(crate) fn running(&self) -> (u64, u64) {
         let shared = lock(&self.shared);
         let flushes = shared.jobs.values().filter(|slot| slot.is_flush).count();
@@ -69,7 +69,7 @@ impl Driver {
     }
 
     #[cfg(any(test, feature = "test-support"))]
-    /// Jobs, and what is held for them; see [`Held`].
+    /// Returns the jobs, and what is held for them; see [`Held`].
     pub(crate) fn held(&self) -> Held {
         let shared = lock(&self.shared);
         Held {
@@ -81,22 +81,22 @@ impl Driver {
         }
     }
 
-    /// Bytes of the buffers of what runs.
+    /// Returns the approximate bytes of the buffers of running jobs.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         lock(&self.shared).jobs.values().map(|slot| slot.buffer_bytes).sum()
     }
 
-    /// Bytes that compaction is behind in a column family.
+    /// Returns the compaction debt of a column family in bytes.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
     }
 
-    /// The longest chain of compactions that a flush of a column family could wait for.
+    /// Returns the longest chain of compactions that a flush of a column family might wait for.
     pub(crate) fn compaction_chain(&self, family: ColumnFamilyId) -> CompactionChain {
         lock(&self.shared).plane.compaction_chain(family).unwrap_or_default()
     }
 
-    /// What lies ahead of the writers of a column family.
+    /// Returns the forecast of stalls for the writers of `families`.
     pub(crate) fn outlook(
         &self,
         families: impl Iterator<Item = ColumnFamilyId>,
@@ -104,42 +104,42 @@ impl Driver {
         lock(&self.shared).plane.outlook(families)
     }
 
-    /// What is believed of the device.
+    /// Returns control's estimate of the device.
     pub(crate) fn device(&self) -> DeviceProfile {
         lock(&self.shared).plane.device()
     }
 
-    /// Bytes a second that dead tables are given back at; `None`: as fast as they can be.
+    /// Returns the rate of reclaiming dead tables, in bytes per second; `None` means without limit.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         lock(&self.shared).plane.reclaim_rate(backlog)
     }
 
-    /// A client wants all verified.
+    /// Asks control for a scrub, at `rate` bytes per second if given.
     pub(crate) fn request_scrub(&self, now: Instant, rate: Option<u64>) {
         lock(&self.shared).plane.request_scrub(now, rate);
     }
 
-    /// What is to be done about it.
+    /// Returns what the scrub may do now.
     pub(crate) fn scrub_step(&self, now: Instant) -> ScrubStep {
         lock(&self.shared).plane.scrub_step(now)
     }
 
-    /// So many bytes were verified.
+    /// Reports that the scrub has verified `bytes` bytes.
     pub(crate) fn scrub_stepped(&self, now: Instant, bytes: u64) {
         lock(&self.shared).plane.scrub_stepped(now, bytes);
     }
 
-    /// The scrub is over.
+    /// Reports that the scrub has ended.
     pub(crate) fn scrub_finished(&self, now: Instant) {
         lock(&self.shared).plane.scrub_finished(now);
     }
 
-    /// How long compaction would take to catch up.
+    /// Returns how long compactions would take to work off the debt.
     pub(crate) fn debt(&self) -> Duration {
         Duration::from_nanos(lock(&self.shared).plane.debt_ns())
     }
 
-    /// What scheduling has done and does.
+    /// Returns the scheduling metrics as they are now.
     pub(crate) fn scheduling(&self) -> SchedulerMetrics {
         let shared = lock(&self.shared);
         let device = shared.plane.device();
@@ -164,7 +164,7 @@ impl Driver {
 }
 
 impl Job {
-    /// What it reads and writes through, about.
+    /// Returns the approximate bytes of the buffers that the job reads and writes through.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         match self {
             Job::Flush(_) => output::BUFFER_BYTES,
@@ -172,6 +172,7 @@ impl Job {
         }
     }
 
+    /// Returns the class of the job's I/O.
     pub(crate) fn class(&self) -> IoClass {
         match self {
             Job::Flush(_) => IoClass::Flush,
@@ -179,7 +180,7 @@ impl Job {
         }
     }
 
-    /// What it is.
+    /// Returns the description of the job for the timeline.
     pub(crate) fn info(&self, job: JobId) -> JobInfo {
         match self {
             Job::Flush(flush) => JobInfo {
@@ -207,7 +208,7 @@ impl Job {
     }
 }
 
-/// The bytes that a step read and wrote.
+/// Returns the bytes that a step read and wrote.
 pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
     match stepped {
         Ok(Step::More(moved) | Step::Done(moved, _)) => (moved.read, moved.written),
@@ -215,7 +216,7 @@ pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
     }
 }
 
-/// Nanoseconds that the calling thread has been on a processor.
+/// Returns the CPU time of the calling thread in nanoseconds; 0 in virtual time.
 pub(crate) fn cpu_time() -> u64 {
     if clock::is_virtual() {
         return 0;
@@ -238,6 +239,7 @@ pub(crate) fn finished(job: JobId, result: JobResult) -> Event {
     Event::JobFinished { job, result }
 }
 
+/// Returns the event that tells control the memtables of `family` as they are now.
 pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
     let (sealed, sealed_bytes) = family.sealed_usage();
     Event::MemtablesChanged {

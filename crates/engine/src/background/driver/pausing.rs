@@ -1,4 +1,4 @@
-//! Pausing flushes and compactions, on request of a client or after a failure.
+//! Pauses of flushes and compactions, at the request of a client or after a failure.
 
 use std::time::Duration;
 
@@ -11,26 +11,27 @@ use crate::background::driver::{Driver, DriverState};
 use crate::events::CompactionInfo;
 use crate::timeline::Grant;
 
-/// Why nothing starts.
+/// Why no job starts.
 #[derive(Default)]
 pub(crate) struct Pauses {
-    /// So many clients have asked.
+    /// Number of clients that pause background work.
     asked: u32,
-    /// Something failed.
+    /// Whether a failure pauses it.
     health: bool,
 }
 
 impl DriverState {
-    /// The next job that may take a step.
+    /// Returns the next job that may take a step; `None` while a client pauses background work.
     pub(crate) fn next_runnable(&mut self) -> Option<(JobId, Grant)> {
         if self.pauses.asked > 0 { None } else { self.runnable.pop_front() }
     }
 
-    /// Whether a thread has something to do without asking control.
+    /// Returns true if a thread has something to do without asking control.
     pub(crate) fn has_work(&self) -> bool {
         self.pauses.asked == 0 && !self.runnable.is_empty() || !self.abandoned.is_empty()
     }
 
+    /// Tells control whether jobs may start.
     fn tell_control(&mut self, now: Instant) {
         let paused = self.pauses.asked > 0 || self.pauses.health;
         self.plane.handle(now, Event::Paused(paused));
@@ -38,7 +39,7 @@ impl DriverState {
 }
 
 impl Driver {
-    /// Starts nothing while something is wrong, or again.
+    /// Pauses background work after a failure, or ends that pause.
     pub(crate) fn pause_for_health(&self, now: Instant, paused: bool) {
         let mut shared = lock(&self.shared);
         shared.pauses.health = paused;
@@ -47,17 +48,17 @@ impl Driver {
         self.wake.notify_one();
     }
 
-    /// Whether a client has paused the background.
+    /// Returns true if a client pauses background work.
     pub(crate) fn is_paused(&self) -> bool {
         lock(&self.shared).pauses.asked > 0
     }
 
-    /// Whether a job takes a step.
+    /// Returns true if a job takes a step.
     fn is_stepping(&self) -> bool {
         lock(&self.shared).jobs.values().any(|slot| slot.job.is_none())
     }
 
-    /// Keeps what a compaction made for the client who waits for it.
+    /// Keeps the result of a compaction if a client waits for it.
     pub(crate) fn keep_answer(&self, request: RequestId, made: CompactionInfo) {
         let mut shared = lock(&self.shared);
         if shared.waits_for(request) {
@@ -65,15 +66,15 @@ impl Driver {
         }
     }
 
-    /// What the compaction of a request made.
+    /// Removes and returns the result of a request's compaction.
     pub(crate) fn take_answer(&self, request: RequestId) -> Option<CompactionInfo> {
         lock(&self.shared).answers.remove(&request)
     }
 }
 
 impl Driver {
-    /// Returns when no flush or compaction takes a step; none does until
-    /// [`Background::continue_background`].
+    /// Pauses flushes and compactions, and returns when none takes a step. They stay paused until
+    /// [`Driver::continue_background`].
     pub(crate) fn pause_background(&self) -> Result<()> {
         self.env.check_open()?;
         {
@@ -81,7 +82,7 @@ impl Driver {
             shared.pauses.asked += 1;
             shared.tell_control(self.env.now());
         }
-        // A listener would wait for the step that it is called by.
+        // A listener runs within a step, so it would wait for itself.
         while !crate::events::is_listening() && self.is_stepping() {
             // The step of a thread that panicked never ends.
             if let Err(error) = self.env.check_open().and_then(|()| self.env.health.check()) {
@@ -93,7 +94,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends one [`Background::pause_background`].
+    /// Ends one [`Driver::pause_background`].
     pub(crate) fn continue_background(&self) -> Result<()> {
         self.env.check_open()?;
         let mut shared = lock(&self.shared);
@@ -107,8 +108,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives up the flushes under way and waits until those that are being stepped have ended. None
-    /// is started before control hears that it is not paused any more.
+    /// Discards all flushes, and waits until those that are being stepped have ended. No other
+    /// starts until control hears that background work is not paused any more.
     pub(crate) fn stop_flushes(&self) -> Result<()> {
         self.pause_for_health(self.env.now(), true);
         let mut shared = lock(&self.shared);

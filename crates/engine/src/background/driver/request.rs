@@ -1,4 +1,4 @@
-//! Asks control to flush column families.
+//! Requests to control to flush column families.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use super::Driver;
 use crate::tree::families::ColumnFamilyData;
 
 impl Driver {
-    /// Seals the memtables of `families`, or of all with `atomic_flush`, and has them stored.
-    /// Returns the families and the newest sequence number in the memtables.
+    /// Seals the memtables of `families`, or of all column families with `atomic_flush`, and asks
+    /// control to flush them. Returns the column families and the newest sequence number in the
+    /// memtables.
     pub(crate) fn request_flush(
         &self,
         families: &[Arc<ColumnFamilyData>],

@@ -1,5 +1,6 @@
-//! Tells control every 10 ms what the device and the clients did (SILK §5.2.1), and carries out
-//! what it decides then: how much of the device background work gets, how fast clients may write.
+//! The sampler: every 10 ms it tells control what the device and the clients did (SILK §5.2.1), and
+//! carries out what control decides then, such as the bandwidth of background work and the write
+//! rate of clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +13,23 @@ use sateen_store::vfs::ClassTotals;
 
 use crate::background::driver::Driver;
 
-/// What was counted when control was last told.
+/// The counters at the last sample.
 #[derive(Default)]
 pub(crate) struct Sampler {
     totals: [ClassTotals; IO_CLASSES],
     user_bytes: u64,
-    /// So many samples in a row had nothing to tell.
+    /// Number of samples in a row in which nothing happened.
     quiet: u32,
-    /// When control was last told, where no thread sleeps in between.
+    /// When the last sample was taken. Only used without a sampling thread.
     told_at: Instant,
 }
 
-/// After so many samples with nothing to tell they become rarer.
+/// Number of samples without news after which they become rarer.
 const IDLE_SAMPLES: u32 = 100;
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 
 impl Driver {
-    /// Tells control what the device and the clients did since the last time, and does what it
-    /// decides.
+    /// Takes a sample, reports it to control and carries out what control decides.
     fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
         let totals = self.env.vfs.totals();
         let user_bytes = self.env.metrics.write_bytes();
@@ -38,8 +38,9 @@ impl Driver {
             sample.classes.iter_mut().zip(totals.iter().zip(&sampler.totals))
         {
             let delta = now.since(then);
-            // What the page cache answers takes nothing of the device, and says nothing of it. Nor
-            // does the time for which a thread waits for a processor once it was answered.
+            // Only reads that reached the device count; those from the page cache say nothing about
+            // it. The time for which a thread waited for a processor after its I/O had ended is
+            // subtracted.
             *class = ClassSample {
                 read_bytes: delta.device_read_bytes,
                 reads: delta.device_reads,
@@ -61,7 +62,7 @@ impl Driver {
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
         if self.is_gated() {
-            // The gate that was closed may be that of a column family that is gone.
+            // The gate that was not open may be that of a dropped column family.
             self.look_at_gates();
         }
         if shared.has_work() {
@@ -69,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Samples if it is time to, for a database whose steps the caller does.
+    /// Takes a sample if one is due, for a database without threads.
     pub(crate) fn sample_if_due(self: &Arc<Self>) {
         let now = self.env.now();
         let mut sampler = lock(&self.sampler);
@@ -79,18 +80,18 @@ impl Driver {
         }
     }
 
-    /// Samples until the database is closed.
+    /// Takes samples until the database is closed.
     pub(crate) fn sampling_loop(self: &Arc<Self>) {
         let mut sampler = Sampler::default();
         while !self.is_stopping() {
             self.sample(&mut sampler);
-            // Nothing has happened for a while: there is no hurry to see what happens next.
+            // A database at rest is sampled less often.
             let idle = sampler.quiet > IDLE_SAMPLES;
             clock::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
         }
     }
 
-    /// Some gate has changed: whether writers have to look at theirs.
+    /// Sets the flag that makes writers look at their gates, after a gate has changed.
     pub(crate) fn look_at_gates(&self) {
         let open = self.gate.is_open()
             && self.tree.families().values().all(|family| family.gate.is_open());

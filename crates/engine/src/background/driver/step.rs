@@ -1,29 +1,30 @@
-//! What a step of a job tells: what it moved, and whether the job is done.
+//! The result of a job's step: the bytes it moved, and the edits if the job is done.
 
 use sateen_control::version::VersionEdit;
 
-/// What a step moved, in bytes of files. A job says what it wrote; the rest is measured.
+/// The bytes of files that a step moved. A job says what it wrote; the rest is measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepBytes {
     pub(crate) read: u64,
     pub(crate) written: u64,
-    /// What the step took a processor; 0 where that says nothing of the bytes that it was granted.
+    /// CPU time in nanoseconds; 0 if it says nothing about the bytes of the grant.
     pub(crate) cpu_ns: u64,
-    /// It ended because it had read what it was granted, not because it had gone through that.
+    /// Whether the step ended because it had read its grant's bytes, before it had processed them.
     pub(crate) has_read_its_grant: bool,
 }
 
 impl StepBytes {
+    /// Returns the bytes of a step that wrote `written`.
     pub(crate) fn written(written: u64) -> StepBytes {
         StepBytes { written, ..StepBytes::default() }
     }
 }
 
-/// How a step ended; `E` is what it leaves to be installed.
+/// How a step ended. `E` is what is to be installed.
 pub(crate) enum Step<E = Box<VersionEdit>> {
     /// The grant is used up.
     More(StepBytes),
-    /// Nothing is left to do but to install this.
+    /// The job is done, and this is to be installed.
     Done(StepBytes, E),
 }
 
@@ -31,7 +32,7 @@ pub(crate) enum Step<E = Box<VersionEdit>> {
 pub(crate) type Edits = Vec<VersionEdit>;
 
 impl Step {
-    /// The step of a job that works on one column family.
+    /// Returns the step as that of a job with several column families.
     pub(crate) fn of_one(self) -> Step<Edits> {
         match self {
             Step::More(moved) => Step::More(moved),

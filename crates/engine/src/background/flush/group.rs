@@ -1,15 +1,17 @@
-//! A flush of one column family, or of all together (`atomic_flush`).
+//! A flush of one column family, or of all of them together (`atomic_flush`).
 //!
 //! 1. [`CommitPipeline::seal`](crate::write::CommitPipeline) seals the memtables of all column
 //!    families at one sequence number.
-//! 2. Control asks for one flush of all ([`Flusher::make_flush_together`]). It takes the memtables
-//!    that were sealed at the newest such number or before.
+//! 2. Control asks for one flush of all families ([`Flusher::make_flush_together`]). It takes the
+//!    memtables that were sealed at the newest such number or before.
 //! 3. [`FlushGroup::step`] writes the tables of one column family after the other.
-//! 4. One edit of the manifest installs them all (`install.rs`).
+//! 4. One manifest edit installs all of them (`install.rs`).
 //!
-//! What must stay true: a group stores every entry up to its sequence number that tables do not
-//! have, in every column family, or it stores nothing. One group runs at a time, so that groups are
-//! installed in the order of their sequence numbers.
+//! What must stay true:
+//!
+//! - A group stores every entry up to its sequence number that is not in tables, in every column
+//!   family. Otherwise it stores nothing.
+//! - One group runs at a time, so groups are installed in the order of their sequence numbers.
 
 use std::sync::Arc;
 
@@ -22,10 +24,10 @@ use crate::background::driver::step::{Edits, Step, StepBytes};
 use crate::metrics::FlushDone;
 use crate::tree::families::ColumnFamilyData;
 
-/// A flush under way: one job for each column family.
+/// A running flush: one job for each column family.
 pub(crate) struct FlushGroup {
     members: Vec<FlushJob>,
-    /// The edits of the members that are written: the first ones.
+    /// The edits of the members that are done, which are the first ones.
     edits: Edits,
 }
 
@@ -34,7 +36,8 @@ impl FlushGroup {
         FlushGroup { members, edits: Vec::new() }
     }
 
-    /// Writes about `bytes`.
+    /// Does at most about `bytes` bytes of work. A member begins with its hot keys and the values
+    /// that stay in the WAL.
     pub(crate) fn step(&mut self, bytes: u64, flusher: &Flusher) -> Result<Step<Edits>> {
         let counters = &flusher.tree.versions.counters;
         let (mut left, mut written) = (bytes, 0);
@@ -52,7 +55,7 @@ impl FlushGroup {
                 }
                 Step::Done(moved, edit) => {
                     written += moved.written;
-                    // A grant bounds the work, not only the writes.
+                    // A grant limits the work, not only the writes.
                     left = left.saturating_sub(moved.written.max(job.input_bytes()));
                     self.edits.push(*edit);
                 }
@@ -60,7 +63,8 @@ impl FlushGroup {
         }
         let mut edits = std::mem::take(&mut self.edits);
         if edits.len() > 1 {
-            // Level 0 is in the order of installation, and some were written a while ago.
+            // Level 0 is ordered by installation, and the first tables were written a while ago, so
+            // all runs get new epochs now.
             for edit in &mut edits {
                 let epoch = counters.epoch();
                 edit.added.iter_mut().for_each(|added| added.epoch = epoch);
@@ -69,7 +73,7 @@ impl FlushGroup {
         Ok(Step::Done(StepBytes::written(written), edits))
     }
 
-    /// The flush of each column family.
+    /// Returns the flush of each column family.
     pub(crate) fn members(&self) -> impl Iterator<Item = &FlushJob> {
         self.members.iter()
     }
@@ -78,42 +82,42 @@ impl FlushGroup {
         self.members.iter().map(|job| &job.family)
     }
 
-    /// The first of its column families.
+    /// Returns the first of the column families.
     pub(crate) fn first(&self) -> ColumnFamilyId {
         self.families().next().map_or(ColumnFamilyId(0), |family| family.id())
     }
 
-    /// Bytes of the memtables' entries.
+    /// Returns the bytes of the memtables' entries.
     pub(crate) fn input_bytes(&self) -> u64 {
         self.members.iter().map(FlushJob::input_bytes).sum()
     }
 
-    /// How many memtables each member stores.
+    /// Returns the number of memtables that each member stores.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = usize> {
         self.members.iter().map(FlushJob::memtables)
     }
 
-    /// No entry that this flush stores is newer.
+    /// Returns the sequence number of the newest entry that this flush stores.
     pub(crate) fn last_seqno(&self) -> SeqNo {
         self.members.iter().map(FlushJob::last_seqno).max().unwrap_or_default()
     }
 
-    /// Whether some of what it does not store is only in a log.
+    /// Returns true if a member leaves out entries or values that only a WAL has.
     pub(crate) fn needs_log(&self) -> bool {
         self.members.iter().any(FlushJob::needs_log)
     }
 
-    /// Whether somebody waits until it is in tables.
+    /// Returns true if a client waits until the entries are in tables.
     pub(crate) fn must_store(&self) -> bool {
         self.members.iter().any(FlushJob::must_store)
     }
 
-    /// What the members did, for the metrics.
+    /// Returns what the members did, for the metrics.
     pub(crate) fn done(&self) -> impl Iterator<Item = FlushDone> {
         self.members.iter().map(FlushJob::done)
     }
 
-    /// The files that are being written, and those that are.
+    /// Returns all files of the members, finished or not.
     pub(crate) fn files(&self) -> Vec<FileId> {
         self.members.iter().flat_map(FlushJob::files).copied().collect()
     }

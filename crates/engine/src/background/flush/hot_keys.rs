@@ -1,12 +1,21 @@
-//! Keys that are written again and again stay in memory when their memtable is flushed (TRIAD's
-//! memory component): their newest values are written again, to the log and the memtable in use,
-//! and level 0 does not get them.
+//! Hot keys: keys that are overwritten often stay in memory when their memtable is flushed (TRIAD's
+//! memory component), so that level 0 does not get them.
 //!
-//! What must stay true: a value is written again only if nothing newer is there, and nobody writes
-//! between that look and the new entry; what a flush leaves out is durable in a log before the
-//! flush is installed, and snapshots of before still find it in the table; where all is to be
-//! stored, as on demand, nothing is left out; nor where some writes go past the log, for what is
-//! written again is logged, and a part of a batch would be.
+//! 1. `hot_keys` counts the entries of each key, and takes the most frequent ones up to a share of
+//!    the memtable (`memtable_hot_part`).
+//! 2. `write_again` of the commit pipeline writes their newest values to the WAL and the active
+//!    memtable again.
+//! 3. [`FlushJob::keep`] merges these newer entries into the input, where they hide the old ones.
+//!
+//! What must stay true:
+//!
+//! - A value is written again only if no newer entry exists. No writer gets between that check and
+//!   the new entry.
+//! - What a flush leaves out is durable in a WAL before the flush is installed. Older snapshots
+//!   still find it in the table.
+//! - Nothing is left out if a client waits until everything is stored.
+//! - Nothing is left out if some writes bypass the WAL. What is written again is logged, so a part
+//!   of an unlogged batch would get into the WAL.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,20 +31,20 @@ use super::Flusher;
 use super::job::FlushJob;
 use crate::tree::families::Sealed;
 
-/// So many entries make a key hot.
+/// Number of entries that make a key hot.
 const ENTRIES_MIN: u32 = 2;
-/// So many keys are written again at a time: clients' writes wait meanwhile.
+/// Number of keys that are written again at a time, while clients' writes wait.
 const KEYS_AT_A_TIME: usize = 32;
 
 impl Flusher {
-    /// Lets a flush that has not begun leave hot keys in memory, if its column family says so. If
-    /// that is not possible they are stored as ever.
+    /// Keeps hot keys of a flush that has not begun in memory, if the options of its column family
+    /// say so. If that is not possible, the flush stores them as usual.
     pub(crate) fn keep_hot_keys(&self, job: &mut FlushJob) {
         let part = job.family.options().memtable_hot_part;
         if part <= 0.0 || job.must_store() || !self.has_log_for(&job.family) {
             return;
         }
-        // Of a batch that was not logged a part must not be in a log.
+        // A part of a batch that was not logged must not get into a WAL.
         if self.writes.has_unlogged_writes() {
             return;
         }
@@ -65,8 +74,8 @@ impl Flusher {
     }
 }
 
-/// The keys of `memtables` with the most entries, in their order; all together of no more than
-/// `bytes_max`. None that was deleted last.
+/// Returns the keys of `memtables` with the most entries, in ascending order. Their entries have at
+/// most `bytes_max` bytes together. A key whose newest entry is a deletion is left out.
 fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Result<Vec<UserKey>> {
     struct Hot {
         entries: u32,
@@ -76,7 +85,8 @@ fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Re
     let children = memtables.iter().map(|sealed| sealed.memtable.iter()).collect();
     let mut input = MergingIter::new(children, comparator);
     let mut hot: Vec<Hot> = Vec::new();
-    // The key under the cursor, its entries so far, and its bytes; 0 if it was deleted last.
+    // The key under the cursor, its entries so far, and the bytes of its newest entry (0 if that is
+    // a deletion).
     let mut current: (Vec<u8>, u32, u64) = (Vec::new(), 0, 0);
     let mut take = |(key, entries, bytes): &(Vec<u8>, u32, u64)| {
         if *entries >= ENTRIES_MIN && *bytes > 0 {
@@ -120,7 +130,7 @@ mod tests {
     use crate::{Db, Options};
     use sateen_store::vfs::MemVfs;
 
-    /// Somebody may ask for a flush while the one that is under way looks for hot keys.
+    /// A client may ask for a flush while the running one looks for hot keys.
     #[test]
     fn nothing_is_kept_of_what_somebody_wants_in_tables_by_now() {
         let options = Options { background_threads: 0, ..Options::profile("triad").unwrap() };

@@ -1,4 +1,12 @@
 //! A flush: the oldest sealed memtables of a column family become one run of level 0.
+//!
+//! 1. `start` merges the memtables, newest first, with the hot keys that stay in memory
+//!    ([`FlushJob::keep`]) above them.
+//! 2. [`FlushJob::step`] pulls entries through a [`CompactionIter`], which drops those that no
+//!    snapshot needs. The cutter ends tables at stripes and sizes.
+//! 3. Values that stay in the WAL are replaced by references ([`LogValues::stands_for`]).
+//! 4. `finish` makes the tables durable. The edit adds them and the range tombstones, and says
+//!    which WAL is the oldest that is needed.
 
 use std::sync::Arc;
 
@@ -23,20 +31,20 @@ use crate::tree::families::{ColumnFamilyData, Sealed};
 
 type Input = CompactionIter<MergingIter<MemTableIter>, fn(&[u8]) -> bool>;
 
-/// Bytes of a step of a flush that nobody waits behind.
+/// Bytes of a step in [`FlushJob::run`].
 const STEP_BYTES: u64 = 8 << 20;
 
-/// A flush under way.
+/// A running flush.
 pub(crate) struct FlushJob {
     pub(crate) family: Arc<ColumnFamilyData>,
     memtables: Vec<Sealed>,
-    /// What of them stays in memory, by newer entries that say so.
+    /// The hot keys that stay in memory, with the sequence numbers of their newer entries.
     kept: Option<Arc<MemTable>>,
-    /// Where values are that stay in the log.
+    /// Where the values are that stay in the WAL.
     values: Option<LogValues>,
     input: Option<Input>,
     snapshots: Vec<SeqNo>,
-    /// What of keys is deleted with their ranges.
+    /// The range tombstones of the memtables.
     ranges: Arc<RangeTombstones>,
     output: Output,
     cutter: OutputCutter,
@@ -45,8 +53,8 @@ pub(crate) struct FlushJob {
 }
 
 impl FlushJob {
-    /// A flush of `memtables`, oldest first, into tables that end at `stripes`. Entries that none
-    /// of `snapshots` tells apart from a newer one are dropped.
+    /// Creates a flush of `memtables`, oldest first, into tables that end at `stripes`. An entry is
+    /// dropped if none of `snapshots` can tell it from a newer one.
     pub(crate) fn new(
         family: Arc<ColumnFamilyData>,
         memtables: Vec<Sealed>,
@@ -72,27 +80,27 @@ impl FlushJob {
         }
     }
 
-    /// Bytes of the memtables' entries.
+    /// Returns the bytes of the memtables' entries.
     pub(crate) fn input_bytes(&self) -> u64 {
         self.memtables.iter().map(|sealed| sealed.memtable.used_bytes() as u64).sum()
     }
 
-    /// How many memtables.
+    /// Returns the number of memtables.
     pub(crate) fn memtables(&self) -> usize {
         self.memtables.len()
     }
 
-    /// No entry that this flush stores is newer.
+    /// Returns the sequence number of the newest entry that this flush stores.
     pub(crate) fn last_seqno(&self) -> SeqNo {
         self.memtables.last().map_or(SeqNo(0), |sealed| sealed.last_seqno)
     }
 
-    /// Whether it has done something: what it does not store was decided before.
+    /// Returns true if a step was done. After that no entry or value can be left out.
     pub(crate) fn has_begun(&self) -> bool {
         self.input.is_some() || self.output.has_written()
     }
 
-    /// Whether all of it must be in tables when it is done.
+    /// Returns true if a client waits until all entries are in tables.
     pub(crate) fn must_store(&self) -> bool {
         self.family.is_to_store(self.last_seqno())
     }
@@ -101,29 +109,30 @@ impl FlushJob {
         &self.memtables
     }
 
-    /// These keys stay in memory: newer entries, which are durable in a log before this flush is
-    /// installed, say so. `snapshots`: those of now; who made one since those entries were written
-    /// reads them.
+    /// Leaves out the keys of `kept`, which newer entries have in memory. Those entries are durable
+    /// in a WAL before this flush is installed. `snapshots` are those of now, so that a snapshot
+    /// taken since then reads the newer entries.
     pub(crate) fn keep(&mut self, kept: Arc<MemTable>, snapshots: Vec<SeqNo>) {
         (self.kept, self.snapshots) = (Some(kept), snapshots);
     }
 
-    /// The oldest log that has an entry of its memtables.
+    /// Returns the oldest WAL that has an entry of the memtables.
     pub(crate) fn oldest_log(&self) -> Option<LogNumber> {
         self.memtables.first().map(|sealed| sealed.log)
     }
 
-    /// These values stay in the log.
+    /// Leaves these values in the WAL.
     pub(crate) fn leave_values(&mut self, values: LogValues) {
         self.output.separate_values(values.file);
         self.values = Some(values);
     }
 
-    /// Whether some of what it does not store is only in a log.
+    /// Returns true if the flush leaves out entries or values that only a WAL has.
     pub(crate) fn needs_log(&self) -> bool {
         self.kept.is_some() || self.values.is_some()
     }
 
+    /// Opens the memtables as one merged input.
     fn start(&mut self) -> Result<Input> {
         let memtables = self.memtables.iter().rev().map(|sealed| &sealed.memtable);
         let iters = self.kept.iter().chain(memtables).map(MemTable::iter).collect();
@@ -147,7 +156,7 @@ impl FlushJob {
         Ok(input)
     }
 
-    /// Writes all of it, where nobody waits behind it.
+    /// Runs the flush to its end, for callers that no job waits behind.
     pub(crate) fn run(&mut self, counters: &Counters) -> Result<VersionEdit> {
         loop {
             if let Step::Done(_, edit) = self.step(STEP_BYTES, counters)? {
@@ -156,7 +165,7 @@ impl FlushJob {
         }
     }
 
-    /// Writes about `bytes`.
+    /// Does at most about `bytes` bytes of work.
     pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
         let mut input = match self.input.take() {
             Some(input) => input,
@@ -164,7 +173,8 @@ impl FlushJob {
         };
         let start = self.output.bytes_written();
         let last_seqno = self.last_seqno();
-        // What is still in the buffer counts too: a grant bounds the work, not only the writes.
+        // Entries that are still in the buffer count, too. A grant limits the work, not only the
+        // writes.
         let mut moved = 0;
         while moved < bytes {
             match input.pull(bytes - moved)? {
@@ -176,7 +186,7 @@ impl FlushJob {
                             self.output.end_table()?;
                         }
                     }
-                    // What stays in memory only hides what is older.
+                    // A newer number belongs to a hot key, which only hides older entries.
                     let seqno = key::seqno(key);
                     if seqno <= last_seqno {
                         let value = match &mut self.values {
@@ -204,6 +214,7 @@ impl FlushJob {
         Ok(Step::More(StepBytes::written(self.output.bytes_written() - start)))
     }
 
+    /// Ends the output and returns the edit.
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
@@ -227,7 +238,8 @@ impl FlushJob {
         Ok(Step::Done(moved, Box::new(edit)))
     }
 
-    /// The deletions of ranges to be stored, and those stored that they make needless.
+    /// Returns the range tombstones to be stored, and the numbers of stored ones that they make
+    /// obsolete.
     fn range_changes(&self) -> (Vec<RangeTombstone>, Vec<SeqNo>) {
         let lost = planted("range_lost_at_cut") && self.done.tables_out > 1;
         if self.ranges.is_empty() || lost {
@@ -242,12 +254,12 @@ impl FlushJob {
         (added, needless)
     }
 
-    /// What it did, for the metrics.
+    /// Returns what the flush did, for the metrics.
     pub(crate) fn done(&self) -> FlushDone {
         FlushDone { duration: clock::since(self.started), ..self.done }
     }
 
-    /// The file that is being written, and those that are.
+    /// Returns all files of the flush, finished or not.
     pub(crate) fn files(&self) -> &[FileId] {
         self.output.files()
     }

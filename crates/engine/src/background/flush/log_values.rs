@@ -1,8 +1,14 @@
-//! Values that a flush leaves in the log (TRIAD's log component): the log gets another name among
-//! the files of tables, and the table that is flushed says where in it each larger value is.
+//! Values that a flush leaves in the WAL (TRIAD's log component).
 //!
-//! What must stay true: what the table refers to is durable before the flush is installed; a log
-//! that has got such a name is never written to where it was written before.
+//! 1. [`Flusher::leave_values_in_log`] gives the WAL a second name among the table files, by a hard
+//!    link.
+//! 2. `places` reads the WAL and notes where each larger value of the memtable is.
+//! 3. [`LogValues::stands_for`] encodes a reference instead of the value.
+//!
+//! What must stay true:
+//!
+//! - What the table refers to is durable before the flush is installed.
+//! - A WAL with such a name is never written again where it was written before.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -21,20 +27,20 @@ use crate::options::WalMode;
 use crate::timeline::EventKind;
 use crate::tree::families::ColumnFamilyData;
 
-/// Shorter values cost about as little in the table as what says where they are.
+/// A shorter value takes about as much space in the table as a reference.
 const VALUE_BYTES_MIN: usize = 32;
 
-/// Where in a log the values of a memtable are.
+/// Where in a WAL the values of a memtable are.
 pub(crate) struct LogValues {
-    /// The other name of the log.
+    /// The second name of the WAL, as a table file.
     pub(crate) file: FileId,
-    /// By sequence number: where the value begins, and its length.
+    /// Sequence number, offset and length of each value, ordered by sequence number.
     places: Vec<(SeqNo, u64, u32)>,
-    /// What stands for the value that was asked for last.
+    /// Buffer of the last encoded value or reference.
     stands: Vec<u8>,
 }
 
-/// Which entries are looked for in which log.
+/// The entries whose values are looked for, and the WAL that has them.
 struct Wanted {
     log: LogNumber,
     db_uid: u64,
@@ -43,8 +49,8 @@ struct Wanted {
 }
 
 impl Flusher {
-    /// Whether there is a log for what should stay in it when `family` is flushed. If not that is
-    /// told, once.
+    /// Returns true if the database writes a WAL, in which values or hot keys of `family` can stay.
+    /// Otherwise it notes that in the timeline, once.
     pub(crate) fn has_log_for(&self, family: &ColumnFamilyData) -> bool {
         let there_is = self.env.options.load().wal != WalMode::Off;
         if !there_is {
@@ -59,8 +65,8 @@ impl Flusher {
         }
     }
 
-    /// Lets a flush that has not begun leave its values in the log, if its column family says so
-    /// and there is one. If that is not possible they are stored as ever.
+    /// Leaves the values of a flush that has not begun in the WAL, if the options of its column
+    /// family say so. If that is not possible, the flush stores them as usual.
     pub(crate) fn leave_values_in_log(&self, job: &mut FlushJob) {
         let wanted = job.family.options().values_stay_in_log;
         if !wanted || !self.has_log_for(&job.family) {
@@ -87,15 +93,15 @@ impl Flusher {
                 job.leave_values(LogValues { file, places, stands: Vec::new() });
             }
             _ => {
-                // One that stays is removed as an orphan at the next open.
+                // A file that cannot be removed is an orphan, which the next open removes.
                 let _orphan = vfs.remove(&path);
             }
         }
     }
 }
 
-/// Where the larger values of `wanted` are in the log at `path`, in the order of their sequence
-/// numbers.
+/// Returns where the larger values of `wanted` are in the WAL at `path`, in the order of their
+/// sequence numbers.
 fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64, u32)>> {
     let mut reader = WalReader::open(vfs, path, wanted.log, Some(wanted.db_uid), 0)?;
     let mut places = Vec::new();
@@ -106,7 +112,8 @@ fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64
         let payload = record.payload_offset();
         let begin = record.payload.as_ptr().addr();
         record.for_each_entry(path, |seqno, entry| {
-            // Not operands: what a flush makes of one has its number, but other bytes.
+            // Operands are left out: a flush may merge them into an entry with the same number and
+            // other bytes.
             let large = entry.kind == ValueKind::Put && entry.value.len() >= VALUE_BYTES_MIN;
             if large && entry.column_family == wanted.family && seqno <= wanted.last {
                 let within = entry.value.as_ptr().addr() - begin;
@@ -119,7 +126,8 @@ fn places(vfs: &dyn Vfs, path: &Path, wanted: &Wanted) -> Result<Vec<(SeqNo, u64
 }
 
 impl LogValues {
-    /// What stands for the value of `seqno` in the table.
+    /// Returns what the table stores for the value of `seqno`: the value, or where it is in the
+    /// WAL.
     pub(crate) fn stands_for(&mut self, seqno: SeqNo, value: &[u8]) -> &[u8] {
         let found = self.places.binary_search_by_key(&seqno, |(at, ..)| *at).ok();
         let place = found.and_then(|at| self.places.get(at));

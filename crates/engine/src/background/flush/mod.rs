@@ -23,7 +23,7 @@ use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 use crate::write::path::WritePath;
 
-/// Makes flushes.
+/// Makes the jobs of flushes.
 pub(crate) struct Flusher {
     pub(crate) env: Arc<Environment>,
     pub(crate) tree: Arc<Tree>,
@@ -32,8 +32,8 @@ pub(crate) struct Flusher {
 }
 
 impl Flusher {
-    /// A flush of the oldest `memtables` sealed memtables of a column family that were sealed at
-    /// `through` or before. None if there are none.
+    /// Makes a flush of at most `memtables` sealed memtables of a column family, oldest first,
+    /// which were sealed at `through` or before. Returns `None` if there are none.
     pub(crate) fn make_flush(
         &self,
         id: ColumnFamilyId,
@@ -62,9 +62,9 @@ impl Flusher {
         Some(FlushJob::new(family, sealed, stripes, self.writes.snapshot_list(), context))
     }
 
-    /// A flush of all that is sealed, of all column families. Which memtables those are is looked
-    /// at here: control may have heard of one family's since it heard of another's, and a family
-    /// that was just made is not among `members` yet.
+    /// Makes a flush of all sealed memtables of all column families. It looks at them here, because
+    /// control may have heard of one family before another, and `members` lacks a family that was
+    /// just created.
     pub(crate) fn make_flush_together(&self, members: &[FlushMember]) -> Option<FlushGroup> {
         let through = self.writes.pipeline.sealed_through();
         let families = self.tree.families.load_full();

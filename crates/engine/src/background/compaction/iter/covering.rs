@@ -1,23 +1,25 @@
-//! What range tombstones delete of keys that ascend.
+//! Range tombstones for a sequence of ascending keys.
 
 use std::sync::Arc;
 
 use sateen_control::SeqNo;
 use sateen_control::version::RangeTombstones;
 
+/// A cursor over the fragments of range tombstones.
 pub(super) struct Covering {
     ranges: Arc<RangeTombstones>,
-    /// The first fragment that ends behind the key asked about last.
+    /// The first fragment that ends behind the last key that was asked for.
     at: usize,
 }
 
 impl Covering {
-    /// None if nothing is covered.
+    /// Returns a cursor; `None` if there are no range tombstones.
     pub(super) fn new(ranges: &Arc<RangeTombstones>) -> Option<Covering> {
         (!ranges.is_empty()).then(|| Covering { ranges: ranges.clone(), at: 0 })
     }
 
-    /// The oldest tombstone over `user_key` that is newer than `seqno`. Keys must not descend.
+    /// Returns the oldest tombstone over `user_key` that is newer than `seqno`. The keys of
+    /// successive calls must not descend.
     pub(super) fn above(&mut self, user_key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         let fragments = self.ranges.fragments();
         while fragments.get(self.at).is_some_and(|fragment| fragment.end <= *user_key) {
@@ -27,7 +29,7 @@ impl Covering {
         if fragment.begin <= *user_key { fragment.oldest_above(seqno) } else { None }
     }
 
-    /// Whether any tombstone covers `user_key`.
+    /// Returns true if any tombstone covers `user_key`.
     pub(super) fn is_over(&self, user_key: &[u8]) -> bool {
         self.ranges.over(user_key, SeqNo::MAX).is_some()
     }

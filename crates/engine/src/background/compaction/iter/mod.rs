@@ -1,27 +1,39 @@
 //! Decides which entries of a merged stream a flush or compaction keeps.
 //!
+//! The snapshots divide the sequence numbers into strata. All readers see the same entries of a
+//! stratum, so only the newest entry of a key in each stratum can be read. The visible sequence
+//! number is the last snapshot of the list; entries above it are in a stratum of their own and are
+//! kept as they are.
+//!
+//! [`CompactionIter::pull`] moves over the input; for each entry, `examine`
+//!
+//! 1. asks whether a range tombstone of the same stratum deletes the entry (`is_covered`);
+//! 2. ends the collection of operands if the entry is not one more of them (`end_operands`);
+//! 3. enters the key, and checks the order of the input (`enter_key`);
+//! 4. drops the entry if it is covered, or if a newer entry of its stratum hides it;
+//! 5. collects an operand, after the filter has seen it;
+//! 6. shows a value that is the newest entry of its key to the filter, which may change it or make
+//!    a deletion of it;
+//! 7. drops a deletion that hides nothing: no entry of the key exists below (`bottommost`) and no
+//!    older one is kept;
+//! 8. gives out a value, with sequence number 0 if every reader sees it and nothing older exists
+//!    below (`put_trailer`). That compresses better.
+//!
+//! Operands of one stratum are collected, newest first, until the value or deletion that they apply
+//! to is found, or until the key ends. If that base is known they become one value (`end_operands`,
+//! `settle_operands`). Otherwise they become fewer operands, if the operator can combine them. What
+//! the operator refuses stays as it was.
+//!
 //! What must stay true:
-//! - every snapshot in the list, and every one taken later at or above the last of them, reads the
-//!   same from the output (and what lies below it) as from the input;
-//! - entries above the last snapshot of the list, the visible seqno (format rule F6), are kept as
-//!   they are: a snapshot between any two of them may still be taken;
-//! - the output ascends strictly, like the input, which is checked;
-//! - one pull does a bounded amount of work, so that a job's step ends with its grant.
 //!
-//! Snapshots cut the seqnos into strata. Within a stratum no reader can tell two versions of a key
-//! apart from the newer alone, so the newest entry of each stratum is kept and hides the others.
-//! Where nothing older exists below (the oracle says so), a deletion that hides nothing is dropped
-//! and a value that everybody sees gets seqno 0, which compresses better.
-//!
-//! Operands of one stratum are collected from the newest on until what they change is found, or
-//! nothing is left that it could be: then they become a value; otherwise fewer operands, if the
-//! operator can. What it refuses stays as it was.
-//!
-//! A compaction filter is asked about the newest entry of a key, if that is a value, and about
-//! operands. What it removes becomes a deletion of that number, and goes on as one that was read.
-//!
-//! An entry that a range tombstone of its stratum deletes is dropped as if it were hidden. No value
-//! of a key under any range tombstone gets seqno 0: it would look older than that.
+//! - Every snapshot in the list, and every one taken later at or above the last of them, reads the
+//!   same from the output (and what lies below it) as from the input.
+//! - Entries above the visible sequence number (format rule F6) are kept as they are, because a
+//!   snapshot between any two of them may still be taken.
+//! - No value under a range tombstone gets sequence number 0, because it would look older than the
+//!   tombstone.
+//! - The output ascends strictly, like the input, which is checked.
+//! - One pull does a bounded amount of work, so that a job's step ends with its grant.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -49,12 +61,12 @@ mod tests;
 
 pub(crate) use stats::CompactionStats;
 
-/// What a pull came to.
+/// The result of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pulled {
-    /// An entry to keep: `key` and `value` show it until the next pull.
+    /// An entry to keep. `key` and `value` return it until the next pull.
     Entry,
-    /// The allowed input is used up and nothing to keep was found in it; pull again later.
+    /// The input that may be read is used up, without an entry to keep. Pull again later.
     Paused,
     /// The input is exhausted.
     End,
@@ -63,70 +75,73 @@ pub(crate) enum Pulled {
 /// What `pull` does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resume {
-    /// Look at the entry under the cursor.
+    /// Examines the entry under the cursor.
     Examine,
-    /// Move on: the entry under the cursor is done with.
+    /// Moves on, because the entry under the cursor is done.
     Advance,
-    /// Give out the value under the cursor, which waits behind the deletion given out last.
+    /// Gives out the value under the cursor, after the deletion that had to come first.
     Put { stratum: usize },
 }
 
-/// Where the value that was given out last is.
+/// Where the value of the last entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// There is none: a deletion.
+    /// Nowhere: the entry is a deletion.
     Nothing,
     /// Under the cursor.
     Input,
-    /// It was made of operands.
+    /// In `made`.
     Made,
 }
 
-/// A pull-driven filter over a merged stream of internal entries.
+/// A filter over a merged stream of internal entries, which the caller pulls from.
 ///
-/// `bottommost(user_key)` says that no entry of the key exists below the inputs. It is asked at
-/// most once a key, in ascending order of keys, and only where the answer matters.
+/// `bottommost(user_key)` returns true if no entry of the key exists below the inputs. It is asked
+/// at most once a key, in ascending order of keys, and only if the answer matters.
 pub(crate) struct CompactionIter<I, B> {
     input: I,
     bounds: IterBounds,
     comparator: Comparator,
     bottommost: B,
-    /// Ascending; the last is the visible seqno.
+    /// Ascending; the last one is the visible sequence number.
     snapshots: Vec<SeqNo>,
     resume: Resume,
-    /// The current user key and the trailer of the entry given out.
+    /// The current user key, and the trailer of the last entry that was given out.
     key: Vec<u8>,
-    /// False until the first key.
+    /// Whether there is a current user key.
     has_key: bool,
-    /// No entry of the current user key was examined before.
+    /// Whether the entry under the cursor is the first one examined of the current user key.
     is_newest: bool,
-    /// The trailer of the entry examined last, of the current user key.
+    /// The trailer of the last entry examined of the current user key.
     last_trailer: u64,
-    /// The stratum of the newest entry examined that hides others of it.
+    /// The stratum of the last entry examined that hides older ones of its stratum.
     hiding_stratum: Option<usize>,
-    /// The oracle's answer for the current user key, once asked.
+    /// The answer of `bottommost` for the current user key, once it was asked.
     is_bottommost: Option<bool>,
-    /// A deletion that is kept only if an older value of the key is.
+    /// A deletion that is given out only if an older value of the key is kept.
     pending_delete: Option<u64>,
     merging: Option<Merging>,
     filter: Option<ActiveFilter>,
     ranges: Option<Covering>,
-    /// Operands of the current user key that are in nothing given out yet, and their trailers.
+    /// Operands of the current user key that are collected, and their trailers.
     operands: Operands,
     trailers: Vec<u64>,
-    /// To be given out before the input goes on: trailers and values, of the current user key.
+    /// Trailers and values of the current user key that are given out before the input goes on.
     ready: VecDeque<(u64, Vec<u8>)>,
+    /// Number of entries of the current user key that were given out.
     emitted_of_key: u64,
     shown: Shown,
-    /// The value that was given out last, if it is none of the input.
+    /// The last value that was given out, if it is not one of the input.
     made: Vec<u8>,
+    /// The error that ended the iteration.
     failed: Option<Error>,
     stats: CompactionStats,
 }
 
 impl<R: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<MergingIter<R>, B> {
-    /// Instead of [`Self::start`], where opening all runs takes long: stands run `index` on its
-    /// first entry. False if there is no such run: then all are merged.
+    /// Opens run `index` and moves it to its first entry, for inputs whose runs take long to open;
+    /// the last call replaces [`Self::start`]. Returns false if there is no such run, and all runs
+    /// are merged.
     pub(crate) fn open_run(&mut self, index: usize) -> Result<bool> {
         let opened = self.input.open_child(index);
         opened.map_err(|error| self.fail(error))
@@ -134,8 +149,9 @@ impl<R: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<MergingIter<R>
 }
 
 impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
-    /// A filter over the entries of `input` within `bounds` for the readers at `snapshots`, which
-    /// ascend and end with the visible seqno. Call [`Self::start`] before the first pull.
+    /// Creates a filter over the entries of `input` within `bounds`, for readers at `snapshots`.
+    /// These ascend and end with the visible sequence number. Call [`Self::start`] before the first
+    /// pull.
     pub(crate) fn new(
         input: I,
         bounds: IterBounds,
@@ -171,30 +187,30 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    /// Keys are compared by `comparator`.
+    /// Sets the order of keys.
     pub(crate) fn compared_by(mut self, comparator: &Comparator) -> CompactionIter<I, B> {
         self.comparator = comparator.clone();
         self
     }
 
-    /// Operands are merged by `merging`.
+    /// Sets the merge operator.
     pub(crate) fn with_merging(mut self, merging: Option<Merging>) -> CompactionIter<I, B> {
         self.merging = merging;
         self
     }
 
-    /// Entries are filtered by `filter`. To be called before the first pull.
+    /// Sets the compaction filter. Call it before the first pull.
     pub(crate) fn filter_by(&mut self, filter: Option<ActiveFilter>) {
         self.filter = filter;
     }
 
-    /// What `ranges` delete goes, as far as no snapshot needs it.
+    /// Drops entries that `ranges` delete, unless a snapshot needs them.
     pub(crate) fn with_ranges(mut self, ranges: &Arc<RangeTombstones>) -> CompactionIter<I, B> {
         self.ranges = Covering::new(ranges);
         self
     }
 
-    /// Stands before the first entry within bounds.
+    /// Moves to the first entry within the bounds.
     pub(crate) fn start(&mut self) -> Result<()> {
         let placed = match self.bounds.lower() {
             Some(lower) => self.input.seek(&key::seek_key(lower, SeqNo::MAX)),
@@ -203,8 +219,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         placed.map_err(|error| self.fail(error))
     }
 
-    /// Moves to the next entry to keep, looking at inputs of at most `bytes_in_max` bytes (and at
-    /// least one). An error is final: every later pull returns it.
+    /// Moves to the next entry to keep. Reads at most `bytes_in_max` bytes of input, and at least
+    /// one entry. An error is final: every later pull returns it.
     pub(crate) fn pull(&mut self, bytes_in_max: u64) -> Result<Pulled> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -212,13 +228,13 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.pull_within(bytes_in_max).map_err(|error| self.fail(error))
     }
 
-    /// The internal key of the entry to keep, after [`Pulled::Entry`].
+    /// Returns the internal key of the entry, after [`Pulled::Entry`].
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Its value.
+    /// Returns the entry's value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.shown {
@@ -228,14 +244,14 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    /// True if no other version of this user key was given out before: only here may an output
-    /// table begin, because tables of a run share no user key.
+    /// Returns true if this is the first entry of its user key that was given out. Only here may an
+    /// output table begin, because tables of a run share no user key.
     #[inline]
     pub(crate) fn starts_user_key(&self) -> bool {
         self.emitted_of_key == 1
     }
 
-    /// What became of the entries so far.
+    /// Returns what happened to the entries so far.
     pub(crate) fn stats(&self) -> &CompactionStats {
         &self.stats
     }
@@ -275,7 +291,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    /// Looks at the entry under the cursor; `None` if it is not given out (yet).
+    /// Examines the entry under the cursor. Returns `None` if nothing is given out yet.
     #[inline]
     fn examine(&mut self) -> Result<Option<Pulled>> {
         let entry = self.input.key();
@@ -289,7 +305,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         if !self.operands.is_empty()
             && let Some(emitted) = self.end_operands(trailer, means)
         {
-            // This entry is looked at again.
+            // The next pull examines this entry again.
             return Ok(Some(emitted));
         }
         match says {
@@ -335,7 +351,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
                     return Ok(Some(self.emit_made(trailer, value)));
                 }
                 Decision::Remove => {
-                    // From here on it is a deletion.
+                    // From here on the entry is a deletion.
                     self.stats.puts_in -= 1;
                     self.stats.deletes_in += 1;
                     says = Visible::Deleted;
@@ -349,8 +365,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             if above_visible || !(self.ask_bottommost() || planted("tombstone_dropped")) {
                 return Ok(Some(self.emit_delete(trailer)));
             }
-            // Nothing below: it matters only if an older value stays in the output. A deletion
-            // above an older one that stays says nothing new.
+            // Nothing exists below, so the deletion matters only if an older value of the key stays
+            // in the output. A pending deletion above this one is not needed then.
             self.drop_pending();
             if stratum == 0 {
                 self.count_dropped(says);
@@ -367,21 +383,21 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         Ok(Some(self.emit_put(stratum)))
     }
 
-    /// What becomes of the value under the cursor.
+    /// Asks the filter about the value under the cursor.
     fn filter_value(&mut self, seqno: SeqNo) -> Result<Decision> {
         let Some(filter) = &mut self.filter else { return Ok(Decision::Keep) };
         filter.value(seqno, key::user_key(&self.key), self.input.value())
     }
 
-    /// What becomes of the operand under the cursor.
+    /// Asks the filter about the operand under the cursor.
     fn filter_operand(&mut self, seqno: SeqNo) -> Result<Decision> {
         let Some(filter) = &mut self.filter else { return Ok(Decision::Keep) };
         filter.operand(seqno, key::user_key(&self.key), self.input.value())
     }
 
     /// Makes the user key under the cursor the current one, and checks the order of the input.
-    /// False if the very entry was there before: a compaction that ended early leaves copies of
-    /// what it wrote in the level above.
+    /// Returns false if the same entry came before: a compaction that ended early leaves copies of
+    /// its outputs in the level above.
     #[inline]
     fn enter_key(&mut self, trailer: u64) -> Result<bool> {
         let user_key = key::user_key(self.input.key());
@@ -409,8 +425,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         Ok(true)
     }
 
-    /// How many snapshots are too old to see `seqno`. Entries of one stratum are seen by the same
-    /// snapshots, except above the last of them.
+    /// Returns the stratum of `seqno`: the number of snapshots that are too old to see it. The same
+    /// snapshots see all entries of a stratum, except above the last snapshot.
     #[inline]
     fn stratum(&self, seqno: SeqNo) -> usize {
         match self.snapshots.first() {
@@ -419,8 +435,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    /// Whether a range tombstone deletes the entry under the cursor, of `seqno`, for all readers
-    /// who could see it.
+    /// Returns true if a range tombstone deletes the entry under the cursor for every reader that
+    /// could see it.
     fn is_covered(&mut self, seqno: SeqNo) -> bool {
         let user_key = key::user_key(self.input.key());
         let above = self.ranges.as_mut().and_then(|ranges| ranges.above(user_key, seqno));
@@ -429,13 +445,15 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         stratum < self.snapshots.len() && stratum == self.stratum(deleted)
     }
 
-    /// Whether the value of the current user key needs no seqno, if everybody sees it.
+    /// Returns true if the value of the current user key may get sequence number 0, provided that
+    /// every reader sees it.
     #[inline]
     fn may_be_zeroed(&mut self) -> bool {
         let is_under = |ranges: &Covering| ranges.is_over(key::user_key(&self.key));
         !self.ranges.as_ref().is_some_and(is_under) && self.ask_bottommost()
     }
 
+    /// Returns true if no entry of the current user key exists below the inputs.
     #[inline]
     fn ask_bottommost(&mut self) -> bool {
         match self.is_bottommost {
@@ -444,13 +462,14 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
+    /// Gives out the value under the cursor.
     #[inline]
     fn emit_put(&mut self, stratum: usize) -> Pulled {
         let trailer = self.put_trailer(stratum);
         self.emit_input(trailer)
     }
 
-    /// The trailer under which the value that was examined last goes on.
+    /// Returns the trailer under which the last value examined is given out.
     #[inline]
     fn put_trailer(&mut self, stratum: usize) -> u64 {
         let mut trailer = self.last_trailer;
@@ -471,7 +490,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.emit(trailer, self.input.value().len())
     }
 
-    /// Gives out what is not, or no more, under the cursor. Where the input goes on stays as it is.
+    /// Gives out an entry that is not under the cursor. `resume` stays as it is.
     fn emit_made(&mut self, trailer: u64, value: Vec<u8>) -> Pulled {
         let [kind, ..] = trailer.to_le_bytes();
         let has_value = ValueKind::from_byte(kind).is_some_and(ValueKind::has_value);
@@ -485,6 +504,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.emit(trailer, self.made.len())
     }
 
+    /// Gives out a deletion.
     fn emit_delete(&mut self, trailer: u64) -> Pulled {
         self.stats.deletes_out += 1;
         self.shown = Shown::Nothing;
@@ -492,6 +512,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.emit(trailer, 0)
     }
 
+    /// Sets the trailer of the entry that is given out, and counts the entry.
     #[inline]
     fn emit(&mut self, trailer: u64, value_bytes: usize) -> Pulled {
         if let Some(stored) = self.key.last_chunk_mut::<TRAILER_BYTES>() {
@@ -502,6 +523,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         Pulled::Entry
     }
 
+    /// Drops the pending deletion, if there is one.
     fn drop_pending(&mut self) {
         if self.pending_delete.take().is_some() {
             self.stats.deletes_dropped += 1;

@@ -1,5 +1,11 @@
-//! What becomes of merge operands: values, where what they change is in the input or nowhere, fewer
-//! operands where that can be, or what they were.
+//! Merge operands in a flush or compaction. They become one value if their base is known, fewer
+//! operands if the operator can combine them, or stay as they were.
+//!
+//! 1. `examine` collects operands of one stratum, newest first.
+//! 2. [`CompactionIter::end_operands`] ends that at the next entry, if it is not one more of them.
+//! 3. [`CompactionIter::settle_operands`] ends it at the end of the key, or of the input.
+//! 4. `hand_out_value` or `hand_out_operands` puts the results into `ready`, and `hand_out` gives
+//!    out the first of them.
 
 use sateen_control::{SeqNo, ValueKind};
 use sateen_store::base::iterator::InternalIterator;
@@ -10,9 +16,10 @@ use super::{CompactionIter, Pulled};
 use crate::entry::Visible;
 
 impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
-    /// The operands in hand and the entry under the cursor, of `trailer`, which is the next one and
-    /// has not been counted. If they do not go on with it, or become a value on top of it, what is
-    /// to be given out before it is looked at: the first of that.
+    /// Looks at the entry under the cursor, of `trailer`, which follows the collected operands and
+    /// was not counted yet. Returns `None` if it is one more operand. Otherwise ends the collection
+    /// and returns the first entry to be given out; the entry under the cursor is examined again
+    /// afterwards.
     #[cold]
     pub(super) fn end_operands(&mut self, trailer: u64, says: Visible) -> Option<Pulled> {
         let same_key = key::user_key(&self.key) == key::user_key(self.input.key());
@@ -22,11 +29,12 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             return self.settle_operands();
         }
         if stratum != self.stratum(SeqNo(trailer >> 8)) {
-            // What they change is seen without them, too.
+            // A snapshot sees the entry under the cursor without the operands, so it stays
+            // separate.
             return self.hand_out_operands();
         }
         let existing = match says {
-            // One more, or out of order.
+            // One more operand, or an entry out of order, which `enter_key` reports.
             Visible::Operand => return None,
             _ if trailer >= self.last_trailer => return None,
             Visible::Value => Some(self.input.value()),
@@ -36,13 +44,13 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let operands = self.operands.in_order();
         let merged = self.merging.as_ref().and_then(|by| by.full(user_key, existing, &operands));
         let Some(value) = merged else { return self.hand_out_operands() };
-        // It hides what it is made of, and what is older.
+        // The value hides the entry under the cursor and everything older of the stratum.
         self.hiding_stratum = Some(stratum);
         self.hand_out_value(value, stratum)
     }
 
-    /// Nothing older of the current user key is in the input: the operands in hand become a value
-    /// if nothing is below either. Returns the first of what is given out for them.
+    /// Ends the collection at the end of a key. The operands become a value if no entry of the key
+    /// exists below. Returns the first entry that is given out for them.
     #[cold]
     pub(super) fn settle_operands(&mut self) -> Option<Pulled> {
         let newest = *self.trailers.first()?;
@@ -59,7 +67,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         }
     }
 
-    /// Gives out `value` instead of the operands in hand.
+    /// Gives out `value` instead of the collected operands.
     pub(super) fn hand_out_value(&mut self, value: Vec<u8>, stratum: usize) -> Option<Pulled> {
         let newest = SeqNo(self.trailers.first()? >> 8);
         self.stats.puts_dropped += self.trailers.len() as u64 - 1;
@@ -73,7 +81,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.hand_out()
     }
 
-    /// Gives out the operands in hand, as one if they can be one.
+    /// Gives out the collected operands, combined into one if the operator can do that.
     pub(super) fn hand_out_operands(&mut self) -> Option<Pulled> {
         let operands = self.operands.in_order();
         let user_key = key::user_key(&self.key);
@@ -95,7 +103,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.hand_out()
     }
 
-    /// Forgets the operands in hand and gives out the first of what is ready.
+    /// Clears the collected operands, and gives out the first entry of `ready`.
     pub(super) fn hand_out(&mut self) -> Option<Pulled> {
         self.operands.clear();
         self.trailers.clear();

@@ -1,6 +1,6 @@
-//! What became of the entries that went through a flush or compaction.
+//! Counters of the entries that went through a flush or compaction.
 
-/// Entries and bytes (internal keys and values) by what became of them.
+/// Entries and bytes (internal keys and values), read, kept and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompactionStats {
     /// Values and operands read.
@@ -15,27 +15,27 @@ pub(crate) struct CompactionStats {
     pub(crate) deletes_out: u64,
     /// Bytes kept.
     pub(crate) bytes_out: u64,
-    /// Values and operands dropped: a newer version hides them from everybody, or has them in it.
+    /// Values and operands dropped: hidden from every reader by a newer entry, or merged into one.
     pub(crate) puts_dropped: u64,
     /// Deletions dropped: hidden, or with nothing left to hide.
     pub(crate) deletes_dropped: u64,
-    /// Values whose seqno became 0.
+    /// Values that got sequence number 0.
     pub(crate) seqnos_zeroed: u64,
 }
 
 impl CompactionStats {
-    /// Entries read.
+    /// Returns the entries read.
     pub(crate) fn entries_in(&self) -> u64 {
         self.puts_in + self.deletes_in
     }
 
-    /// Entries kept.
+    /// Returns the entries kept.
     #[cfg(test)]
     pub(crate) fn entries_out(&self) -> u64 {
         self.puts_out + self.deletes_out
     }
 
-    /// Entries dropped.
+    /// Returns the entries dropped.
     pub(crate) fn entries_dropped(&self) -> u64 {
         self.puts_dropped + self.deletes_dropped
     }
