@@ -1,11 +1,23 @@
-//! A database that follows one that somebody else has open for writing: it reads that one's
-//! manifest and logs, at open and when it is told to catch up, and changes nothing.
+//! A secondary: a database that follows a primary, which another process has open for writing. It
+//! reads the primary's manifest and WALs, at open and when it is told to catch up, and changes
+//! nothing.
 //!
-//! What must stay true: what readers see is a prefix of the primary's commits, in all column
-//! families the same, or an error; it changes at one moment for all, when catching up has all that
-//! it needs. Each round reads the manifest first and the logs behind it, and it is the last one if
-//! the manifest has nothing new after that: so no log that was needed had gone, and nothing that
-//! the manifest alone knows is missing among what the logs have.
+//! [`Secondary::catch_up`]:
+//!
+//! 1. It reads new edits of the manifest.
+//! 2. [`FollowState::round`] reads the WALs as far as they go into memtables, then the manifest
+//!    again.
+//! 3. If the manifest had nothing new, `show` exchanges what readers see, for all column families
+//!    at once. Otherwise another round follows.
+//! 4. Damage may mean that the primary has removed a file meanwhile. The WALs are then read again
+//!    from the start, unless the manifest has not moved and the error repeats.
+//!
+//! What must stay true:
+//!
+//! - Readers see a prefix of the primary's commits, the same in all column families, or an error.
+//! - A round counts only if the manifest had nothing new after the WALs were read. Then no needed
+//!   WAL was removed meanwhile, and no table that only the manifest knows (an ingested one) is
+//!   missing under the entries of the WALs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,38 +45,39 @@ use crate::write::path::WritePath;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// So many times it is looked at a primary that does not hold still.
+/// Number of rounds before a primary that changes all the time is given up.
 const ROUNDS_MAX: u32 = 200;
 
 type Families = BTreeMap<ColumnFamilyId, FamilyState>;
 
-/// The services of the database that follows.
+/// The services of the secondary's database.
 pub(crate) struct Follower<'a> {
     pub(crate) env: &'a Environment,
     pub(crate) tree: &'a Tree,
     pub(crate) writes: &'a WritePath,
 }
 
-/// What makes a database a secondary.
+/// The state that makes a database a secondary.
 pub(crate) struct Secondary {
     /// Held for reading while a reader takes what it sees, for writing while that is exchanged.
     view: RwLock<()>,
-    /// A turn: whoever catches up holds it.
+    /// Held by the thread that catches up. It is a turn, kept over I/O.
     following: Mutex<FollowState>,
 }
 
+/// How far the secondary has read, and what readers see.
 struct FollowState {
     manifest: ManifestFollower,
     logs: LogFollower,
-    /// The newest entry that was read from a log.
+    /// The newest entry that was read from a WAL.
     read_to: SeqNo,
-    /// What readers see next: memtables with what was read, of which entries up to `stored` are
-    /// left out when it is shown.
+    /// The memtables that readers will see, with what was read. Entries up to a family's `stored`
+    /// number are removed when they are shown.
     memtables: BTreeMap<ColumnFamilyId, Arc<MemTable>>,
-    /// What they see now.
+    /// What readers see now.
     shown: BTreeMap<ColumnFamilyId, FamilyState>,
     shown_seqno: SeqNo,
-    /// The memtables are others than what is shown, not more of the same.
+    /// Whether the memtables replace those that are shown, instead of having more entries.
     exchanged: bool,
 }
 
@@ -87,8 +100,9 @@ impl Secondary {
 }
 
 impl Secondary {
-    /// Held by a reader while it takes what it sees, so that this is of one moment. `visible` is
-    /// the newest sequence number that readers see.
+    /// Returns the guard that a reader holds while it takes what it sees, so that all of it is of
+    /// one moment. `visible` returns the newest visible sequence number. Fails if `options` has an
+    /// older snapshot.
     #[inline(never)]
     pub(crate) fn view(
         &self,
@@ -96,7 +110,7 @@ impl Secondary {
         visible: impl FnOnce() -> SeqNo,
     ) -> Result<RwLockReadGuard<'_, ()>> {
         let view = read(&self.view);
-        // The primary does not know of snapshots here, and compacts what they would see.
+        // The primary does not know snapshots taken here, and compacts away what they would see.
         let visible = visible();
         if options.seqno().is_some_and(|seqno| seqno != visible) {
             let text = "the snapshot is of before the secondary caught up with its primary";
@@ -105,7 +119,7 @@ impl Secondary {
         Ok(view)
     }
 
-    /// Takes in what the primary has written since. Returns whether there was anything.
+    /// Catches up with the primary. Returns true if there was anything new.
     pub(crate) fn catch_up(&self, db: &Follower<'_>) -> Result<bool> {
         db.env.check_open()?;
         let mut following = lock(&self.following);
@@ -117,7 +131,7 @@ impl Secondary {
             match round {
                 Ok(true) => return Ok(following.show(db, self)),
                 Ok(false) => fresh = false,
-                // What was needed may have gone in the meantime: then the manifest says so now.
+                // A needed file may have been removed meanwhile. Then the manifest says so now.
                 Err(error) if error.is_corruption() => {
                     let again = failed.as_ref() == Some(&error.to_string())
                         && !following.manifest.has_moved().unwrap_or(true);
@@ -138,7 +152,7 @@ impl Secondary {
 }
 
 impl FollowState {
-    /// Reads the logs as far as they go, and then the manifest. Returns whether that had nothing
+    /// Reads the WALs as far as they go, and then the manifest. Returns true if that had nothing
     /// new.
     fn round(&mut self, db: &Follower<'_>) -> Result<bool> {
         let families = self.manifest.families();
@@ -172,7 +186,7 @@ impl FollowState {
                 })
             }
             Followed::Anew(begins) => {
-                // A write that failed and was read all the same, from a log that is dead.
+                // The dead WAL had a write that failed, and it was read all the same.
                 if begins > SeqNo(0) && *read_to >= begins {
                     for (id, memtable) in memtables.iter_mut() {
                         let Some(data) = db.tree.family_by_id(*id) else { continue };
@@ -186,7 +200,7 @@ impl FollowState {
         Ok(!self.manifest.advance()?)
     }
 
-    /// Forgets what was read from logs.
+    /// Discards everything that was read from WALs.
     fn reset(&mut self, db: &Follower<'_>) {
         self.logs.restart();
         self.read_to = SeqNo(0);
@@ -197,7 +211,7 @@ impl FollowState {
         self.exchanged = true;
     }
 
-    /// Makes what was read what readers see. Returns whether it is anything new.
+    /// Shows readers what was read. Returns true if it is anything new.
     fn show(&mut self, db: &Follower<'_>, secondary: &Secondary) -> bool {
         let families = self.manifest.families();
         let same = |(id, family): (&ColumnFamilyId, &FamilyState)| {
@@ -216,7 +230,7 @@ impl FollowState {
             };
             let before = self.shown.get(id).map_or(SeqNo(0), |shown| shown.stored);
             if family.stored > before && !memtable.is_empty() {
-                // Only damage of memory would make this fail.
+                // Reading a memtable fails only if memory is damaged.
                 if let Ok(rest) = part_of(memtable, &data, |seqno| seqno > family.stored) {
                     *memtable = rest;
                 }
@@ -250,6 +264,7 @@ impl FollowState {
     }
 }
 
+/// Returns all files of all versions.
 fn files_of(families: &Families) -> BTreeSet<FileId> {
     let versions = families.values().map(|family| &family.version);
     let files = |version: &Arc<Version>| -> Vec<FileId> {
@@ -258,7 +273,8 @@ fn files_of(families: &Families) -> BTreeSet<FileId> {
     versions.flat_map(files).collect()
 }
 
-/// The entries of `memtable` whose sequence numbers are to be kept.
+/// Returns a memtable with the entries of `memtable` for whose sequence numbers `keep` returns
+/// true.
 fn part_of(
     memtable: &Arc<MemTable>,
     data: &ColumnFamilyData,

@@ -1,4 +1,5 @@
-//! What only a primary with faults shows: writes that failed and are in the log all the same.
+//! Tests with a primary on a faulty file system: writes that failed and are in the WAL all the
+//! same.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::db::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
 use crate::write::batch::WriteBatch;
 
-/// Appends a commit group to the log in use, behind the back of its writer.
+/// Appends a commit group to the active WAL, without its writer.
 pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
     let (number, _) = db.core().writes.pipeline.live_logs().pop().unwrap();
     let path = sateen_store::files::wal_file_name(Path::new("/db"), number);
@@ -42,8 +43,8 @@ pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {
     vfs.open(&path, options).unwrap().write_at(&record, position.end, IoClass::Wal).unwrap();
 }
 
-/// It is not there any more once the primary goes on without it, and what has its sequence number
-/// then is not taken for it.
+/// The failed write disappears once the primary goes on without it. The next write gets its
+/// sequence number and is not taken for it.
 #[test]
 fn a_failed_write_that_was_seen_is_taken_back() {
     let mem = MemVfs::new();
@@ -73,7 +74,7 @@ fn a_failed_write_that_was_seen_is_taken_back() {
     assert!(!secondary.try_catch_up_with_primary().unwrap());
 }
 
-/// What the primary does between the look at its manifest and that at its logs is not missed.
+/// An edit between the look at the manifest and the look at the WALs is not missed.
 #[test]
 fn a_manifest_that_goes_on_is_looked_at_again() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());

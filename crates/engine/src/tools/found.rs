@@ -1,4 +1,4 @@
-//! What a file of tables says of itself where no manifest tells.
+//! What a table file says of itself, for the check and repair of a database without a manifest.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use sateen_store::files::{CompactionFile, DirectoryEntry, table_file_name};
 use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::frame::FileKind;
 
-/// Bytes that say that a table was given back.
+/// Bytes at the end of a table whose being zero shows that it was reclaimed.
 const TAIL_BYTES: usize = 64;
 
-/// Whether the file is a log that has values of tables, under its second name.
+/// Returns true if the file is a WAL with separated values, under its second name.
 pub(crate) fn is_log(vfs: &dyn Vfs, directory: &Path, file: FileId) -> bool {
     let magic = FileKind::Wal.magic();
     let mut begin = vec![0; magic.len()];
@@ -20,14 +20,13 @@ pub(crate) fn is_log(vfs: &dyn Vfs, directory: &Path, file: FileId) -> bool {
         && begin == magic
 }
 
-/// Whether nothing was ever written to the file, or nothing of it reached the disk: files are made
-/// in advance.
+/// Returns true if the file is empty: it was preallocated, or nothing of it reached the disk.
 pub(crate) fn is_empty(vfs: &dyn Vfs, directory: &Path, file: FileId) -> bool {
     let handle = vfs.open(&table_file_name(directory, file), OpenOptions::READ);
     handle.and_then(|handle| handle.len()).is_ok_and(|length| length == 0)
 }
 
-/// The tables that the file says it has.
+/// Returns the tables that are listed in the file's directory.
 pub(crate) fn described(vfs: &dyn Vfs, directory: &Path, file: FileId) -> Result<CompactionFile> {
     let path = table_file_name(directory, file);
     let handle = vfs.open(&path, OpenOptions::READ);
@@ -35,7 +34,8 @@ pub(crate) fn described(vfs: &dyn Vfs, directory: &Path, file: FileId) -> Result
     CompactionFile::open(&handle, &path, file)
 }
 
-/// Whether a table was dead, and its place in the file was given back: nothing is lost with it.
+/// Returns true if the table was dead and its bytes were reclaimed, so that nothing is lost with
+/// it.
 pub(crate) fn was_given_back(
     vfs: &dyn Vfs,
     directory: &Path,

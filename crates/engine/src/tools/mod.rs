@@ -1,4 +1,4 @@
-//! Work on a database that is not open: check, repair, dump, destroy.
+//! Tools for databases that are not open: check, repair, dump, destroy.
 
 pub(crate) mod check;
 pub(crate) mod destroy;

@@ -1,4 +1,4 @@
-//! Files as such: those of tables against what the manifest says of them, and the small ones.
+//! Checks of files: table files against the manifest, and CURRENT, OPTIONS, DEVICE and orphans.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::tools::found::{described, is_empty, is_log, was_given_back};
 use crate::tree::manifest_follower::ManifestFollower;
 use crate::tree::version_set::{FindComparator, Replay};
 
-/// What a manifest says that no CURRENT names.
+/// Reads a manifest that CURRENT does not name.
 pub(super) fn read_manifest(
     vfs: &dyn Vfs,
     path: &Path,
@@ -43,7 +43,7 @@ pub(super) fn read_manifest(
 }
 
 impl Checker<'_> {
-    /// What is in a directory and has a name of ours.
+    /// Returns the names in a directory that have the form of the engine's names.
     fn names(&self, directory: &Path) -> Result<Vec<FileName>> {
         let listing = self.vfs.list(directory);
         let listing = listing.map_err(|error| Error::io("list", directory, error))?;
@@ -51,7 +51,7 @@ impl Checker<'_> {
         Ok(names.filter_map(FileName::parse).collect())
     }
 
-    /// The manifests that are there, ascending.
+    /// Returns the manifests in the directory, ascending.
     pub(super) fn manifests(&self) -> Result<Vec<FileId>> {
         let names = self.names(&self.directory)?.into_iter();
         let mut found: Vec<_> = names
@@ -61,7 +61,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// The files of tables that are there, ascending.
+    /// Returns the table files in the directory, ascending.
     pub(super) fn table_files(&self) -> Result<Vec<FileId>> {
         let names = self.names(&self.directory)?.into_iter();
         let mut found: Vec<_> = names
@@ -71,7 +71,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// The logs that are there, ascending.
+    /// Returns the WALs in their directory, ascending.
     pub(super) fn logs(&self) -> Result<Vec<LogNumber>> {
         let names = self.names(&self.wal_directory)?.into_iter();
         let mut found: Vec<_> = names
@@ -81,8 +81,8 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// What a file says that it has; `None` of a log that has values of tables, and of an empty
-    /// one.
+    /// Returns the directory block of a table file; `None` if the file is empty, or a WAL with
+    /// separated values.
     pub(super) fn directory_of(&self, file: FileId) -> Result<Option<CompactionFile>> {
         let (vfs, directory) = (self.vfs.as_ref(), &self.directory);
         if is_log(vfs, directory, file) || is_empty(vfs, directory, file) {
@@ -91,11 +91,12 @@ impl Checker<'_> {
         described(vfs, directory, file).map(Some)
     }
 
+    /// Returns true if the table's bytes were reclaimed.
     pub(super) fn was_given_back(&self, file: FileId, entry: &DirectoryEntry) -> bool {
         was_given_back(self.vfs.as_ref(), &self.directory, file, entry)
     }
 
-    /// Reads a table of which only its file's directory tells.
+    /// Reads a table that is known only from its file's directory.
     pub(super) fn read_described(
         &mut self,
         file: &CompactionFile,
@@ -129,7 +130,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Holds the files of tables against what is said of them.
+    /// Checks the table files against what the manifest says of them.
     pub(super) fn check_table_files(
         &mut self,
         mut manifest: Option<&mut ManifestFollower>,
@@ -152,6 +153,8 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Checks that a file exists, is long enough, and has its tables where the manifest says. `end`
+    /// is the end of its last table.
     fn check_table_file(&mut self, file: FileId, end: u64, view: &View) -> Result<()> {
         let path = table_file_name(&self.directory, file);
         let handle = match self.vfs.open(&path, OpenOptions::READ) {
@@ -187,7 +190,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks CURRENT once more, OPTIONS and DEVICE, and looks for files that nothing names.
+    /// Checks OPTIONS and DEVICE, and looks for orphans: table files and manifests that nothing
+    /// names.
     pub(super) fn check_small_files(
         &mut self,
         view: &View,
@@ -222,7 +226,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Of the hint about the device nothing depends: it is not synced, and may be damaged.
+    /// Notes a damaged DEVICE. That file is only a hint, and is never synced, so damage is
+    /// harmless.
     fn look_at_hint(&mut self) {
         let path = FileName::Device.path(&self.directory);
         if checked_text::read(self.vfs.as_ref(), &path).is_ok()
@@ -233,6 +238,7 @@ impl Checker<'_> {
         }
     }
 
+    /// Notes a torn tail of the manifest.
     fn look_at_manifest(&mut self, manifest: Option<&ManifestFollower>) {
         if let Some(manifest) = manifest
             && let Some(Tail::Torn { offset, bytes }) = manifest.tail()
@@ -242,6 +248,7 @@ impl Checker<'_> {
         }
     }
 
+    /// Notes a torn tail, which is no damage.
     pub(super) fn note_torn(&mut self, path: &Path, offset: u64, bytes: u64) {
         let text = format!(
             "{}: {bytes} bytes from offset {offset} on are no record: what a crash left of a write \
@@ -251,7 +258,7 @@ impl Checker<'_> {
         self.report.notes.push(text);
     }
 
-    /// The error of a log that is needed and not there.
+    /// Returns the error of a WAL that is needed and missing.
     pub(super) fn missing_log(&self, log: LogNumber) -> Error {
         let path = wal_file_name(&self.wal_directory, log);
         Error::corruption(&path, 0, CorruptionKind::MissingFile)

@@ -1,4 +1,9 @@
-//! Logs, record by record.
+//! Checks of WALs, record by record.
+//!
+//! 1. [`Checker::check_logs`] replays the chain of WALs as the next open would. An error counts
+//!    only if it comes twice: WALs change while they are read.
+//! 2. If the chain is damaged, `check_each_log` reads each WAL by itself.
+//! 3. `check_kept_logs` follows the links to older WALs, which are kept for readers.
 
 use sateen_control::LogNumber;
 use sateen_store::base::error::Result;
@@ -9,17 +14,17 @@ use super::{Checker, TRIES_MAX, View, view_of};
 use crate::tree::manifest_follower::ManifestFollower;
 use crate::tree::version_set::durable_log;
 
-/// What of logs was read.
+/// What a replay has read.
 #[derive(Default)]
 struct Replayed {
     logs: Vec<LogNumber>,
     records: u64,
-    /// The log that ends within a record, where, and how much there is of it.
+    /// The WAL with a torn tail, the tail's offset, and its length in bytes.
     torn: Option<(LogNumber, u64, u64)>,
 }
 
 impl Checker<'_> {
-    /// Checks that the logs can be replayed, and those that are kept for readers.
+    /// Checks that the WALs can be replayed, and those that are kept for readers.
     pub(super) fn check_logs(&mut self, manifest: &mut ManifestFollower) -> Result<()> {
         let mut failed: Option<String> = None;
         for _ in 0..TRIES_MAX {
@@ -37,8 +42,8 @@ impl Checker<'_> {
                     }
                     return self.check_kept_logs(&view, &logs);
                 }
-                // The same twice: it was not written while it was read, and what is needed after it
-                // failed was not removed.
+                // The same error twice: the WAL was not being written while it was read, and it was
+                // still needed after it had failed.
                 Err(error) if failed.as_ref() == Some(&error.to_string()) => {
                     self.problem(error);
                     let oldest = view.oldest_log();
@@ -52,7 +57,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Reads the logs as the next open would.
+    /// Replays the WALs as the next open would.
     fn replay(&self, view: &View, logs: &[LogNumber]) -> Result<Replayed> {
         let needed = view.oldest_log();
         if needed > LogNumber(0) && !logs.contains(&needed) {
@@ -75,7 +80,7 @@ impl Checker<'_> {
         Ok(replayed)
     }
 
-    /// Checks the logs behind those that are needed: the links lead to them.
+    /// Checks the older WALs that are kept for readers. The links lead to them.
     fn check_kept_logs(&mut self, view: &View, logs: &[LogNumber]) -> Result<()> {
         let mut next = view.oldest_log();
         loop {
@@ -93,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reads each log of those that are `wanted` for itself.
+    /// Reads each of the `wanted` WALs by itself.
     pub(super) fn check_each_log(
         &mut self,
         view: &View,
@@ -104,7 +109,7 @@ impl Checker<'_> {
             let path = wal_file_name(&self.wal_directory, log);
             let mut read = self.read_log(view, log);
             if read.is_err() {
-                // It may have been written, or removed, meanwhile.
+                // The WAL may have been written or removed while it was read.
                 read = self.read_log(view, log);
             }
             match read {
@@ -121,6 +126,7 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Reads a WAL to its end. Returns the number of its records, and its tail.
     fn read_log(&self, view: &View, log: LogNumber) -> Result<(u64, Tail)> {
         let path = wal_file_name(&self.wal_directory, log);
         let uid = (view.db_uid != 0).then_some(view.db_uid);

@@ -1,7 +1,17 @@
-//! The check of a whole database, from its directory alone. It locks and changes nothing, and
-//! another process may have the database open.
+//! Checks a whole database from its directory alone. It locks and changes nothing, and another
+//! process may have the database open.
 //!
-//! Invariants:
+//! 1. [`Db::check`] and [`check_with`] find the current manifest.
+//! 2. [`Checker::follow`] checks the database against it:
+//!    1. every table, from end to end ([`tables`]);
+//!    2. again the tables that a writer has added meanwhile;
+//!    3. that newer entries lie above older ones ([`order`]);
+//!    4. table files ([`files`]), then WALs ([`logs`]), then the small files.
+//! 3. Without a current manifest, [`Checker::without_manifest`] checks against the newest one that
+//!    can be read, or else each file by itself.
+//! 4. `problem` sorts each finding into damage and unreadable files, and drops repeated ones.
+//!
+//! What must stay true:
 //!
 //! - An error of the environment (too many open files, no permission, an I/O error) is never
 //!   damage. It is reported as unreadable, whatever call returns it.
@@ -34,48 +44,48 @@ use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
 use crate::tree::version_set::{FamilyState, FindComparator};
 
-/// So many times tables are looked for that were made since the check began.
+/// Number of passes over the tables. The later ones check tables that were added meanwhile.
 const PASSES_MAX: u32 = 3;
-/// So many times something is read again that changes all the time.
+/// Number of attempts to read something that changes all the time.
 const TRIES_MAX: u32 = 50;
-/// Files that a check or a repair has open for reading at a time.
+/// Number of files that a check or a repair has open for reading at a time.
 const OPEN_FILES_MAX: u32 = 8;
-/// So many findings of one file are told.
+/// Number of findings of one file that are reported.
 const FINDINGS_PER_FILE_MAX: usize = 20;
 
-/// What a check looked at, and what it found.
+/// What a check has read and found.
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// The manifest that counts, if there is one that can be read.
+    /// The current manifest, if there is one that can be read.
     pub manifest: Option<PathBuf>,
-    /// Tables read from end to end.
+    /// Number of tables that were read from end to end.
     pub tables: u64,
-    /// Entries in them.
+    /// Number of entries in them.
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Logs read from end to end.
+    /// Number of WALs that were read from end to end.
     pub logs: u64,
-    /// Commit groups in them.
+    /// Number of records (commit groups) in them.
     pub log_records: u64,
-    /// Bytes of tables that are needed, whatever could be read of them.
+    /// Bytes of all live tables, readable or not.
     pub live_bytes: u64,
-    /// Bytes that files of tables take on the disk.
+    /// Bytes that table files occupy on the disk.
     pub disk_bytes: u64,
-    /// What is wrong: each names a file. Empty if nothing is.
+    /// Damage that was found. Each finding names a file.
     pub problems: Vec<Error>,
-    /// What could not be read because the operating system refused it: no permission, too many open
-    /// files, an I/O error. Such a file may be whole or damaged: the check does not know.
+    /// Files that the operating system refused to read: no permission, too many open files, an I/O
+    /// error. The check does not know whether such a file is whole.
     pub unreadable: Vec<Error>,
-    /// Files that nothing names: left by a crash or a failed removal, and removed at the next open;
-    /// or being written just now by whoever has the database open.
+    /// Files that nothing names. They were left by a crash or a failed removal, and the next open
+    /// removes them; or the process that has the database open is writing them.
     pub orphans: Vec<PathBuf>,
-    /// What is worth knowing and no damage, a sentence each.
+    /// Remarks that are no damage, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl CheckReport {
-    /// True if everything could be read and nothing is wrong.
+    /// Returns true if everything could be read and nothing is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty() && self.unreadable.is_empty()
@@ -83,23 +93,23 @@ impl CheckReport {
 }
 
 impl Db {
-    /// Reads all of the database and checks all that must be true: CURRENT, the manifest and the
-    /// file OPTIONS; every log, record by record; of each table the checksums, order, counts and
-    /// bounds; that runs do not overlap, that newer data lies above older, that every file is
-    /// there. Writers go on meanwhile. `progress` is told the bytes read so far, and of how many.
+    /// Reads the whole database and checks it: CURRENT, the manifest and the file OPTIONS; every
+    /// WAL, record by record; the checksums, order, counts and bounds of each table; that runs do
+    /// not overlap, that newer entries lie above older ones, and that no file is missing. Writers
+    /// may go on meanwhile. `progress` is called with the bytes read so far and the total.
     ///
-    /// What is looked at is what is stored: of a secondary, or a database that was opened for
-    /// reading, what whoever writes it has stored by now.
+    /// It checks the stored data. On a secondary, or a database that was opened read-only, that is
+    /// what the writer has stored by now.
     ///
     /// # Errors
-    /// Only if the check itself could not be done; what it finds is in the report.
+    /// Fails only if the check itself could not be done. Its findings are in the report.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
         let core = self.core();
         core.env.check_open()?;
         let families = core.tree.families();
         let whole = families.values().filter(|data| data.region().is_none());
         let known = whole.map(|data| (data.name().to_owned(), data.options().comparator.clone()));
-        // One that was made meanwhile is not known yet.
+        // A column family that was just created is not known yet, and gets the default.
         let others = core.env.options.load().column_family.comparator.clone();
         let comparators = known_comparators(known, others);
         let readers = || core.writes.snapshot_list();
@@ -122,7 +132,8 @@ impl Db {
             Ok(manifest) => checker.follow(manifest)?,
             Err(error @ Error::Behind { .. }) => return Err(error),
             Err(error) => {
-                // The tables are those that it was opened with, and has made since.
+                // Checks against the versions in memory: the tables from the open, and those added
+                // since.
                 checker.problem(error);
                 let mut view = View {
                     db_uid: core.tree.versions.db_uid(),
@@ -146,22 +157,22 @@ impl Db {
     }
 }
 
-/// A file system in which few files are open, and which notes what cannot be read.
+/// Returns a file system that keeps few files open, and notes what cannot be read.
 pub(crate) fn watch(vfs: Arc<dyn Vfs>, open_files_max: u32) -> WatchedVfs {
     WatchedVfs::new(bounded(vfs, open_files_max))
 }
 
-/// A file system in which few files are open for reading at a time.
+/// Returns a file system that keeps few files open for reading.
 pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
     Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
 }
 
-/// [`Db::check`] of a database that need not be open, and may be, here or in another process. Of a
-/// damaged one it says what it can.
+/// Checks a database without opening it, like [`Db::check`]. It may be open, in this process or
+/// another one. A damaged database is checked as far as that is possible.
 ///
 /// # Errors
-/// `IncompatibleDirectory` if there is nothing of a database, `InvalidArgument` if options are
-/// wrong, such as the comparator. What the check finds is in its report.
+/// `IncompatibleDirectory` if there is no database, `InvalidArgument` if options are wrong, such as
+/// the comparator. Findings are in the report.
 pub fn check(
     path: impl AsRef<Path>,
     options: &Options,
@@ -170,7 +181,7 @@ pub fn check(
     check_with(Arc::new(PosixVfs::new()), path, options, &[], progress)
 }
 
-/// [`check`] in a file system of the caller's, column families with options of their own.
+/// [`check`] in the caller's file system, with options for single column families.
 ///
 /// # Errors
 /// As [`check`].
@@ -223,8 +234,8 @@ pub fn check_with(
                             checked against it";
                 checker.report.notes.push(text.to_owned());
             }
-            // Against another manifest whole files would look missing; a writer that is there may
-            // be writing others.
+            // Checked against another manifest, whole files would look missing. A writer may be
+            // writing other files meanwhile.
             if goes_on {
                 checker.without_manifest(&comparators, !refused)?;
             }
@@ -233,7 +244,7 @@ pub fn check_with(
     Ok(checker.into_report())
 }
 
-/// `error`, unless there are files of ours, which can be looked at whatever it is.
+/// Returns `error`, unless the directory has files of ours, which can be checked in any case.
 fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Result<()> {
     let listing = vfs.list(directory).map_err(|refused| {
         let refused = Error::io("list", directory, refused);
@@ -251,7 +262,7 @@ fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Res
     if ours { Ok(()) } else { Err(error.clone()) }
 }
 
-/// What the manifest says.
+/// What a manifest says.
 #[derive(Clone, Default)]
 struct View {
     db_uid: u64,
@@ -259,20 +270,23 @@ struct View {
 }
 
 impl View {
+    /// Returns the live tables.
     fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
         self.families.values().flat_map(|family| family.version.tables()).map(|(.., table)| table)
     }
 
+    /// Returns the bytes of the live tables.
     fn live_bytes(&self) -> u64 {
         self.tables().map(|table| table.stored_bytes()).sum()
     }
 
+    /// Returns the oldest WAL that is needed.
     fn oldest_log(&self) -> LogNumber {
         let logs = self.families.values().map(|family| family.version.log_number());
         logs.min().unwrap_or_default()
     }
 
-    /// The files that tables are in, and up to where in each.
+    /// Returns the files that have tables, each with the end of its last table.
     fn files(&self) -> BTreeMap<FileId, u64> {
         let mut files: BTreeMap<FileId, u64> = BTreeMap::new();
         for table in self.tables() {
@@ -286,7 +300,7 @@ impl View {
         files
     }
 
-    /// The keys that a tree may hold: from the first on, up to the second.
+    /// Returns the bounds of the keys in a tree: the first one inclusive, the second one exclusive.
     fn bounds_of(&self, id: ColumnFamilyId) -> (Option<UserKey>, Option<UserKey>) {
         let own = self.families.get(&id).and_then(|family| family.region.clone());
         let (of, begin) = own.map_or((id, None), |region| (region.of, Some(region.begin)));
@@ -297,28 +311,28 @@ impl View {
     }
 }
 
-/// A check under way.
+/// A running check.
 struct Checker<'a> {
     vfs: Arc<dyn Vfs>,
-    /// The same: it knows what could not be read.
+    /// The same file system, which knows what could not be read.
     watched: WatchedVfs,
     directory: PathBuf,
     wal_directory: PathBuf,
     direct: bool,
-    /// Up to which sequence numbers somebody may read.
+    /// Returns the sequence numbers at which readers may read.
     readers: &'a dyn Fn() -> Vec<SeqNo>,
-    /// An error if the check is to stop.
+    /// Returns an error if the check is to stop.
     goes_on: &'a dyn Fn() -> Result<()>,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// How many findings each file has.
+    /// Number of findings of each file.
     found: BTreeMap<PathBuf, usize>,
     report: CheckReport,
-    /// The manifest cannot be read any more: what a writer gives up is not known.
+    /// Whether the manifest has become unreadable, so that it is unknown what a writer gives up.
     blind: bool,
 }
 
 impl Checker<'_> {
-    /// Checks a database whose manifest can be read.
+    /// Checks a database whose current manifest can be read.
     fn follow(&mut self, mut manifest: ManifestFollower) -> Result<()> {
         self.report.manifest = Some(manifest.path());
         let mut checked = BTreeSet::new();
@@ -341,8 +355,9 @@ impl Checker<'_> {
         self.check_small_files(&view_of(&manifest), Some(&manifest))
     }
 
-    /// Checks what there is of a database that has no manifest which counts: what the newest one
-    /// names that can be read, if it is to be believed, or else each file for itself.
+    /// Checks a database without a current manifest. If `believe` is set, it checks against the
+    /// newest manifest that can be read; otherwise, or if there is none, it checks each file by
+    /// itself.
     fn without_manifest(&mut self, comparators: &FindComparator, believe: bool) -> Result<()> {
         let mut believed = None;
         let manifests = if believe { self.manifests()? } else { Vec::new() };
@@ -373,7 +388,7 @@ impl Checker<'_> {
         self.check_small_files(&view, None)
     }
 
-    /// Reads what has come to the manifest. False if there is nothing new, or no way to tell.
+    /// Reads new edits of the manifest. Returns false if there are none, or if they cannot be read.
     fn advance(&mut self, manifest: &mut ManifestFollower) -> bool {
         let mut failed: Option<String> = None;
         for _ in 0..TRIES_MAX {
@@ -390,7 +405,8 @@ impl Checker<'_> {
         false
     }
 
-    /// Whether a table is still needed. Without a manifest that is followed nobody gives it up.
+    /// Returns true if a table is still live. Without a current manifest every table counts as
+    /// live.
     fn is_live(&mut self, manifest: Option<&mut ManifestFollower>, table: TableId) -> bool {
         let Some(manifest) = manifest else { return true };
         self.advance(manifest);
@@ -399,7 +415,8 @@ impl Checker<'_> {
     }
 
     fn table_cache(&self, db_uid: u64) -> TableCache {
-        // Its own: what is open already was read from the disk a long time ago.
+        // A cache of its own, because tables that are already open were read from the disk long
+        // ago.
         TableCache::new(TableCacheOptions {
             vfs: self.vfs.clone(),
             directory: self.directory.clone(),
@@ -411,7 +428,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The report, with everything that could not be read: also what a caller passed over.
+    /// Returns the report, with all errors of the environment, also those that a caller ignored.
     fn into_report(mut self) -> CheckReport {
         if !planted("unreadable_taken_for_damage") {
             self.watched.errors().into_iter().for_each(|error| self.problem(error));
@@ -419,7 +436,7 @@ impl Checker<'_> {
         self.report
     }
 
-    /// Takes note of what is wrong, or could not be read, once.
+    /// Adds a finding to the report, unless it is there already.
     fn problem(&mut self, error: Error) {
         if error.is_environment() && !planted("unreadable_taken_for_damage") {
             if !self.report.unreadable.iter().any(|told| is_same_refusal(told, &error)) {
@@ -427,7 +444,7 @@ impl Checker<'_> {
             }
             return;
         }
-        // A writer may have given up what looks damaged or missing.
+        // What looks damaged or missing may have been given up by a writer.
         if self.blind && error.is_corruption() {
             return;
         }
@@ -450,7 +467,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether both say that the same file could not be read, for the same reason.
+/// Returns true if both errors say that the same file could not be read, for the same reason.
 fn is_same_refusal(one: &Error, other: &Error) -> bool {
     match (one, other) {
         (Error::Io { path, source, .. }, Error::Io { path: of, source: reason, .. }) => {
@@ -462,17 +479,18 @@ fn is_same_refusal(one: &Error, other: &Error) -> bool {
     }
 }
 
+/// Returns what the manifest says now.
 fn view_of(manifest: &ManifestFollower) -> View {
     View { db_uid: manifest.identity.uid, families: manifest.families().clone() }
 }
 
-/// The error of a table's file as a whole.
+/// Returns an error about a table file as a whole.
 fn wrong(directory: &Path, file: FileId, at: u64, what: &'static str) -> Error {
     let path = table_file_name(directory, file);
     Error::corruption(&path, at, CorruptionKind::Inconsistent(what))
 }
 
-/// Whether a version is the same as another, and not only alike.
+/// Returns true if `version` is the same object as the one in `view`.
 fn is_same(view: &View, id: ColumnFamilyId, version: &Arc<Version>) -> bool {
     view.families.get(&id).is_some_and(|family| Arc::ptr_eq(&family.version, version))
 }

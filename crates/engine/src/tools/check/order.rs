@@ -1,4 +1,8 @@
-//! That newer data lies above older.
+//! Checks that newer entries lie above older ones.
+//!
+//! `check_depth_order` moves one cursor over each run, newest run first, and compares the entries
+//! of each key. A reader stops at the first entry that it may see. So no reader, now or with a
+//! snapshot, may have a newer visible entry below it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,11 +19,11 @@ use sateen_store::table::{TableIter, TableIterOptions};
 use super::{Checker, TRIES_MAX, is_same, view_of};
 use crate::tree::manifest_follower::ManifestFollower;
 
-/// So many bytes of a run are read at once.
+/// Bytes of one read of a run.
 const CHUNK_BYTES: usize = 256 << 10;
 
 impl Checker<'_> {
-    /// Checks that of each key no level has older entries above newer ones.
+    /// Checks for each key that no level has an older entry above a newer one.
     pub(super) fn check_order(&mut self, manifest: &mut ManifestFollower) -> Result<()> {
         let mut checked = BTreeSet::new();
         let mut tries = 0;
@@ -39,7 +43,7 @@ impl Checker<'_> {
                         tries += 1;
                         continue;
                     }
-                    // What cannot be read was told already, of the same table.
+                    // Tables that cannot be read were already reported by the check of tables.
                     let is_order = matches!(error, Error::InconsistentEdit { .. });
                     if is_order || error.is_environment() || self.report.problems.is_empty() {
                         self.problem(error);
@@ -55,7 +59,7 @@ impl Checker<'_> {
     }
 }
 
-/// One run, read from end to end.
+/// A cursor over one run.
 struct RunCursor {
     tables: Vec<Arc<TableMeta>>,
     next: usize,
@@ -63,6 +67,7 @@ struct RunCursor {
 }
 
 impl RunCursor {
+    /// Opens the next table if the current one is at its end.
     fn settle(&mut self, cache: &TableCache) -> Result<()> {
         while self.iter.as_ref().is_none_or(|iter| !iter.valid()) {
             let Some(table) = self.tables.get(self.next) else {
@@ -78,14 +83,14 @@ impl RunCursor {
         Ok(())
     }
 
+    /// Returns the user key under the cursor; `None` at the end.
     fn user_key(&self) -> Option<&[u8]> {
         self.iter.as_ref().map(|iter| key::user_key(iter.key()))
     }
 }
 
-/// A read stops at the first entry of a key that it may see: for nobody, now or with a snapshot,
-/// may there be a newer one below. A compaction that ended early leaves copies above its output,
-/// and what is merged into those later may drop what nobody can see from among them.
+/// Checks one tree. Copies above are allowed: a compaction that ended early leaves copies of its
+/// outputs in the level above. A later merge into those may drop entries that no reader can see.
 fn check_depth_order(
     cache: &TableCache,
     directory: &Path,
@@ -129,8 +134,8 @@ fn check_depth_order(
     Ok(())
 }
 
-/// Whether one of `readers` that may see an entry finds an older one in front of it, of those that
-/// lie above it.
+/// Returns true if a reader that may see the entry finds an older one first, among the entries
+/// `above` it.
 fn is_hidden(seqno: SeqNo, above: &[SeqNo], readers: &[SeqNo]) -> bool {
     let first_seen = |reader: &SeqNo| above.iter().filter(|above| *above <= reader).max();
     let mut may_see = readers.iter().filter(|reader| seqno <= **reader);
@@ -151,7 +156,8 @@ mod tests {
         assert!(!hidden(5, &[7], &[9]), "a newer one above");
         assert!(hidden(5, &[3], &[9]), "an older one above");
         assert!(!hidden(5, &[5, 3], &[9]), "its copy above");
-        // An older one that a snapshot keeps, and a newer one that hides both from all others.
+        // An older entry that a snapshot keeps, and a newer one that hides both from all other
+        // readers.
         assert!(!hidden(5, &[7, 3], &[4, 9]));
         assert!(hidden(5, &[7, 3], &[4, 6, 9]), "the snapshot at 6 should see it");
         assert!(!hidden(5, &[3], &[4]), "nobody may see it");

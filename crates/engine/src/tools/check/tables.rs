@@ -1,4 +1,9 @@
-//! Tables, read from end to end.
+//! Checks of tables: every table is read from end to end.
+//!
+//! 1. [`Counted::take`] checks each entry: order, smallest key, filter.
+//! 2. [`Counted::end`] compares counts, largest key and sequence numbers with the manifest.
+//! 3. After an unreadable block the check goes on with the next one (`check_table`).
+//! 4. `of_hole` tells a hole, which a writer punched, from damage on the disk.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,12 +23,12 @@ use sateen_store::vfs::OpenOptions;
 use super::{Checker, View, wrong};
 use crate::tree::manifest_follower::ManifestFollower;
 
-/// So much is read at once.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 1 << 20;
-/// A hole is looked for so far behind the place that cannot be read.
+/// How far behind an unreadable place a hole is looked for, in bytes.
 const HOLE_BYTES: u64 = 64 << 10;
 
-/// Where in its file a table is.
+/// Returns the bytes of a table in its file.
 pub(super) fn extent(table: &TableMeta) -> Range<u64> {
     match table.placement {
         Placement::Slice { offset, length, .. } | Placement::Log { offset, length, .. } => {
@@ -33,7 +38,7 @@ pub(super) fn extent(table: &TableMeta) -> Range<u64> {
     }
 }
 
-/// What is counted of a table while it is read.
+/// Counts over the entries of a table.
 #[derive(Default)]
 struct Counted {
     entries: u64,
@@ -44,7 +49,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Takes in an entry; what is wrong with it.
+    /// Counts an entry. Returns what is wrong with it.
     fn take(&mut self, meta: &TableMeta, table: &Table, internal: &[u8]) -> Option<CorruptionKind> {
         let user_key = key::user_key(internal);
         let comparator = meta.smallest.comparator();
@@ -71,7 +76,7 @@ impl Counted {
         wrong
     }
 
-    /// What is wrong with all of them together.
+    /// Returns what is wrong with the counts.
     fn end(&self, meta: &TableMeta) -> Option<&'static str> {
         let counted = (self.entries, self.tombstones, self.merges);
         if counted != (meta.entries, meta.tombstones, meta.merges) {
@@ -88,7 +93,7 @@ impl Counted {
 }
 
 impl Checker<'_> {
-    /// Checks the tables of `view` that are not `checked` yet.
+    /// Checks the tables of `view` that are not yet in `checked`.
     pub(super) fn check_tables(
         &mut self,
         view: &View,
@@ -130,7 +135,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What is wrong with a table.
+    /// Returns what is wrong with a table.
     fn check_table(&mut self, cache: &TableCache, meta: &Arc<TableMeta>) -> Vec<Error> {
         let table = match cache.get(meta, IoClass::Client) {
             Ok(table) => table,
@@ -145,7 +150,7 @@ impl Checker<'_> {
         loop {
             if let Err(error) = moved {
                 found.push(self.of_hole(meta, error));
-                // What is behind the damage may have more of it.
+                // The blocks behind the damage may be whole.
                 moved = match iter.skip_block() {
                     Ok(false) => break,
                     skipped => skipped.map(drop),
@@ -166,18 +171,19 @@ impl Checker<'_> {
         if let Some(what) = counted.end(meta).filter(|_| found.is_empty()) {
             found.push(Error::corruption(&path, at, CorruptionKind::Inconsistent(what)));
         }
-        // A table that is open stays so: its neighbours in the file are next.
+        // The handle of the table is no longer needed. The file stays open for its neighbours.
         cache.evict(meta.id);
         found
     }
 
-    /// Of bytes that do not verify says whether they are a hole: then the disk is not to blame.
+    /// Returns a `Hole` error instead of `error` if the bytes are a hole. Then the disk is not to
+    /// blame.
     fn of_hole(&self, meta: &TableMeta, error: Error) -> Error {
         let Error::Corruption { path, offset, kind } = &error else { return error };
         if !matches!(kind, CorruptionKind::Checksum | CorruptionKind::Malformed(_)) {
             return error;
         }
-        // Values in a log are somewhere else.
+        // A separated value is in another file.
         if *path != table_file_name(&self.directory, meta.placement.file()) {
             return error;
         }
@@ -189,7 +195,8 @@ impl Checker<'_> {
         let mut bytes = [0; PAGE_BYTES];
         let mut at = first;
         while at < last {
-            // The last page of a table is zeros behind it.
+            // Behind the end of a table its last page is zero, so only the table's own bytes are
+            // compared.
             let wanted = usize::try_from((extent.end - at).min(page)).unwrap_or(0);
             let target = bytes.get_mut(..wanted).unwrap_or_default();
             match file.read_at(target, at, IoClass::Client) {
@@ -203,7 +210,7 @@ impl Checker<'_> {
         error
     }
 
-    /// Checks all tables that the files of a database without a manifest say they have.
+    /// Checks the tables that are listed in the directories of table files, without a manifest.
     pub(super) fn check_described_tables(&mut self) -> Result<()> {
         for file in self.table_files()? {
             (self.goes_on)()?;

@@ -1,4 +1,4 @@
-//! Tells by the first bytes of a file which program wrote it.
+//! Tells from the first bytes of a file which program wrote it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,22 +9,22 @@ use sateen_store::manifest::TEMPORARY_CURRENT;
 use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
-/// As much of a file is read: the header of a table file.
+/// Bytes that are read of each file: the header of a table file.
 const HEAD_BYTES: usize = 4096;
-/// How the small files of text begin, CURRENT, OPTIONS and DEVICE.
+/// The beginning of the text files CURRENT, OPTIONS and DEVICE.
 const TEXT_MAGIC: &[u8] = b"sateen ";
-/// How their last line begins.
+/// The beginning of their last line.
 const TEXT_SEAL: &[u8] = b"\ncheck ";
 
-/// A name that the engine gives.
+/// A name that the engine gives to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnName {
     File(FileName),
-    /// The beginning of a small file that replaces another.
+    /// A text file that was to replace another one.
     Temporary,
 }
 
-/// What `name` means; `None` if the engine gives no such name.
+/// Returns the meaning of `name`; `None` if the engine gives no such name.
 pub(super) fn own_name(name: &str) -> Option<OwnName> {
     if name == TEMPORARY_CURRENT || is_temporary(name) {
         return Some(OwnName::Temporary);
@@ -32,20 +32,22 @@ pub(super) fn own_name(name: &str) -> Option<OwnName> {
     FileName::parse(name).map(OwnName::File)
 }
 
-/// Whose a file with a name of the engine's is.
+/// Who wrote a file with one of the engine's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// It begins as a file of that name does. The uid is there if the header verifies.
+    /// The engine: it begins as a file of that name does. The uid is present if the header
+    /// verifies.
     Ours(Option<u64>),
-    /// It is empty, or begins with zeros.
+    /// Unknown: the file is empty, or begins with zeros.
     Blank,
-    /// It is neither a file of ours that can be read nor text.
+    /// Unknown: neither a readable file of the engine nor text.
     Damaged,
-    /// It is text, or not a file: somebody else's.
+    /// Somebody else: the file is text, or it is a directory.
     Other,
 }
 
-/// Looks at the file `path`, whose name is `name`; `None` if it is gone.
+/// Reads the head of the file `path`, whose name is `name`. Returns `None` if there is no such
+/// file.
 pub(super) fn look_at(vfs: &dyn Vfs, path: &Path, name: OwnName) -> Result<Option<Content>> {
     let mut head = vec![0; HEAD_BYTES];
     let read = vfs.open(path, OpenOptions::READ).map_err(|error| ("open", error));
@@ -64,13 +66,14 @@ pub(super) fn look_at(vfs: &dyn Vfs, path: &Path, name: OwnName) -> Result<Optio
     Ok(Some(content(&head, name)))
 }
 
+/// Classifies the first bytes of a file.
 fn content(head: &[u8], name: OwnName) -> Content {
     if head.iter().all(|byte| *byte == 0) {
         return Content::Blank;
     }
     let log = |kind| begins(head, &FileKind::magic(kind)).then(|| log_uid(head, kind));
     let known = match name {
-        // A log that has values of tables is a table file, too.
+        // A WAL with separated values also has the name of a table file.
         OwnName::File(FileName::Table(_)) => log(FileKind::Wal).or_else(|| uid_of_page(head)),
         OwnName::File(FileName::Wal(_)) => log(FileKind::Wal),
         OwnName::File(FileName::Manifest(_)) => log(FileKind::Manifest),
@@ -88,21 +91,22 @@ fn content(head: &[u8], name: OwnName) -> Content {
     }
 }
 
-/// Whether `head` begins with `magic`, or was cut off within it.
+/// Returns true if `head` begins with `magic`, or is a prefix of it because it was cut off.
 fn begins(head: &[u8], magic: &[u8]) -> bool {
     head.starts_with(magic) || magic.starts_with(head)
 }
 
+/// Returns the uid in the header of a WAL or manifest, if that verifies.
 fn log_uid(head: &[u8], kind: FileKind) -> Option<u64> {
     let header = FileHeader::decode(kind, head.get(..FILE_HEADER_BYTES)?)?;
     Some(header.db_uid)
 }
 
-/// Whether a person could have written it.
+/// Returns true if the bytes are printable text.
 fn is_text(head: &[u8]) -> bool {
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
-        // A character that the end of the page cuts in two.
+        // The end of the page may cut a character in two.
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
             std::str::from_utf8(head.get(..error.valid_up_to()).unwrap_or_default())
                 .unwrap_or_default()

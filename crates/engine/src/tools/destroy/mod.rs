@@ -1,16 +1,18 @@
-//! Removing a database: the files that are its own, wherever they are, and no others.
+//! Removes a database: its own files, wherever they are, and no others.
 //!
-//! 1. [`Destroyer::look`] reads the first page of every file whose name is one that the engine
-//!    gives. Another program's database is refused; a directory without a database stays as it is.
-//! 2. The lock is taken, and 1 is done again under it.
-//! 3. [`Destroyer::remove_logs_elsewhere`] removes the database's logs from its `wal_dir`.
-//! 4. [`Destroyer::remove_files`] removes what a repair kept in `lost`, tables and logs, then the
-//!    manifests, then CURRENT, which has the uid that step 3 needs, and last LOCK.
-//! 5. The directory goes if nothing is left in it.
+//! 1. [`Destroyer::look`] reads the first page of every file with one of the engine's names. It
+//!    refuses another program's database. A directory without a database stays as it is.
+//! 2. The lock is taken, and `look` is repeated under it.
+//! 3. [`Destroyer::remove_logs_elsewhere`] removes the database's WALs from its `wal_dir`.
+//! 4. [`Destroyer::remove_files`] removes what a repair kept in `lost`, then tables and WALs, then
+//!    the manifests, then CURRENT, whose uid step 3 needs, and LOCK at last.
+//! 5. The directory is removed if it is empty.
 //!
-//! What must stay true: a file goes only if its name and its content say that it belongs to this
-//! database; an error of the file system is returned and never taken for an answer; a second call
-//! goes on where an interrupted one ended.
+//! What must stay true:
+//!
+//! - A file is removed only if its name and its content say that it belongs to this database.
+//! - An error of the file system is returned, and is never taken for an answer.
+//! - A second call goes on where an interrupted one has ended.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -31,7 +33,7 @@ use crate::options::Options;
 mod content;
 
 const LOCK_FILE: &str = "LOCK";
-/// Where a repair keeps files that the repaired database does not use.
+/// The directory in which a repair keeps files that the repaired database does not use.
 const LOST: &str = "lost";
 
 /// What [`destroy`] did.
@@ -39,20 +41,20 @@ const LOST: &str = "lost";
 pub struct DestroyReport {
     /// The files that were removed.
     pub removed: Vec<PathBuf>,
-    /// What is left in the directories of the database, because it is not part of it.
+    /// Files and directories that are left, because they are not part of the database.
     pub left: Vec<PathBuf>,
-    /// True if the directory itself is gone. It stays if something is left in it, if the path is a
+    /// True if the directory itself was removed. It stays if it is not empty, if the path is a
     /// symbolic link to it, or if the process may not remove it.
     pub directory_removed: bool,
 }
 
 /// Removes the database in the directory `path`, whole or damaged. The database must not be open.
 ///
-/// Only files that are part of the database by name and by content are removed: tables, logs,
+/// It removes only files that are part of the database by name and by content: tables, WALs,
 /// manifests, CURRENT, OPTIONS, DEVICE, LOCK, and what a repair has put into the directory `lost`.
-/// Logs are also removed from [`Options::wal_dir`], and from the `wal_dir` of the stored options;
-/// those of other databases stay there. Everything else stays, and with it the directory. If there
-/// is no database in `path`, nothing is removed, except an empty directory.
+/// It also removes the database's WALs from [`Options::wal_dir`] and from the `wal_dir` of the
+/// stored options; those of other databases stay. All other files stay, and so does a directory
+/// that has any. If there is no database in `path`, nothing is removed but an empty directory.
 ///
 /// ```
 /// use sateen::{Db, Options};
@@ -66,13 +68,13 @@ pub struct DestroyReport {
 /// ```
 ///
 /// # Errors
-/// `Locked` if the database is open, `IncompatibleDirectory` if it is another program's; then
-/// nothing is removed. `Io` if a file cannot be read or removed: another call removes the rest.
+/// `Locked` if the database is open, and `IncompatibleDirectory` if it is another program's; then
+/// nothing is removed. `Io` if a file cannot be read or removed; another call removes the rest.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<DestroyReport> {
     destroy_with(&PosixVfs::new(), path, options)
 }
 
-/// [`destroy`] in a file system of the caller's.
+/// [`destroy`] in the caller's file system.
 ///
 /// # Errors
 /// As [`destroy`].
@@ -108,7 +110,7 @@ pub fn destroy_with(
     Ok(destroyer.report)
 }
 
-/// What is in a directory.
+/// What a directory contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Database,
@@ -116,22 +118,24 @@ enum Verdict {
     Nothing,
 }
 
-/// A file whose name is one of the engine's.
+/// A file with one of the engine's names.
 struct Found {
     name: String,
     content: Content,
 }
 
+/// A removal in progress.
 struct Destroyer<'a> {
     vfs: &'a dyn Vfs,
     directory: &'a Path,
     found: Vec<Found>,
-    /// The uids that the database's own files name: one, but for a directory that is a mixture.
+    /// The uids in the database's own files. It is one, unless files of several databases are
+    /// mixed.
     uids: BTreeSet<u64>,
     report: DestroyReport,
 }
 
-/// The names in `directory`; none if there is no such directory.
+/// Returns the names in `directory`; `None` if it does not exist.
 fn list(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<PathBuf>>> {
     match vfs.list(directory) {
         Ok(names) => Ok(Some(names)),
@@ -144,7 +148,7 @@ fn list(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Vec<PathBuf>>> {
     }
 }
 
-/// The files in `directory` that have a name of the engine's.
+/// Returns the files in `directory` that have one of the engine's names.
 fn own_files(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
@@ -156,12 +160,13 @@ fn own_files(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<Vec
     Ok(found)
 }
 
+/// Returns true if `name` is that of a WAL.
 fn is_log(name: &str) -> bool {
     matches!(FileName::parse(name), Some(FileName::Wal(_)))
 }
 
 impl Destroyer<'_> {
-    /// What the directory is.
+    /// Finds out what the directory contains. Fails if that is another program's database.
     fn look(&mut self) -> Result<Verdict> {
         let Some(listing) = list(self.vfs, self.directory)? else { return Ok(Verdict::Nothing) };
         if listing.is_empty() {
@@ -183,7 +188,7 @@ impl Destroyer<'_> {
         if self.found.iter().any(certain) {
             return Ok(Verdict::Database);
         }
-        // An open that was cut short, or damage in everything: no other name may be there.
+        // An interrupted open, or damage in every file. Then no other name may be there.
         let damaged = |found: &Found| matches!(found.content, Content::Blank | Content::Damaged);
         if self.found.len() == listing.len() && self.found.iter().all(damaged) {
             return Ok(Verdict::Database);
@@ -195,19 +200,20 @@ impl Destroyer<'_> {
         Ok(Verdict::Nothing)
     }
 
+    /// Returns the error of another program's database.
     fn foreign(&self, what: &str) -> Error {
         let path = self.directory.to_owned();
         Error::IncompatibleDirectory { reason: foreign_reason(what, self.directory), path }
     }
 
-    /// Finds out by which uid the database's logs can be told from another's.
+    /// Finds the uids that tell the database's WALs from those of others.
     fn learn_uids(&mut self) -> Result<()> {
         match read_current(self.vfs, self.directory) {
             Ok(Some(current)) => drop(self.uids.insert(current.identity.uid)),
             Err(error @ Error::Io { .. }) => return Err(error),
             _ => {}
         }
-        // The manifest counts more than a table, and that more than a log.
+        // A manifest is trusted more than a table, and a table more than a WAL.
         let kinds: [fn(FileName) -> bool; 3] = [
             |name| matches!(name, FileName::Manifest(_)),
             |name| matches!(name, FileName::Table(_)),
@@ -226,8 +232,8 @@ impl Destroyer<'_> {
         Ok(())
     }
 
-    /// Where else the database has logs. A checkpoint has the options of its source and logs of
-    /// its own: the logs in that `wal_dir` are the source's.
+    /// Returns the other directories in which the database may have WALs. A checkpoint has its
+    /// source's options but WALs of its own; the WALs in that `wal_dir` belong to the source.
     fn log_directories(&self, options: &Options) -> Result<BTreeSet<PathBuf>> {
         let here = |f: &Found| is_log(&f.name) && !matches!(f.content, Content::Other);
         if self.found.iter().any(here) && !planted("destroy_takes_the_logs_of_the_source") {
@@ -242,7 +248,7 @@ impl Destroyer<'_> {
         Ok(all.filter(|logs| logs != self.directory).collect())
     }
 
-    /// Removes the database's logs from `logs`, and that directory if nothing else is in it.
+    /// Removes the database's WALs from `logs`, and that directory if it is then empty.
     fn remove_logs_elsewhere(&mut self, logs: &Path) -> Result<()> {
         let Some(listing) = list(self.vfs, logs)? else { return Ok(()) };
         let found = own_files(self.vfs, logs, &listing)?;
@@ -254,7 +260,8 @@ impl Destroyer<'_> {
             }
             _ => false,
         };
-        // What does not say whose it is belongs to the one database that has logs here.
+        // A WAL that does not say whose it is belongs to this database if no other one has WALs
+        // here.
         let others = found.iter().any(|f| matches!(f.content, Content::Ours(Some(_))) && !own(f));
         let any = found.iter().any(own);
         let unsaid = |found: &Found| match found.content {
@@ -263,7 +270,7 @@ impl Destroyer<'_> {
         };
         let (mine, left): (Vec<_>, Vec<_>) =
             found.iter().partition(|found| own(found) || unsaid(found));
-        // An interrupted call may have left the lock file alone.
+        // An interrupted call may have left only the lock file.
         let unused = locked && found.is_empty();
         if mine.is_empty() && !unused && !listing.is_empty() {
             return self.note_left(logs);
@@ -285,7 +292,7 @@ impl Destroyer<'_> {
         self.note_left(logs)
     }
 
-    /// Removes the files of the directory itself.
+    /// Removes the files in the database's own directory.
     fn remove_files(&mut self) -> Result<()> {
         let named = self.named_tables()?;
         let mut order = [Vec::new(), Vec::new(), Vec::new()];
@@ -293,7 +300,8 @@ impl Destroyer<'_> {
             let kind = FileName::parse(&found.name);
             let own = match (kind, found.content) {
                 (Some(FileName::Lock), _) => continue,
-                // A file that the catalogue names is the database's, whoever wrote over it.
+                // A file that the manifest names belongs to the database, even if it was
+                // overwritten.
                 (Some(FileName::Table(file)), Content::Other) => named.contains(&file),
                 (Some(FileName::Current), _) => true,
                 (Some(FileName::Wal(_)), Content::Ours(Some(uid))) => {
@@ -321,7 +329,7 @@ impl Destroyer<'_> {
         if self.report.directory_removed { Ok(()) } else { self.note_left(self.directory) }
     }
 
-    /// The tables that the manifest names, as far as it can be read.
+    /// Returns the table files that the manifest names, as far as it can be read.
     fn named_tables(&self) -> Result<BTreeSet<FileId>> {
         let mut named = BTreeSet::new();
         let manifest = match read_current(self.vfs, self.directory) {
@@ -340,13 +348,13 @@ impl Destroyer<'_> {
         match read() {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             Err(error @ Error::Io { .. }) => return Err(error),
-            // A damaged manifest names what was read of it.
+            // Of a damaged manifest, the readable part counts.
             _ => {}
         }
         Ok(named)
     }
 
-    /// Removes a directory if it is empty, and says whether it is gone.
+    /// Removes a directory if it is empty. Returns true if it is gone.
     fn remove_directory(&self, directory: &Path) -> Result<bool> {
         match self.vfs.remove_dir(directory) {
             Ok(()) => sync_ancestors(self.vfs, directory).map(|()| true),
@@ -355,6 +363,7 @@ impl Destroyer<'_> {
         }
     }
 
+    /// Adds what is left in `directory` to the report.
     fn note_left(&mut self, directory: &Path) -> Result<()> {
         let names = list(self.vfs, directory)?.unwrap_or_default();
         self.report.left.extend(names.into_iter().map(|name| directory.join(name)));
@@ -362,8 +371,8 @@ impl Destroyer<'_> {
     }
 }
 
-/// Whether a directory that could not be removed may stay: something is in it, it is a mount point
-/// or the working directory, the path is a symbolic link, or its parent is not ours to change.
+/// Returns true if a directory may stay although its removal failed: it is not empty, it is a mount
+/// point or the working directory, the path is a symbolic link, or its parent may not be changed.
 fn stays(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -378,7 +387,7 @@ fn stays(error: &io::Error) -> bool {
     )
 }
 
-/// Removes a file, which may be gone already.
+/// Removes a file. It is no error if the file is already gone.
 fn remove(vfs: &dyn Vfs, report: &mut DestroyReport, path: &Path) -> Result<()> {
     match vfs.remove(path) {
         Ok(()) => report.removed.push(path.to_owned()),
@@ -388,7 +397,7 @@ fn remove(vfs: &dyn Vfs, report: &mut DestroyReport, path: &Path) -> Result<()> 
     Ok(())
 }
 
-/// The files in `lost` that are a database's: of one of `uids`, if they are given.
+/// Returns the engine's files in `lost`. With `uids`, returns only those of these databases.
 fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<Vec<PathBuf>> {
     let listing = match vfs.list(lost) {
         Ok(listing) => listing,
@@ -399,7 +408,7 @@ fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<V
     };
     let mut files = Vec::new();
     for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
-        // A second file of the same name has a number behind it.
+        // A second file of the same name has a number at its end.
         let first = name.rsplit_once('.').filter(|(_, number)| number.parse::<u64>().is_ok());
         let Some(kind) = own_name(name).or_else(|| own_name(first?.0)) else { continue };
         let own = match (look_at(vfs, &lost.join(name), kind)?, uids) {
@@ -415,7 +424,7 @@ fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<V
     Ok(files)
 }
 
-/// Removes what a repair has kept in `lost`, and that directory if it is then empty.
+/// Removes the files that a repair kept in `lost`, and that directory if it is then empty.
 fn remove_rescued(
     vfs: &dyn Vfs,
     report: &mut DestroyReport,

@@ -1,4 +1,4 @@
-//! What a write-ahead log says.
+//! Shows the records and entries of a WAL.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,49 +12,49 @@ use sateen_store::wal::frame::FileKind;
 
 use super::{FileEnd, file_header, posix, show};
 
-/// What the header of a log says.
+/// The header of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogHeader {
-    /// The number of the log.
+    /// The number of the WAL.
     pub number: u64,
-    /// What tells its database from all others.
+    /// The unique id of its database.
     pub db_uid: u64,
     /// The version of its format.
     pub format_version: u32,
 }
 
-/// What a log says of the one before it.
+/// The first record of a WAL, which names the end of the WAL before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLink {
-    /// Its number; 0 if there is none.
+    /// The number of the previous WAL; 0 if there is none.
     pub number: u64,
-    /// Where it ended.
+    /// The offset at which it ended.
     pub end: u64,
-    /// How much of it was known to be durable.
+    /// The offset up to which it was known to be durable.
     pub synced: u64,
 }
 
-/// One commit group of a log.
+/// One record of a WAL, which has one commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Where in the file it starts.
+    /// Its offset in the file.
     pub offset: u64,
     /// The sequence number of its first entry.
     pub first_seqno: u64,
-    /// How many entries follow.
+    /// The number of its entries.
     pub entries: u32,
-    /// Bytes of its payload.
+    /// The bytes of its payload.
     pub bytes: u64,
 }
 
-/// One entry of the record before it.
+/// One entry of the record that was shown last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry<'a> {
     /// Its sequence number.
     pub seqno: u64,
-    /// The column family that it is for.
+    /// Its column family.
     pub column_family: ColumnFamilyId,
-    /// What it does.
+    /// Its kind: what it does to the key.
     pub kind: ValueKind,
     /// The key.
     pub key: &'a [u8],
@@ -62,28 +62,28 @@ pub struct LogEntry<'a> {
     pub value: &'a [u8],
 }
 
-/// A piece of a log.
+/// A piece of a WAL.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum LogItem<'a> {
-    /// First of all.
+    /// The header, which comes first.
     Header(LogHeader),
-    /// Second, unless the log has no record.
+    /// The link, which comes second, unless the WAL has no record.
     Link(LogLink),
-    /// A record; its entries follow.
+    /// A record. Its entries follow.
     Record(LogRecord),
     /// An entry.
     Entry(LogEntry<'a>),
-    /// Log data, between the entries of its batch.
+    /// Log data of a batch, between its entries.
     LogData(&'a [u8]),
-    /// Last of all.
+    /// The end, which comes last.
     End(FileEnd),
 }
 
-/// Shows what the log at `path` says to `each`, until that breaks.
+/// Calls `each` with every piece of the WAL at `path`, until it breaks.
 ///
 /// # Errors
-/// `Corruption` or `IncompatibleDirectory` of the file, after what stands before it was shown;
+/// `Corruption` or `IncompatibleDirectory` of the file, after all pieces before it were shown;
 /// `Io`.
 pub fn wal(
     path: impl AsRef<Path>,
@@ -92,7 +92,7 @@ pub fn wal(
     wal_with(&posix(), path.as_ref(), each)
 }
 
-/// [`wal`] in a file system of the caller's.
+/// [`wal`] in the caller's file system.
 ///
 /// # Errors
 /// As [`wal`].

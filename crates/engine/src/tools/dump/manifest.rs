@@ -1,4 +1,4 @@
-//! What a manifest says.
+//! Shows the records and edits of a manifest.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,34 +15,34 @@ use super::{FileEnd, file_header, posix, show};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ManifestItem<'a> {
-    /// First of all.
+    /// The header, which comes first.
     Header {
         /// The number of the manifest.
         number: u64,
-        /// What tells its database from all others.
+        /// The unique id of its database.
         db_uid: u64,
         /// The version of its format.
         format_version: u32,
     },
-    /// A record: one atomic change. Its edits follow.
+    /// A record, which is one atomic change. Its edits follow.
     Record {
-        /// Where in the file it ends.
+        /// The offset of its end in the file.
         end: u64,
-        /// True if it is part of the snapshot that opens the file.
+        /// Whether it is part of the snapshot that opens the file.
         snapshot: bool,
-        /// How many edits follow.
+        /// The number of its edits.
         edits: usize,
     },
-    /// An edit of the record before it.
+    /// An edit of the record that was shown last.
     Edit(&'a VersionEdit),
-    /// Last of all.
+    /// The end, which comes last.
     End(FileEnd),
 }
 
-/// Shows what the manifest at `path` says to `each`, until that breaks.
+/// Calls `each` with every piece of the manifest at `path`, until it breaks.
 ///
 /// # Errors
-/// `Corruption` or `IncompatibleDirectory` of the file, after what stands before it was shown;
+/// `Corruption` or `IncompatibleDirectory` of the file, after all pieces before it were shown;
 /// `Io`.
 pub fn manifest(
     path: impl AsRef<Path>,
@@ -51,7 +51,7 @@ pub fn manifest(
     manifest_with(&posix(), path.as_ref(), each)
 }
 
-/// [`manifest`] in a file system of the caller's.
+/// [`manifest`] in the caller's file system.
 ///
 /// # Errors
 /// As [`manifest`].
@@ -66,7 +66,7 @@ pub fn manifest_with(
     let mut reader = ManifestReader::open(vfs, path, number, Some(db_uid), 0)?;
     loop {
         let next = match reader.next() {
-            // It may have been read while it was written.
+            // The record may have been read while it was written.
             Err(error) if error.is_corruption() => {
                 reader.grow()?;
                 reader.next()

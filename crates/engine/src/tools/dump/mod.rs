@@ -1,8 +1,12 @@
-//! What the files of a database say, piece by piece, for people and tools that look into them.
+//! Shows the contents of WALs, manifests and table files, piece by piece, to people and tools.
 //!
-//! What must stay true: nothing is changed, locked or repaired; a file needs neither its database
-//! nor its name; memory is bounded by a block or record; damage ends a dump with an error that
-//! names file and offset, after everything before it was shown.
+//! What must stay true:
+//!
+//! - Nothing is changed, locked or repaired.
+//! - A file is shown without its database, whatever its name is.
+//! - Memory is limited by a block or record.
+//! - Damage ends a dump with an error that names file and offset, after everything before it was
+//!   shown.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,13 +28,13 @@ pub use sateen_control::version::{
 };
 pub use table::{TableEntry, TableFile, TableItem, TableLayout, TableSummary, table, table_with};
 
-/// How a log or manifest ended.
+/// How a WAL or manifest ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEnd {
     /// The offset behind the last record.
     pub offset: u64,
-    /// Bytes behind it that are no record, and that nothing proves to have been durable: what a
-    /// crash left of the last write. 0 after an orderly end.
+    /// Bytes behind the last record that are no record, and that nothing proves to have been
+    /// durable: the torn last write before a crash. 0 after an orderly end.
     pub torn_bytes: u64,
 }
 
@@ -47,7 +51,7 @@ fn posix() -> PosixVfs {
     PosixVfs::new()
 }
 
-/// Shows `$item`, and returns if that was enough.
+/// Shows `$item`, and returns from the caller if `$each` breaks.
 macro_rules! show {
     ($each:expr, $item:expr) => {
         if $each($item).is_break() {
@@ -61,7 +65,8 @@ fn open(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsFile>> {
     vfs.open(path, OpenOptions::READ).map_err(|error| Error::io("open", path, error))
 }
 
-/// The header of a log or manifest: a copy may have lost the name that says its number.
+/// Reads the header of a WAL or manifest. The number comes from the header, because a copy may have
+/// lost its name.
 fn file_header(vfs: &dyn Vfs, path: &Path, kind: FileKind) -> Result<FileHeader> {
     let file = open(vfs, path)?;
     let mut block = [0; FILE_HEADER_BYTES];

@@ -1,4 +1,4 @@
-//! What a file of tables says.
+//! Shows the tables and entries of a table file.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,32 +15,32 @@ use sateen_store::vfs::{Vfs, VfsFile};
 use super::{open, posix, show};
 use crate::db::behind::of_file;
 
-/// How much of a table is read at once.
+/// Bytes of one read of a table.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Where the header of a file has its number.
+/// The offset of the file's number in its header.
 const NUMBER_AT: u64 = 24;
 
-/// What header and directory of a file of tables say of all of it.
+/// The header and directory of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFile {
     /// The number of the file.
     pub file: u64,
-    /// What tells its database from all others.
+    /// The unique id of its database.
     pub db_uid: u64,
-    /// The length of the file.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// How many tables follow.
+    /// The number of tables in it.
     pub tables: usize,
 }
 
-/// What the directory of the file and the table itself say of a table.
+/// A table, as its file's directory and its own properties describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSummary {
     /// The number of the table.
     pub table: u64,
-    /// Where in the file it starts.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its length without padding.
+    /// Its length in bytes, without padding.
     pub length: u64,
     /// The column family that it was written for.
     pub column_family: ColumnFamilyId,
@@ -54,59 +54,59 @@ pub struct TableSummary {
     pub seqno_min: u64,
     /// The newest sequence number.
     pub seqno_max: u64,
-    /// Entries, deletions included.
+    /// Number of entries, deletions included.
     pub entries: u64,
-    /// Deletions.
+    /// Number of deletions.
     pub tombstones: u64,
     /// Bytes of keys and values before compression.
     pub raw_bytes: u64,
-    /// What the table says of how it was made; none if its bytes were given back to the file
-    /// system, no version having needed it: then no entries follow.
+    /// How the table was built; `None` if its bytes were reclaimed because no version needed it.
+    /// Then no entries follow.
     pub layout: Option<TableLayout>,
 }
 
-/// How a table was made.
+/// How a table was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLayout {
-    /// Data blocks.
+    /// Number of data blocks.
     pub blocks: u64,
-    /// About how long each was meant to be.
+    /// Target size of a block in bytes.
     pub block_bytes: u32,
-    /// The compression that was asked for: 0 none, 1 LZ4, 2 zstd. Each block says for itself.
+    /// The compression of the options: 0 none, 1 LZ4, 2 zstd. Each block says which one it has.
     pub compression: u8,
-    /// Bits of the filter for each key; 0 if there is no filter.
+    /// Filter bits for each key; 0 if there is no filter.
     pub filter_bits_per_key: u32,
 }
 
-/// An entry of the table before it.
+/// An entry of the table that was shown last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableEntry<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Its sequence number.
     pub seqno: u64,
-    /// What it says of the key.
+    /// Its kind: what it does to the key.
     pub kind: ValueKind,
     /// The value; empty for a deletion.
     pub value: &'a [u8],
 }
 
-/// A piece of a file of tables.
+/// A piece of a table file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TableItem<'a> {
-    /// First of all.
+    /// The file, which comes first.
     File(TableFile),
-    /// A table; its entries follow.
+    /// A table. Its entries follow.
     Table(TableSummary),
     /// An entry.
     Entry(TableEntry<'a>),
 }
 
-/// Shows what the file of tables at `path` says to `each`, until that breaks.
+/// Calls `each` with every piece of the table file at `path`, until it breaks.
 ///
 /// # Errors
-/// `Corruption` or `IncompatibleDirectory` of the file, after what stands before it was shown;
+/// `Corruption` or `IncompatibleDirectory` of the file, after all pieces before it were shown;
 /// `Io`.
 pub fn table(
     path: impl AsRef<Path>,
@@ -115,7 +115,7 @@ pub fn table(
     table_with(&posix(), path.as_ref(), each)
 }
 
-/// [`table`] in a file system of the caller's.
+/// [`table`] in the caller's file system.
 ///
 /// # Errors
 /// As [`table`].
@@ -126,7 +126,7 @@ pub fn table_with(
 ) -> Result<()> {
     let file = open(vfs, path)?;
     let bytes = file.len().map_err(|error| Error::io("read the length of", path, error))?;
-    // A copy may have lost the name that says its number.
+    // The number comes from the header, because a copy may have lost its name.
     let mut number = [0; 8];
     let got = file.read_at(&mut number, NUMBER_AT, IoClass::Client);
     let got = got.map_err(|error| Error::io("read", path, error))?;
@@ -155,7 +155,7 @@ pub fn table_with(
             comparator: None,
             image: Weak::new(),
         };
-        // A writer may give the table back while it is read.
+        // A writer may reclaim the table while it is read.
         let explain = |error| of_file(&path, error, is_given_back(&file, &path, &entry));
         let table = Table::open(source, IoClass::Client).map_err(explain)?;
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -184,8 +184,8 @@ pub fn table_with(
     Ok(())
 }
 
-/// True if the table's bytes are a hole. A table never begins with a page of zeros: nothing that
-/// has a checksum does.
+/// Returns true if the table's bytes are a hole. A table never begins with a page of zeros, because
+/// its first block has a checksum.
 fn is_given_back(file: &Arc<dyn VfsFile>, path: &Path, entry: &DirectoryEntry) -> Result<bool> {
     let mut page = [0; 4096];
     let length = usize::try_from(entry.length).map_or(page.len(), |bytes| bytes.min(page.len()));

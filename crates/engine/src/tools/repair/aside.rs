@@ -1,8 +1,13 @@
-//! Keeping aside what a repaired database does not use.
+//! Keeps the files that a repaired database does not use, in the directory `lost`.
 //!
-//! What must stay true: no byte of a file that was there is destroyed, wherever the repair is cut
-//! short. So what is to be kept has its second name in `lost` before the new manifest counts, after
-//! which an open would remove it; the first name goes last.
+//! 1. [`Repair::keep_aside`] gives each such file a second name in `lost`, before the new manifest
+//!    is current.
+//! 2. The repair makes the new manifest current (`Repair::install`). From then on an open would
+//!    remove unused files.
+//! 3. [`Repair::take_away`] removes the first names.
+//!
+//! What must stay true: no byte of an existing file is destroyed, even if the repair is
+//! interrupted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,16 +24,16 @@ use crate::options::Options;
 /// Where in `lost` a file is kept.
 #[derive(Clone, Debug)]
 pub(super) enum Aside {
-    /// There it is.
+    /// It has this second name.
     Kept(PathBuf),
-    /// There it will be moved.
+    /// It will be moved to this name.
     Planned(PathBuf),
 }
 
 impl Repair {
-    /// Gives each of `files` of `directory` a second name in `lost` there. Where that is not
-    /// possible [`Repair::take_away`] renames those that are also in `away` to a name that is
-    /// chosen now, and the others, which stay in use, are copied.
+    /// Gives each of `files` in `directory` a second name in `lost`. If the file system has no hard
+    /// links, files that are also in `away` get a name to which [`Repair::take_away`] will rename
+    /// them. The others stay in use, and are copied.
     pub(super) fn keep_aside(
         &mut self,
         directory: &Path,
@@ -50,7 +55,7 @@ impl Repair {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let error = Error::io("link", path, error);
-                    // Neither would a rename or a copy find room.
+                    // A rename or a copy would not find room either.
                     if error.is_no_space() || error.is_device_failure() {
                         return Err(error);
                     }
@@ -67,7 +72,7 @@ impl Repair {
         self.sync(&[&lost, directory])
     }
 
-    /// CURRENT, which is replaced, and OPTIONS, if they are damaged.
+    /// Returns the paths of CURRENT and OPTIONS, each only if it is damaged. Both will be replaced.
     pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Option<PathBuf>)> {
         let vfs = self.vfs.as_ref();
         let current = read_current(vfs, &self.directory).is_err();
@@ -80,8 +85,8 @@ impl Repair {
         ))
     }
 
-    /// Takes the first names of `files` away, which have a second one or a place for it. Reads
-    /// nothing: the new manifest counts already.
+    /// Removes the first names of `files`, or moves them. It reads nothing, because the new
+    /// manifest is already current.
     pub(super) fn take_away(&mut self, directory: &Path, files: &[PathBuf]) -> Result<()> {
         let lost = directory.join("lost");
         for path in files {
@@ -94,7 +99,7 @@ impl Repair {
                     self.vfs.rename(path, &to).map_err(|e| Error::io("move", path, e))?;
                     to
                 }
-                // It was gone when it was to be kept.
+                // The file was gone when it was to be kept.
                 None => continue,
             };
             self.report.moved.push(to);
@@ -102,7 +107,8 @@ impl Repair {
         if files.is_empty() { Ok(()) } else { self.sync(&[directory, &lost]) }
     }
 
-    /// A name in `lost` that nothing has: an earlier repair may have left a file of the same.
+    /// Returns a name in `lost` that is free. An earlier repair may have left a file with the same
+    /// name.
     fn free_name(&self, lost: &Path, path: &Path) -> Result<PathBuf> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let taken = self.vfs.list(lost).map_err(|e| Error::io("list", lost, e))?;
@@ -115,6 +121,7 @@ impl Repair {
         Ok(lost.join(free.unwrap_or(name)))
     }
 
+    /// Makes the names in `directories` durable.
     fn sync(&self, directories: &[&Path]) -> Result<()> {
         directories.iter().try_for_each(|directory| sync_directory(self.vfs.as_ref(), directory))
     }

@@ -1,6 +1,11 @@
-//! What the logs hold and the next open could not replay: where a log is damaged or missing, or no
-//! manifest says what of them is needed. It goes into tables, of each log what can be verified,
-//! before its damage and behind it; the logs are moved away, an empty one takes their place.
+//! Stores in tables what the WALs have and the next open could not replay: a WAL is damaged or
+//! missing, or no manifest says which entries are needed.
+//!
+//! 1. [`Repair::take_in_logs`] replays the chain of WALs as the next open would (`replay`). If that
+//!    succeeds, the WALs are left to the open.
+//! 2. Otherwise `read_each` reads all parts of each WAL that verify, before and behind its damage.
+//! 3. `store` writes the entries into tables and creates an empty WAL. The old WALs are moved to
+//!    `lost`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,16 +26,16 @@ use sateen_store::wal::{WalChain, WalReader, WalWriter};
 use super::{Catalogue, Repair};
 use crate::tree::version_set::durable_log;
 
-/// What logs hold of a column family.
+/// The entries of a column family that were found in WALs.
 #[derive(Default)]
 pub(super) struct FoundEntries {
-    /// Of each key the newest entry that is no operand, and the operands since; oldest first.
+    /// Of each key, the newest entry that is no operand, and the operands after it; oldest first.
     pub(super) entries: BTreeMap<UserKey, Vec<(SeqNo, ValueKind, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeTombstone>,
 }
 
 impl FoundEntries {
-    /// The newest sequence number in it.
+    /// Returns the newest sequence number.
     pub(super) fn newest(&self) -> SeqNo {
         let entries = self.entries.values().flatten().map(|(seqno, ..)| *seqno);
         entries.chain(self.ranges.iter().map(|range| range.seqno)).max().unwrap_or_default()
@@ -38,22 +43,25 @@ impl FoundEntries {
 }
 
 pub(super) type Found = BTreeMap<ColumnFamilyId, FoundEntries>;
-/// Up to which number the entries of a column family are in tables; `None` if it was dropped.
+/// Returns the sequence number up to which a column family is stored in tables; `None` if it was
+/// dropped.
 type Stored<'a> = dyn Fn(ColumnFamilyId) -> Option<SeqNo> + 'a;
 
 impl Repair {
+    /// Returns the directory of the WALs.
     pub(super) fn wal_directory(&self) -> PathBuf {
         self.options.wal_directory(&self.directory)
     }
 
-    /// See the head of this file. Leaves the logs to the next open if it can replay them all.
+    /// Takes the entries of the WALs into tables, unless the next open can replay all WALs. Fails
+    /// if a WAL is needed and the directory has none.
     pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
         let families = catalogue.families.values();
         let needed = families.map(|family| family.version.log_number()).min().unwrap_or_default();
         let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
         let path = wal_file_name(&self.wal_directory(), needed);
         if missing && self.logs.is_empty() {
-            // To go on would give up logs that may be somewhere else.
+            // The WALs may be somewhere else, so the repair must not give them up.
             return Err(Error::IncompatibleDirectory {
                 path: self.wal_directory(),
                 reason: format!(
@@ -87,7 +95,8 @@ impl Repair {
         if replayed { Ok(()) } else { self.store(catalogue, found) }
     }
 
-    /// Reads the logs as the next open would.
+    /// Replays the chain of WALs as the next open would, and collects the entries that are not
+    /// stored.
     pub(super) fn replay(
         &self,
         db_uid: u64,
@@ -107,7 +116,7 @@ impl Repair {
         logs.try_for_each(|log| self.nothing_was_given_up(&wal_file_name(&directory, *log)))
     }
 
-    /// Reads each log for itself, all of it that verifies, whatever became of the others.
+    /// Reads each WAL by itself and collects the entries of all records that verify.
     pub(super) fn read_each(
         &mut self,
         db_uid: u64,
@@ -155,7 +164,7 @@ impl Repair {
         Ok(())
     }
 
-    /// The uid of the database, of the first log that tells it.
+    /// Returns the uid of the database in the first WAL whose header verifies.
     pub(super) fn uid_of_logs(&self) -> Option<u64> {
         let directory = self.wal_directory();
         self.logs.iter().find_map(|log| {
@@ -167,6 +176,7 @@ impl Repair {
         })
     }
 
+    /// Collects the entries of a record that are not stored in tables.
     fn take(&self, record: &WalRecord<'_>, stored: &Stored<'_>, found: &mut Found) -> Result<()> {
         record.for_each_entry(&self.wal_directory(), |seqno, entry| {
             let id = entry.column_family;
@@ -174,7 +184,7 @@ impl Repair {
                 return;
             }
             let family = found.entry(id).or_default();
-            // By bytes: who stores them compares as the column family does.
+            // Ordered by bytes here; `store` orders them as the column family does.
             let key = UserKey::bytewise(entry.key);
             if entry.kind == ValueKind::RangeDelete {
                 let end = UserKey::bytewise(entry.value);
@@ -182,7 +192,7 @@ impl Repair {
                 return;
             }
             let entries = family.entries.entry(key).or_default();
-            // A log may be read that repeats another.
+            // A WAL may repeat the entries of another one.
             if entries.last().is_some_and(|(newest, ..)| *newest >= seqno) {
                 return;
             }
@@ -193,6 +203,8 @@ impl Repair {
         })
     }
 
+    /// Writes the collected entries into one run of level 0 for each column family, and creates the
+    /// WAL that follows.
     fn store(&mut self, catalogue: &mut Catalogue, mut found: Found) -> Result<()> {
         catalogue.counters.file_seen(self.numbers_seen);
         let log = self.create_log(catalogue)?;
@@ -239,6 +251,7 @@ impl Repair {
         Ok(())
     }
 
+    /// Creates an empty WAL, and makes its name durable.
     pub(super) fn create_log(&self, catalogue: &Catalogue) -> Result<LogNumber> {
         let number = catalogue.counters.log();
         let directory = self.wal_directory();

@@ -1,4 +1,23 @@
-//! A catalogue out of what tables and logs say of themselves, where no manifest can be believed.
+//! Builds a catalogue from tables and WALs alone, if no manifest can be believed.
+//!
+//! 1. [`Repair::salvage`] finds the uid, the tables in all files (`find_tables`) and the entries of
+//!    the WALs (`read_logs`). It leaves out what the readable parts of manifests say is replaced or
+//!    dropped.
+//! 2. `merge` opens the tables of each column family, younger files first. Entries of WALs, and of
+//!    tables that cannot be opened, are written to new tables first.
+//! 3. It merges all tables and writes the entries that [`Newest`] keeps into one run of the last
+//!    level: of each key the newest entry, and for a merge operand all entries down to a value. Of
+//!    two entries with one sequence number the younger file wins.
+//!
+//! The readable part of the manifests still counts ([`super::remembered`]): names, comparators and
+//! regions of column families, dropped or replaced tables, range deletions. What only the unreadable
+//! part said is lost:
+//!
+//! - A table that a compaction had replaced, but that was not freed because its file has live
+//!   tables, can bring back a deleted key, an older value or a merged operand. So can lost range
+//!   deletions.
+//! - Ingested tables that were not compacted since count as the oldest.
+//! - Dropped column families come back. One without a name becomes `recovered-N`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,13 +43,13 @@ use crate::background::output::Output;
 use crate::tools::found::was_given_back;
 use crate::tree::version_set::FamilyState;
 
-/// So much of each table is read at once.
+/// Bytes of one read of a table.
 const CHUNK_BYTES: usize = 64 << 10;
 
 type FoundTables = BTreeMap<ColumnFamilyId, Vec<(FileId, DirectoryEntry)>>;
 
 impl Repair {
-    /// Builds a catalogue from tables and logs alone.
+    /// Builds a catalogue from tables and WALs alone.
     pub(super) fn salvage(&mut self) -> Result<Catalogue> {
         let counters = Counters::default();
         counters.file_seen(self.numbers_seen);
@@ -78,7 +97,7 @@ impl Repair {
         Ok(catalogue)
     }
 
-    /// A region whose column family is not there is one for itself.
+    /// Turns a region into a column family of its own if its column family is lost.
     fn forget_lost_regions(&mut self, catalogue: &mut Catalogue) {
         let there: BTreeSet<_> = catalogue.families.keys().copied().collect();
         for family in catalogue.families.values_mut() {
@@ -86,7 +105,7 @@ impl Repair {
         }
     }
 
-    /// The tables that files say they have, but for those that are known to be of no use.
+    /// Returns the tables in all files, except those that were replaced or dropped.
     fn find_tables(&mut self, db_uid: u64, counters: &Counters) -> Result<FoundTables> {
         let mut found = FoundTables::new();
         for file in self.tables.clone() {
@@ -106,6 +125,7 @@ impl Repair {
         Ok(found)
     }
 
+    /// Returns the comparator of a column family.
     fn comparator_for(
         &self,
         id: ColumnFamilyId,
@@ -121,7 +141,8 @@ impl Repair {
         }
     }
 
-    /// Writes the newest entry of each key into one run of the last level.
+    /// Merges the tables and WAL entries of a column family into one run of the last level, and
+    /// returns its version and name.
     fn merge(
         &mut self,
         id: ColumnFamilyId,
@@ -136,7 +157,7 @@ impl Repair {
         let ranges = self.ranges_of(id, &logged, &comparator);
         let mut places: Vec<Place> = Vec::new();
         let mut sources = Sources::new(&comparator);
-        // Of what cannot be read as it is a table is made that can.
+        // A table that cannot be read directly is first rewritten as one that can.
         let mut anew = self.output(id, 0, uid, &comparator);
         self.add_logged(logged, &comparator, &mut anew, catalogue)?;
         self.add_source(&name, anew, uid, &mut sources, &mut places)?;
@@ -191,7 +212,7 @@ impl Repair {
         Ok((self.apply(&version, &edit)?, name))
     }
 
-    /// The ranges that are known to have been deleted.
+    /// Returns the known range tombstones of a column family.
     fn ranges_of(
         &self,
         id: ColumnFamilyId,
@@ -208,7 +229,7 @@ impl Repair {
         RangeTombstones::new(known.iter().chain(&logged.ranges).map(compared).collect())
     }
 
-    /// Writes what logs had.
+    /// Writes the entries of WALs to `output`.
     fn add_logged(
         &mut self,
         logged: FoundEntries,
@@ -231,7 +252,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Adds tables that were just made.
+    /// Adds the tables of `output`, which were just written, to the merge.
     fn add_source(
         &mut self,
         family: &str,
@@ -249,6 +270,7 @@ impl Repair {
         Ok(())
     }
 
+    /// Adds the table at `place` to the merge. An unreadable beginning is reported as lost.
     fn add_place(
         &mut self,
         family: &str,
@@ -271,7 +293,7 @@ impl Repair {
         Ok(())
     }
 
-    /// What the logs hold: all of it, for no manifest says what of it is in tables.
+    /// Returns all entries of the WALs, because no manifest says which of them are in tables.
     fn read_logs(&mut self, db_uid: u64) -> Result<Found> {
         let mut found = Found::new();
         let Some(oldest) = self.logs.first().copied() else { return Ok(found) };

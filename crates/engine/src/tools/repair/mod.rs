@@ -1,25 +1,20 @@
 //! Repairs a database with damaged or missing files.
 //!
-//! If the manifest in use can be read to its end, the repair keeps it. It gives up only missing
-//! tables and unreadable blocks, and rewrites the other entries of a damaged table in its place.
+//! 1. [`Repair::believe_a_manifest`] reads the current manifest. If it can be read to its end, the
+//!    repair keeps it. `without_lost_tables` rewrites the readable entries of damaged tables, and
+//!    `take_in_logs` ([`logs`]) stores entries of WALs that cannot be replayed.
+//! 2. Otherwise [`Repair::salvage`] ([`merge`]) builds a catalogue from tables and WALs.
+//! 3. [`Repair::install`] keeps unused and damaged files in `lost` ([`aside`]) and makes a new
+//!    manifest current.
 //!
-//! Otherwise tables and WALs describe themselves. All readable entries are merged into one new run
-//! for each column family: of each key the newest entry, and for a merge operand all entries down
-//! to a value. Of two entries with one sequence number the younger file wins. The readable part of
-//! the manifests still counts: names, comparators and regions of column families, dropped or
-//! replaced tables, range deletions. What only the unreadable part said is lost:
+//! What must stay true:
 //!
-//! - A table that a compaction had replaced, but that was not freed because its file has live
-//!   tables, can bring back a deleted key, an older value or a merged operand. So can lost range
-//!   deletions.
-//! - Ingested tables that were not compacted since count as the oldest.
-//! - Dropped column families come back. One without a name becomes `recovered-N`.
-//!
-//! Invariants: an error of the environment ends the repair with that error, and what it created is
-//! removed again ([`unread`]). Only bytes that were read and do not verify are damaged, and only a
-//! missing name is a missing file. No existing byte is destroyed, even if the repair is
-//! interrupted, and a second repair gives the same result. Unused files and damaged files that are
-//! used in part are in the directory `lost` in the database.
+//! - An error of the environment ends the repair with that error, and what it created is removed
+//!   again ([`unread`]).
+//! - Only bytes that were read and do not verify are damaged. Only a missing name is a missing
+//!   file.
+//! - No existing byte is destroyed, even if the repair is interrupted. A second repair gives the
+//!   same result.
 
 mod aside;
 mod logs;
@@ -55,51 +50,55 @@ pub use tables::LostRange;
 /// What a repair did.
 #[derive(Debug, Default)]
 pub struct RepairReport {
-    /// The manifest that was believed; none if the tables had to speak for themselves.
+    /// The manifest that was kept; `None` if the catalogue was built from tables and WALs.
     pub manifest: Option<PathBuf>,
-    /// Tables that are part of the repaired database.
+    /// Number of tables in the repaired database.
     pub tables_kept: u64,
-    /// Entries that were written anew, of tables and logs.
+    /// Number of entries that were rewritten, from tables and WALs.
     pub entries_salvaged: u64,
-    /// Those of them that logs had.
+    /// Number of those that came from WALs.
     pub log_entries_salvaged: u64,
-    /// What was found damaged or missing; each names a file.
+    /// Damaged or missing files and parts of files.
     pub losses: Vec<Error>,
-    /// Where in the keys something is lost with tables.
+    /// Key ranges in which entries of tables may be lost.
     pub lost_ranges: Vec<LostRange>,
-    /// What else is worth knowing, a sentence each: what was lost of logs above all.
+    /// Other remarks, a sentence each, above all on what WALs have lost.
     pub notes: Vec<String>,
-    /// Files that were moved away, by their new names.
+    /// The new names of files that were moved to `lost`.
     pub moved: Vec<PathBuf>,
 }
 
 struct Repair {
     vfs: Arc<dyn Vfs>,
-    /// The same: it knows what could not be read, and what was made.
+    /// The same file system, which knows what could not be read and what was created.
     watched: WatchedVfs,
     directory: PathBuf,
     options: Arc<Options>,
-    /// The comparators of column families that were given options of their own.
+    /// The comparators of column families with options of their own.
     given: Vec<(String, Comparator)>,
     report: RepairReport,
+    /// What the readable parts of manifests say.
     remembered: Remembered,
-    /// Files that have a second name in `lost`, or get one there, and that.
+    /// Files with a second name in `lost`, or with a name there to which they will be moved.
     aside: BTreeMap<PathBuf, Aside>,
-    /// Files of which some table could not be read whole.
+    /// Files with a table that could not be read to its end.
     damaged: BTreeSet<FileId>,
-    /// Files that were made on the way and are of no use in the end.
+    /// Files that were written on the way and are not needed in the end.
     temporary: Vec<FileId>,
-    /// Something was written by a newer version: it is not damaged, and not to be lost.
+    /// The error of a file that a newer version wrote. Such a file is not damaged and must not be
+    /// lost.
     newer: Option<Error>,
     tables: Vec<FileId>,
     manifests: Vec<FileId>,
     /// Ascending.
     logs: Vec<LogNumber>,
-    /// What they hold is in tables: they are moved away.
+    /// Whether the entries of the WALs are in tables, so that the WALs are moved to `lost`.
     logs_are_stored: bool,
+    /// The largest number in a file name.
     numbers_seen: u64,
 }
 
+/// What the new manifest will say.
 struct Catalogue {
     identity: Identity,
     families: BTreeMap<ColumnFamilyId, FamilyState>,
@@ -111,15 +110,15 @@ struct Catalogue {
 /// Repairs the database in `path`, which must not be open.
 ///
 /// # Errors
-/// `Locked` if it is open, `IncompatibleDirectory` if there is nothing of a database or something
-/// of a newer version, `InvalidArgument` if another comparator is wanted, `Io` if a file cannot be
-/// opened, read or written. Then nothing of what was there has changed, and nothing was added but
-/// the file LOCK. Nothing is moved away because the operating system refused to read it.
+/// `Locked` if the database is open, `IncompatibleDirectory` if there is no database or a file of a
+/// newer version, `InvalidArgument` if another comparator is needed, `Io` if a file cannot be
+/// opened, read or written. After an error no existing file has changed, and at most the file LOCK
+/// was added. No file is moved because the operating system refused to read it.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     repair_with(Arc::new(PosixVfs::new()), path, options)
 }
 
-/// [`repair`] in a file system of the caller's.
+/// [`repair`] in the caller's file system.
 ///
 /// # Errors
 /// As [`repair`].
@@ -131,7 +130,8 @@ pub fn repair_with(
     repair_families_with(vfs, path, options, &[])
 }
 
-/// The same, where column families have comparators of their own: those in `families`.
+/// [`repair_with`], with the options of single column families in `families`, for their
+/// comparators.
 ///
 /// # Errors
 /// As [`repair`].
@@ -145,9 +145,9 @@ pub fn repair_families_with(
     repair_watched(watched, path.as_ref(), options, families)
 }
 
-/// [`repair_families_with`] of a database on a device that cannot read everything any more: a page
-/// for which it answers EIO counts as damaged, and what was in it is lost. All other errors of the
-/// operating system, and a file that cannot be opened, end the repair as ever.
+/// [`repair_families_with`] for a database on a device that cannot read all of it any more. A page
+/// for which the device returns EIO counts as damaged, and its content is lost. Other errors of the
+/// operating system, and files that cannot be opened, still end the repair.
 ///
 /// # Errors
 /// As [`repair`].
@@ -161,6 +161,8 @@ pub fn repair_giving_up_unreadable(
     repair_watched(watched, path.as_ref(), options, families)
 }
 
+/// Checks that the directory has a database, takes the lock and runs the repair. If that fails, it
+/// removes what it created.
 fn repair_watched(
     watched: WatchedVfs,
     path: &Path,
@@ -172,7 +174,7 @@ fn repair_watched(
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
     let directory = path.to_owned();
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
-    // Before the lock: its file has no business in a directory that is no database.
+    // Checked before the lock, whose file must not be created in a directory without a database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
         Some(what) => Some(foreign_reason(what, &directory)),
         None if holds_a_database(&listing) => None,
@@ -217,6 +219,7 @@ fn repair_watched(
     }
 }
 
+/// Returns true if the directory has a table file, a manifest or a WAL.
 fn holds_a_database(listing: &[PathBuf]) -> bool {
     let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     names.any(|name| {
@@ -230,7 +233,7 @@ fn holds_a_database(listing: &[PathBuf]) -> bool {
 impl Repair {
     fn run(&mut self) -> Result<()> {
         let catalogue = self.catalogue();
-        // What could not be read comes first: everything else may follow from it.
+        // Checked first, because any other error may follow from a file that could not be read.
         self.everything_was_read()?;
         let catalogue = catalogue?;
         if let Some(newer) = self.newer.take() {
@@ -276,7 +279,8 @@ impl Repair {
         Ok(())
     }
 
-    /// The error for a place of which nothing can be read: perhaps it is no database of ours.
+    /// Returns the error of a directory in which nothing can be read. It may not be a database of
+    /// ours.
     fn nothing_readable(&self) -> Error {
         if let Err(error @ Error::IncompatibleDirectory { .. }) =
             read_current(self.vfs.as_ref(), &self.directory)
@@ -289,8 +293,9 @@ impl Repair {
         }
     }
 
-    /// The manifest that counts, if it can be read to its end. Without CURRENT that is the newest,
-    /// but for one whose snapshot is not whole: none counts before that is durable.
+    /// Returns the catalogue of the current manifest if that can be read to its end. Without
+    /// CURRENT it is the newest manifest with a complete snapshot: none becomes current before its
+    /// snapshot is durable.
     fn believe_a_manifest(&mut self) -> Result<Option<Catalogue>> {
         let current = read_current(self.vfs.as_ref(), &self.directory);
         if let Err(error) = &current {
@@ -311,7 +316,7 @@ impl Repair {
                     self.report.manifest = Some(path);
                     return Ok(Some(catalogue));
                 }
-                // Nothing is wrong with it: other options are wanted.
+                // The manifest is not damaged; other options are needed.
                 Err(error @ Error::InvalidArgument(_)) => return Err(error),
                 Err(error) => self.loss(error)?,
             }
@@ -331,7 +336,7 @@ impl Repair {
         Ok(None)
     }
 
-    /// Nothing depends on the options, but whoever opens the database may have relied on them.
+    /// Notes a damaged OPTIONS file. The repair does not need it, but the next open may.
     fn look_at_options(&mut self) -> Result<()> {
         match Options::load_with(self.vfs.as_ref(), &self.directory, true) {
             Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error)?,
@@ -377,7 +382,7 @@ impl Repair {
         Ok(catalogue)
     }
 
-    /// All comparators that were given.
+    /// Returns all comparators of the given options.
     fn comparators(&self) -> Vec<Comparator> {
         let given = self.given.iter().map(|(_, comparator)| comparator);
         let given = given.chain([&self.options.column_family.comparator]);
@@ -396,7 +401,7 @@ impl Repair {
         })
     }
 
-    /// Puts in the place of tables that cannot be read what of them can.
+    /// Replaces each table that cannot be read to its end by its readable entries.
     fn without_lost_tables(&mut self, mut catalogue: Catalogue) -> Result<Catalogue> {
         let cache = self.table_cache(catalogue.identity.uid);
         catalogue.counters.file_seen(self.numbers_seen);
@@ -440,12 +445,12 @@ impl Repair {
         Ok(catalogue)
     }
 
-    /// Whether a file says itself what it has: the next repair may need it.
+    /// Checks that a file's directory can be read, which a later repair may need.
     fn is_described(&self, file: FileId) -> Result<()> {
         described(self.vfs.as_ref(), &self.directory, file).map(drop)
     }
 
-    /// Writes what of a table can be read.
+    /// Writes the readable entries of a table to `output`.
     fn salvage_into(
         &mut self,
         family: &str,
@@ -475,7 +480,7 @@ impl Repair {
         })
     }
 
-    /// What new tables of a column family's level are written with.
+    /// Returns an output for new tables in a level of a column family.
     fn output(
         &self,
         family: ColumnFamilyId,
@@ -501,7 +506,8 @@ impl Repair {
         })
     }
 
-    /// Writes an entry of another key than the one before.
+    /// Adds an entry whose key differs from the one before. Ends the table before it if that is
+    /// full.
     fn add(
         &mut self,
         output: &mut Output,
@@ -516,7 +522,7 @@ impl Repair {
         output.add(counters, internal, value)
     }
 
-    /// Makes the catalogue durable, then moves away what it does not name.
+    /// Makes the catalogue durable as a new manifest, then moves unused files to `lost`.
     fn install(&mut self, catalogue: Catalogue) -> Result<()> {
         catalogue.counters.file_seen(self.numbers_seen);
         let live: BTreeSet<FileId> = catalogue
@@ -540,7 +546,7 @@ impl Repair {
         let mut away: Vec<PathBuf> =
             unused.map(|file| table_file_name(&directory, *file)).collect();
         away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
-        // Of these a part is used, and the rest would be given back.
+        // A part of these files is in use. The rest would be reclaimed.
         let damaged = self.damaged.iter().filter(|file| live.contains(file));
         let mut kept: Vec<PathBuf> =
             damaged.map(|file| table_file_name(&directory, *file)).collect();
@@ -560,21 +566,21 @@ impl Repair {
         self.take_away(&directory, &away)?;
         self.take_away(&wal_directory, &logs)?;
         for file in std::mem::take(&mut self.temporary) {
-            // An open would remove it.
+            // The next open would remove the file anyway.
             let _orphan = self.vfs.remove(&table_file_name(&directory, file));
         }
         Ok(())
     }
 }
 
-/// Whether the snapshot that opens a manifest can be read to its end.
+/// Returns true if the snapshot at the beginning of a manifest can be read to its end.
 fn has_snapshot(vfs: &dyn Vfs, path: &Path, number: FileId) -> bool {
     let Ok(mut reader) = ManifestReader::open(vfs, path, number.0, None, 0) else { return false };
     while let Ok(Some(_)) = reader.next() {}
     reader.has_snapshot()
 }
 
-/// What keys of the column family `name` are compared by, which is called `recorded`.
+/// Returns the comparator named `recorded` for the column family `name`.
 fn comparator_of(
     own: &[(String, Comparator)],
     known: &[Comparator],
@@ -591,6 +597,7 @@ fn comparator_of(
     })
 }
 
+/// Returns the name of a column family whose name is lost.
 fn recovered_name(id: ColumnFamilyId) -> String {
     match id {
         ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),

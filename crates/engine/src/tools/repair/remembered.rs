@@ -1,7 +1,8 @@
-//! What manifests tell that cannot be believed as a whole: what stands before their damage was
-//! true, and much of it stays so whatever came later: names, comparators and regions of column
-//! families, that a table was replaced, that a range was deleted. Tables do not say these things of
-//! themselves.
+//! What the readable parts of unbelievable manifests still tell.
+//!
+//! Everything before the damage was true once, and much of it still is: names, comparators and
+//! regions of column families, replaced tables, deleted ranges. Tables do not have this
+//! information.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +12,7 @@ use sateen_control::{ColumnFamilyId, FileId, SeqNo, TableId};
 use sateen_store::manifest::{Identity, ManifestReader};
 use sateen_store::vfs::Vfs;
 
-/// What is remembered of a column family, or a region of one.
+/// What is known of a column family, or a region of one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Family {
     pub(super) name: String,
@@ -21,15 +22,15 @@ pub(super) struct Family {
     pub(super) ranges: Vec<RangeTombstone>,
 }
 
-/// What is remembered of a table.
+/// What is known of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) global_seqno: SeqNo,
-    /// The file that has values of it.
+    /// The file with its separated values.
     pub(super) values: Option<FileId>,
 }
 
-/// What is remembered.
+/// Everything that is known from manifests.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     pub(super) identity: Option<Identity>,
@@ -40,7 +41,7 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
-    /// Takes in a manifest as far as it can be read. The newest comes last.
+    /// Reads a manifest as far as possible. Call it for the newest manifest last.
     pub(super) fn read(&mut self, vfs: &dyn Vfs, path: &Path, number: FileId) {
         let Ok(mut reader) = ManifestReader::open(vfs, path, number.0, None, 0) else { return };
         self.identity = self.identity.or(reader.db_uid().map(Identity::of_uid));
@@ -49,6 +50,7 @@ impl Remembered {
         }
     }
 
+    /// Takes in one edit.
     fn take(&mut self, edit: VersionEdit) {
         let id = edit.column_family;
         if edit.drop {
@@ -68,7 +70,7 @@ impl Remembered {
         for removed in edit.removed {
             self.removed.insert(removed.id);
         }
-        // A table that is moved is removed and added by one edit.
+        // A moved table is removed and added by the same edit.
         for added in edit.added {
             let known = Known {
                 global_seqno: added.table.global_seqno,
@@ -79,17 +81,17 @@ impl Remembered {
         }
     }
 
-    /// What is remembered of a table.
+    /// Returns what is known of a table.
     pub(super) fn table(&self, id: TableId) -> Option<Known> {
         self.tables.get(&id).copied()
     }
 
-    /// Whether a table was replaced by others.
+    /// Returns true if a table was replaced by others.
     pub(super) fn is_replaced(&self, id: TableId) -> bool {
         self.removed.contains(&id)
     }
 
-    /// Whether a column family was dropped.
+    /// Returns true if a column family was dropped.
     pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {
         self.dropped.contains(&id)
     }

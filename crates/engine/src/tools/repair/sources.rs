@@ -1,4 +1,4 @@
-//! The entries of many tables in one order, and which of them a repaired database needs.
+//! Merges the entries of many tables, and decides which of them a repaired database needs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,10 +12,10 @@ use sateen_store::table::TableIter;
 use super::tables::step_to_readable;
 use crate::entry::Visible;
 
-/// A user key, its seqno, the newest first, and the source.
+/// User key, sequence number (newest first) and index of a source.
 type Place = Reverse<(UserKey, Reverse<SeqNo>, usize)>;
 
-/// Tables being merged, those of younger files first.
+/// The tables of a merge, those of younger files first.
 pub(super) struct Sources {
     comparator: Comparator,
     heap: BinaryHeap<Place>,
@@ -28,11 +28,13 @@ impl Sources {
         Sources { comparator, heap: BinaryHeap::new(), iters: Vec::new() }
     }
 
+    /// Adds a table, which stands on its first readable entry.
     pub(super) fn add(&mut self, iter: TableIter) {
         self.iters.push(iter);
         self.place(self.iters.len() - 1);
     }
 
+    /// Puts the entry under the cursor of a source into the heap.
     fn place(&mut self, source: usize) {
         let iter = &self.iters[source];
         if iter.valid() {
@@ -42,21 +44,21 @@ impl Sources {
         }
     }
 
-    /// The smallest key's newest entry: whose it is, its internal key and its value.
+    /// Returns the newest entry of the smallest key: its source, internal key and value.
     pub(super) fn newest(&self) -> Option<(usize, &[u8], &[u8])> {
         let Reverse((_, _, source)) = self.heap.peek()?;
         let iter = self.iters.get(*source)?;
         Some((*source, iter.key(), iter.value()))
     }
 
-    /// Moves on; of a source that fails, behind the damage. Then what failed, and the entry behind
-    /// it, if there is one.
+    /// Moves a source to its next entry. If that fails, moves it behind the damage and returns the
+    /// error and the entry there, if there is one.
     pub(super) fn advance(&mut self, source: usize) -> Option<(Error, Option<Vec<u8>>)> {
         self.heap.pop();
         let iter = &mut self.iters[source];
         let error = iter.next().err();
         if error.is_some() {
-            // What is behind the damage is still good.
+            // The entries behind the damage are still good.
             step_to_readable(iter);
         }
         let behind = iter.valid().then(|| iter.key().to_vec());
@@ -65,18 +67,18 @@ impl Sources {
     }
 }
 
-/// Tells entries, of each key the newest first, that say what the key is from those that say what
-/// it was.
+/// Selects the entries that make up the current value of a key. Each key's entries come newest
+/// first.
 #[derive(Default)]
 pub(super) struct Newest {
     key: Option<Vec<u8>>,
-    /// Of the key only entries with smaller numbers are of use.
+    /// Only entries of the key with smaller sequence numbers are needed.
     below: u64,
 }
 
 impl Newest {
-    /// Whether the entry is to be kept: the newest value, and operands above it; none that a range
-    /// tombstone deletes.
+    /// Returns true if the entry is needed: the newest value, or an operand above it. Entries under
+    /// a range tombstone are not needed.
     pub(super) fn keeps(&mut self, internal: &[u8], deleted_below: Option<SeqNo>) -> bool {
         let user_key = key::user_key(internal);
         if self.key.as_deref() != Some(user_key) {

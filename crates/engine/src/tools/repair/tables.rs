@@ -1,6 +1,11 @@
-//! What can be had of the tables: of a damaged one block by block, of one that cannot be opened the
-//! blocks one behind the other, of a file that does not say what it has whatever looks like a
-//! table.
+//! Reads what is left of damaged tables.
+//!
+//! 1. [`Repair::salvage_table`] opens the table and reads it block by block (`salvage_blocks`), so
+//!    that a damaged block costs only its own entries.
+//! 2. A table that cannot be opened is walked block after block, without its index
+//!    (`walk_through`).
+//! 3. [`Repair::tables_of`] lists the tables of a file. If its directory is damaged, it searches
+//!    the file for tables.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,20 +27,20 @@ use super::Repair;
 use crate::background::output::Output;
 use crate::tools::found::{described, is_empty, is_log};
 
-/// So much of a table is read at once where nothing is wrong with it.
+/// Bytes of one read of a table, if it is not damaged.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A range of keys in which something is lost: what was there may be gone, or be as it was before.
-/// Keys in it of which nothing was in the damaged place are as they were.
+/// A range of keys in which entries of a damaged place may be lost. A key in it may be missing, or
+/// have an older value. Keys without an entry in the damaged place are not affected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRange {
     /// The column family.
     pub column_family: String,
-    /// The file that was damaged, by the name that it had.
+    /// The damaged file, with the name that it had.
     pub file: PathBuf,
-    /// The first key that may be concerned.
+    /// The first key that may be affected.
     pub first: Vec<u8>,
-    /// The last key that may be.
+    /// The last key that may be affected.
     pub last: Vec<u8>,
 }
 
@@ -48,18 +53,19 @@ impl fmt::Display for LostRange {
     }
 }
 
-/// A table, where it is and what its bounds are.
+/// A table's place in its file, and its bounds.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) source: TableSource,
     pub(super) smallest: UserKey,
     pub(super) largest: UserKey,
-    /// The file that has values of it, if that is known; whether it is known.
+    /// The file with its separated values, if it has any; and whether that is known.
     pub(super) values: Option<FileId>,
     pub(super) values_known: bool,
 }
 
 impl Repair {
+    /// Returns the place of a table that the manifest names.
     pub(super) fn place_of(&self, db_uid: u64, meta: &TableMeta) -> Result<Place> {
         let (offset, length) = match meta.placement {
             Placement::Slice { offset, length, .. } | Placement::Log { offset, length, .. } => {
@@ -83,7 +89,7 @@ impl Repair {
         Ok(Place { source, smallest, largest, values, values_known: true })
     }
 
-    /// All of a file.
+    /// Returns a file as a whole.
     pub(super) fn source_of(&self, db_uid: u64, file_id: FileId) -> Result<TableSource> {
         let path = table_file_name(&self.directory, file_id);
         let file = self.vfs.open(&path, OpenOptions::READ).map_err(|source| {
@@ -109,8 +115,8 @@ impl Repair {
         })
     }
 
-    /// Opens a table, whatever became of the header of its file, and of the file that has its
-    /// values.
+    /// Opens a table. A damaged header of its file, or an unreadable file of its values, is no
+    /// error.
     pub(super) fn open_table(&self, place: &Place) -> Result<Arc<Table>> {
         let table = Table::open(place.source.clone(), IoClass::Client)?;
         match table.with_values(self.vfs.as_ref(), &self.directory) {
@@ -119,7 +125,7 @@ impl Repair {
         }
     }
 
-    /// Writes all entries of a damaged table that can be read.
+    /// Writes all readable entries of a damaged table to `output`.
     pub(super) fn salvage_table(
         &mut self,
         family: &str,
@@ -133,7 +139,7 @@ impl Repair {
         }
     }
 
-    /// Block by block: one that is damaged must not take its neighbours with it.
+    /// Reads a table block by block, so that a damaged block does not cost its neighbours.
     fn salvage_blocks(
         &mut self,
         family: &str,
@@ -151,7 +157,7 @@ impl Repair {
                 Err(error) => {
                     self.loss(error)?;
                     lost = true;
-                    // A value that is elsewhere and cannot be read costs its key alone.
+                    // A separated value that cannot be read costs only its key.
                     moved = match step_over(&mut iter) {
                         Ok(false) => break,
                         stepped => stepped.map(drop),
@@ -175,7 +181,7 @@ impl Repair {
         Ok(())
     }
 
-    /// What of a table whose end cannot be read is found without it.
+    /// Reads a table whose index cannot be read, block after block.
     fn walk_through(
         &mut self,
         family: &str,
@@ -186,7 +192,8 @@ impl Repair {
         let separated = match walk::separates(&place.source) {
             Some(says) => says,
             None if place.values_known => place.values.is_some(),
-            // To take what stands for a value for the value would be worse than to lose it.
+            // The stored bytes might be references to values. To take them for values would be
+            // worse than to lose them.
             None => {
                 self.lost_range(family, place, None, None);
                 return Ok(());
@@ -221,17 +228,18 @@ impl Repair {
         Ok(())
     }
 
+    /// Reports one key as lost.
     fn lost_key(&mut self, family: &str, place: &Place, key: &[u8]) {
         self.lose_keys(family, &place.source.path, (key.to_vec(), key.to_vec()));
     }
 
-    /// The keys from one to another, both inclusive, may have been more than what is left.
+    /// Reports the keys from `first` to `last`, both inclusive, as possibly lost.
     fn lose_keys(&mut self, family: &str, file: &Path, (first, last): (Vec<u8>, Vec<u8>)) {
         let (column_family, file) = (family.to_owned(), file.to_owned());
         self.report.lost_ranges.push(LostRange { column_family, file, first, last });
     }
 
-    /// Nothing can be had of a table: its file cannot be opened.
+    /// Reports all keys of a table as lost, because its file cannot be opened.
     pub(super) fn lose_table(
         &mut self,
         family: &str,
@@ -246,7 +254,8 @@ impl Repair {
         Ok(())
     }
 
-    /// Between two entries of a table, or its bounds, something is lost.
+    /// Reports the keys between two entries of a table as possibly lost; `None` stands for its
+    /// bound.
     pub(super) fn lost_range(
         &mut self,
         family: &str,
@@ -261,13 +270,14 @@ impl Repair {
         self.lose_keys(family, &place.source.path, keys);
     }
 
-    /// The tables that a file has; an error is told if it does not say so itself.
+    /// Returns the tables of a file. If its directory cannot be read, notes that and searches for
+    /// them.
     pub(super) fn tables_of(
         &mut self,
         db_uid: Option<u64>,
         file: FileId,
     ) -> Result<Vec<DirectoryEntry>> {
-        // A log that has values of tables is read by way of these.
+        // A WAL with separated values is read through the tables that refer to it.
         if is_log(self.vfs.as_ref(), &self.directory, file) {
             return Ok(Vec::new());
         }
@@ -298,14 +308,14 @@ impl Repair {
         Ok(found)
     }
 
-    /// The uid of the database, of the first file that tells it.
+    /// Returns the uid of the database in the first file whose directory can be read.
     pub(super) fn uid_of_files(&self) -> Option<u64> {
         self.tables.iter().find_map(|file| {
             Some(described(self.vfs.as_ref(), &self.directory, *file).ok()?.db_uid)
         })
     }
 
-    /// What the tables of a column family are compared by, of which nothing else tells.
+    /// Returns the comparator of a column family that only its tables can tell.
     pub(super) fn comparator_of_tables(
         &self,
         db_uid: u64,
@@ -325,7 +335,7 @@ impl Repair {
         refused.map_or(Ok(Comparator::BYTEWISE), Err)
     }
 
-    /// A table that its file tells of.
+    /// Returns the place of a table that a file's directory lists.
     pub(super) fn place_found(
         &self,
         db_uid: u64,
@@ -352,14 +362,14 @@ impl Repair {
         })
     }
 
-    /// The name of a column family, or what it is called from now on.
+    /// Returns the name of a column family, or a new one if it is lost.
     pub(super) fn name_of(&self, id: ColumnFamilyId) -> String {
         let known = self.remembered.families.get(&id).map(|family| family.name.clone());
         known.filter(|name| !name.is_empty()).unwrap_or_else(|| super::recovered_name(id))
     }
 }
 
-/// Moves on behind what cannot be read. False at the end.
+/// Moves behind an entry or block that cannot be read. Returns false at the end.
 pub(super) fn step_over(iter: &mut TableIter) -> Result<bool> {
     if iter.valid() {
         return iter.next().map(|()| iter.valid());
@@ -367,8 +377,8 @@ pub(super) fn step_over(iter: &mut TableIter) -> Result<bool> {
     iter.skip_block()
 }
 
-/// Moves on behind all that is damaged. What cannot be read ends the way: the caller asks whether
-/// everything was read.
+/// Moves behind everything that is damaged. It also stops at an error of the environment, for which
+/// the caller checks with `everything_was_read`.
 pub(super) fn step_to_readable(iter: &mut TableIter) {
     while let Err(error) = step_over(iter) {
         if error.is_environment() {
@@ -377,7 +387,7 @@ pub(super) fn step_to_readable(iter: &mut TableIter) {
     }
 }
 
-/// Reads all of a table.
+/// Reads a table to its end.
 pub(super) fn read_whole(table: &Arc<Table>) -> Result<()> {
     let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, CHUNK_BYTES));
     iter.seek_to_first()?;

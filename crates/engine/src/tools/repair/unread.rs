@@ -1,7 +1,7 @@
 //! An unreadable file is not a damaged file: an error of the environment ends the repair.
 //!
 //! Two places ensure that. [`Repair::loss`] never counts such an error as a loss. The file system
-//! of the repair notes each such error, also those that a caller ignores.
+//! of the repair notes each such error, also one that a caller ignores, and
 //! [`Repair::everything_was_read`] checks these notes before the repair publishes anything.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use sateen_store::base::plant::planted;
 use super::Repair;
 
 impl Repair {
-    /// An error if something could not be read because the operating system refused it.
+    /// Returns an error if the operating system refused to read something.
     pub(super) fn everything_was_read(&self) -> Result<()> {
         if planted("unreadable_taken_for_damage") {
             return Ok(());
@@ -20,8 +20,8 @@ impl Repair {
         self.watched.first_error().map_or(Ok(()), Err)
     }
 
-    /// Corruption of a file with a part that was given up. The zeros in its place may look like the
-    /// torn end of a log or a manifest, which is no damage.
+    /// Returns an error if a part of the file was given up. The zeros in its place may look like a
+    /// torn tail, which is no damage.
     pub(super) fn nothing_was_given_up(&self, path: &Path) -> Result<()> {
         let given_up = self.watched.given_up();
         let Some((_, _, offset)) = given_up.iter().find(|(of, ..)| of == path) else {
@@ -31,10 +31,11 @@ impl Repair {
         Err(Error::corruption(path, *offset, kind))
     }
 
-    /// Takes note of what is damaged or missing, once.
+    /// Notes what is damaged or missing, once.
     ///
     /// # Errors
-    /// `error` itself if it is one of the environment, which says nothing about what is there.
+    /// Returns `error` itself if it is an error of the environment, which says nothing about the
+    /// data.
     pub(super) fn loss(&mut self, error: Error) -> Result<()> {
         if error.is_environment() && !planted("unreadable_taken_for_damage") {
             return Err(error);
@@ -51,11 +52,12 @@ impl Repair {
         Ok(())
     }
 
+    /// Adds a remark to the report.
     pub(super) fn note(&mut self, text: String) {
         self.report.notes.push(text);
     }
 
-    /// Says which parts of files the device could not read, where those are given up.
+    /// Notes which parts of files the device could not read, if such parts are given up.
     pub(super) fn tell_what_was_given_up(&mut self) {
         for (path, pages, first) in self.watched.given_up() {
             let pages = if pages == 1 { "1 page".to_owned() } else { format!("{pages} pages") };
