@@ -10,8 +10,8 @@
 //!    two entries with one sequence number the younger file wins.
 //!
 //! The readable part of the manifests still counts ([`super::remembered`]): names, comparators and
-//! regions of column families, dropped or replaced tables, range deletions. What only the unreadable
-//! part said is lost:
+//! regions of column families, dropped or replaced tables, range deletions. What only the
+//! unreadable part said is lost:
 //!
 //! - A table that a compaction had replaced, but that was not freed because its file has live
 //!   tables, can bring back a deleted key, an older value or a merged operand. So can lost range

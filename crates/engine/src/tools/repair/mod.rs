@@ -77,7 +77,6 @@ struct Repair {
     /// The comparators of column families with options of their own.
     given: Vec<(String, Comparator)>,
     report: RepairReport,
-    /// What the readable parts of manifests say.
     remembered: Remembered,
     /// Files with a second name in `lost`, or with a name there to which they will be moved.
     aside: BTreeMap<PathBuf, Aside>,
@@ -94,11 +93,9 @@ struct Repair {
     logs: Vec<LogNumber>,
     /// Whether the entries of the WALs are in tables, so that the WALs are moved to `lost`.
     logs_are_stored: bool,
-    /// The largest number in a file name.
     numbers_seen: u64,
 }
 
-/// What the new manifest will say.
 struct Catalogue {
     identity: Identity,
     families: BTreeMap<ColumnFamilyId, FamilyState>,
@@ -161,8 +158,6 @@ pub fn repair_giving_up_unreadable(
     repair_watched(watched, path.as_ref(), options, families)
 }
 
-/// Checks that the directory has a database, takes the lock and runs the repair. If that fails, it
-/// removes what it created.
 fn repair_watched(
     watched: WatchedVfs,
     path: &Path,
@@ -219,7 +214,6 @@ fn repair_watched(
     }
 }
 
-/// Returns true if the directory has a table file, a manifest or a WAL.
 fn holds_a_database(listing: &[PathBuf]) -> bool {
     let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     names.any(|name| {
@@ -597,7 +591,6 @@ fn comparator_of(
     })
 }
 
-/// Returns the name of a column family whose name is lost.
 fn recovered_name(id: ColumnFamilyId) -> String {
     match id {
         ColumnFamilyId(0) => crate::DEFAULT_COLUMN_FAMILY.to_owned(),
