@@ -55,8 +55,8 @@ impl Environment {
         self.forks != forks()
     }
 
-    #[inline]
     /// Fails if the database is closed, or belongs to the parent process.
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
             return Err(Error::Closed);

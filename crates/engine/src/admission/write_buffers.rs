@@ -184,8 +184,8 @@ impl WriteBufferManager {
         mutable > limit / 8 * 7 || (self.memory_bytes() >= limit && mutable >= limit / 2)
     }
 
-    #[inline]
     /// Returns true if writers must wait for memory.
+    #[inline]
     pub(crate) fn wants_stall(&self) -> bool {
         let limit = self.limit_bytes();
         limit > 0 && self.0.allow_stall.load(Ordering::Relaxed) && self.memory_bytes() >= limit

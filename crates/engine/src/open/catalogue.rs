@@ -1,7 +1,11 @@
-//! What a directory says of the database in it, before anything of it is opened.
+//! Reads what a directory says about the database in it, before any of its files is opened.
 //!
-//! What must stay true: nothing is written here; a place that holds part of a database, or another
-//! store's, is not taken for an empty one.
+//! - [`read_catalogue`] replays the manifest that CURRENT names.
+//! - [`new_catalogue`] describes an empty database.
+//! - `refuse_other_than_new` keeps part of a damaged database, or another store's files, from being
+//!   taken for an empty directory.
+//!
+//! What must stay true: nothing is written here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +25,7 @@ use crate::open::create::regions_of;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options};
 use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
 
-/// What the catalogue says.
+/// The state of a database according to its manifest.
 pub(super) struct Catalogue {
     pub(super) identity: Identity,
     pub(super) counters: Counters,
@@ -31,7 +35,8 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// False if the create that wrote it failed before it had a log: then no write was accepted.
+    /// Returns false if the database was being created and has no WAL yet. Then it never accepted a
+    /// write.
     pub(super) fn is_whole(&self) -> bool {
         let has_log_or_tables = |family: &FamilyState| {
             let version = &family.version;
@@ -41,6 +46,7 @@ impl Catalogue {
     }
 }
 
+/// Returns the state of a new database. Fails if the directory is not a place for one.
 pub(super) fn new_catalogue(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -60,7 +66,7 @@ pub(super) fn new_catalogue(
         (id, FamilyState { name, region, version, stored: SeqNo(0), durable_log: None, data: None })
     });
     let families = families.collect();
-    // A crash before the first manifest may have left files: their numbers are taken.
+    // A crash before the first manifest may have left files, whose numbers are used up.
     for path in &listing {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
         counters.file_seen(name.and_then(|name| name.number()).unwrap_or(0));
@@ -74,8 +80,8 @@ pub(super) fn new_catalogue(
     })
 }
 
-/// Before anything is written to `directory`: refuses what is there and is no database of ours.
-/// What is damaged is found out later, under the lock.
+/// Refuses a directory that holds something else than a database of ours, before anything is
+/// written to it. Damage is found later, under the lock.
 pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
     match read_current(vfs, directory) {
         Err(error @ Error::IncompatibleDirectory { .. }) => Err(error),
@@ -87,7 +93,7 @@ pub(super) fn look_first(vfs: &dyn Vfs, directory: &Path, options: &Options) -> 
     }
 }
 
-/// Why a directory without CURRENT cannot be opened for reading.
+/// Returns the error for reading a directory without CURRENT.
 pub(super) fn no_catalogue(vfs: &dyn Vfs, directory: &Path) -> Error {
     let listing = match vfs.list(directory) {
         Ok(listing) => listing,
@@ -101,14 +107,14 @@ pub(super) fn no_catalogue(vfs: &dyn Vfs, directory: &Path) -> Error {
     })
 }
 
-/// There is no CURRENT: is this a place for a new database?
+/// Fails unless a directory without CURRENT is a place for a new database.
 fn refuse_other_than_new(
     vfs: &dyn Vfs,
     directory: &Path,
     listing: &[PathBuf],
     options: &Options,
 ) -> Result<()> {
-    // Logs or tables without a catalogue are a damaged database, not an empty place.
+    // WALs or tables without a manifest are a damaged database, not an empty directory.
     let leftover = listing.iter().filter_map(|path| path.file_name()?.to_str()).find(|name| {
         matches!(
             FileName::parse(name),
@@ -130,8 +136,8 @@ fn refuse_other_than_new(
     Ok(())
 }
 
-/// True if the first open was cut short: a manifest of ours, or the beginning of one, that no
-/// CURRENT names yet.
+/// Returns true if the first open was interrupted: there is a manifest of ours, or the beginning of
+/// one, that no CURRENT names yet.
 fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<bool> {
     for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
         let known = match FileName::parse(name) {
@@ -148,7 +154,7 @@ fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf])
     Ok(true)
 }
 
-/// Whether a file is empty, or zeros, or begins as our manifests do.
+/// Returns true if a file is empty, holds zeros, or begins as our manifests do.
 fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     let file = vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
@@ -160,7 +166,7 @@ fn begins_manifest(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
         || begun.starts_with(magic.get(..begun.len().min(8)).unwrap_or(&magic)))
 }
 
-/// Reads CURRENT and the manifest that it names. None if there is no CURRENT.
+/// Reads CURRENT and the manifest that it names. Returns `None` if there is no CURRENT.
 pub(super) fn read_catalogue(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -191,7 +197,8 @@ pub(super) fn read_catalogue(
     Ok(Some(Catalogue { identity, counters, families, shared_files, last_seqno }))
 }
 
-/// The names of the column families in the order in which they were made, whatever their options.
+/// Returns the names of the column families in the order of their creation, without reading
+/// options.
 pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<String>> {
     let Some(current) = read_current(vfs, directory)? else {
         return Err(no_catalogue(vfs, directory));
@@ -211,6 +218,7 @@ pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Str
     Ok(names.into_values().collect())
 }
 
+/// Returns the error for a directory without a database.
 pub(super) fn missing(directory: &Path) -> Error {
     Error::IncompatibleDirectory {
         path: directory.to_owned(),

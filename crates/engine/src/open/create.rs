@@ -1,8 +1,8 @@
-//! Makes a column family in an open database.
+//! Creates a column family in an open database.
 //!
-//! 1. The families of its regions get numbers, versions and memtables.
+//! 1. The family and its regions get ids, versions and memtables.
 //! 2. One edit of the manifest makes them durable.
-//! 3. The commit pipeline, the list of families and control hear of them, in this order.
+//! 3. The commit pipeline, the list of families and control learn of them, in this order.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::options::{ColumnFamilyOptions, control};
 use crate::tree::families::ColumnFamilyData;
 use crate::tree::version_set::fresh_version;
 
-/// Makes a column family's durable record and its engine side, and those of its regions. The
-/// catalogue is locked.
+/// Creates a column family and its regions, in the manifest and in memory. The caller holds
+/// `Tree::changes`.
 pub(crate) fn create_family(
     core: &Arc<DbCore>,
     name: &str,
@@ -32,7 +32,8 @@ pub(crate) fn create_family(
             Arc::new(ColumnFamilyData::new(id, name, region, options.clone(), version, pool))
         })
         .collect();
-    // Their first entries go to the log in use or a later one. Held until their record names it.
+    // Their first entries go to the WAL in use or a later one. The hold keeps that WAL until the
+    // manifest names it.
     let _hold = core.tree.reclaimer.hold();
     let log = core.writes.pipeline.exclusive(|stage| stage.wal_number());
     let edit = |data: &Arc<ColumnFamilyData>| VersionEdit {
@@ -70,8 +71,7 @@ pub(crate) fn create_family(
     Ok(data.clone())
 }
 
-/// The regions of a column family that is made with these options: number, name for people, and
-/// what it is.
+/// Returns the regions of a column family with these options: id, name for messages, and range.
 pub(crate) fn regions_of(
     of: ColumnFamilyId,
     name: &str,

@@ -1,5 +1,5 @@
-//! Column families of the catalogue get their engine side: options, memtables and, where they have
-//! any, regions.
+//! Gives the column families of the manifest their engine side: options, comparator, memtables and
+//! regions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,6 +18,8 @@ use crate::tree::families::ColumnFamilyData;
 use crate::tree::version_set::{FamilyState, FindComparator};
 
 impl Opening {
+    /// Creates the engine side of every column family. Fails if the options contradict what the
+    /// family was created with.
     pub(super) fn attach_families(
         &mut self,
         family_options: &[(&str, ColumnFamilyOptions)],
@@ -34,7 +36,8 @@ impl Opening {
             let own = family_options.iter().find(|(name, _)| *name == whole.name);
             let options = own.map_or(&self.options.column_family, |(_, options)| options);
             let begins = region_begins(&states, of.unwrap_or(*id));
-            // The options of the default one are those of others for want of their own.
+            // The options of the default family apply to families without options of their own, so
+            // only the default family's regions are checked against them.
             if of.is_none() && (own.is_some() || *id == ColumnFamilyId(0)) {
                 check_regions(&whole.name, options, &begins)?;
             }
@@ -65,8 +68,8 @@ impl Opening {
     }
 }
 
-/// The comparators of column families, as these options have them. Those that have no options of
-/// their own have the comparator of others only if it is theirs.
+/// Returns a finder for comparators in these options. A family without options of its own has the
+/// options' comparator if its recorded name matches, and otherwise the bytewise one.
 pub(crate) fn comparators(
     options: &Options,
     family_options: &[(&str, ColumnFamilyOptions)],
@@ -94,7 +97,7 @@ pub(crate) fn comparators(
     })
 }
 
-/// The keys at which the regions of a column family begin, ascending.
+/// Returns the keys at which the regions of a column family begin, ascending.
 fn region_begins(
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
     of: ColumnFamilyId,
@@ -106,9 +109,8 @@ fn region_begins(
     begins
 }
 
-/// Checks that the policy of the options admits the runs of `version`. Another policy may have made
-/// it: one run a level is as good with guards, but several runs are not for levels of one. A
-/// database from before styles were recorded has none.
+/// Checks that the compaction style of the options can go on from `version`, which another style
+/// may have made. A database from before styles were recorded names none.
 fn check_style(
     directory: &Path,
     name: &str,
@@ -143,7 +145,8 @@ fn check_style(
     Ok(())
 }
 
-/// The regions that the options want are those there are, or the options want none.
+/// Fails if the options want other regions than the column family has. Options without regions
+/// accept any.
 fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) -> Result<()> {
     let wanted = options.regions.begins();
     if wanted.is_empty() || wanted == begins {

@@ -1,4 +1,4 @@
-//! What is in the directories of a database that is being opened, before anything of it is read.
+//! Looks at the directories of a database that is being opened, before any file is read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,8 @@ use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use super::Opening;
 
 impl Opening {
-    /// Looks at what is in the directory: every file that the catalogue names must be there.
+    /// Lists the directories, and collects WALs and orphans. Fails if a file that the manifest
+    /// names is missing.
     pub(super) fn check_files(&mut self) -> Result<()> {
         let live: BTreeSet<FileId> = self.reclaimer.live_files().into_iter().collect();
         let mut seen = BTreeSet::new();
@@ -52,7 +53,8 @@ impl Opening {
             let path = table_file_name(&self.directory, *missing);
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
-        // A log is durable by name before an edit says that it is the oldest that is needed.
+        // The name of a WAL is durable before an edit says that it is the oldest one that is
+        // needed.
         let needed = self.versions.oldest_log();
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
             let path = wal_file_name(&self.wal_directory(), needed);
@@ -61,15 +63,15 @@ impl Opening {
         Ok(())
     }
 
-    /// A log in a directory that other databases may have, too, is one of this database: logs that
-    /// it does not need are removed.
+    /// Fails if a WAL in a separate `wal_dir` belongs to another database. This one removes WALs
+    /// that it does not need.
     fn check_owner(&self, directory: &Path, log: LogNumber) -> Result<()> {
         let path = wal_file_name(directory, log);
         let mut block = [0; FILE_HEADER_BYTES];
         let file = self.vfs.open(&path, OpenOptions::READ);
         let read = file.and_then(|file| file.read_all_at(&mut block, 0, IoClass::Wal));
         read.map_err(|error| Error::io("read", &path, error))?;
-        // One whose header cannot be read is found damaged later, if it is needed.
+        // A WAL without a readable header is reported as damaged later, if it is needed.
         match FileHeader::decode(FileKind::Wal, &block) {
             Some(header) if header.db_uid != self.versions.db_uid() => {
                 Err(Error::IncompatibleDirectory {

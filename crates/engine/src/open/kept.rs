@@ -1,5 +1,5 @@
-//! The logs that readers may want beyond what recovery needs: the way back along the links from
-//! where replay ended, as far as it goes.
+//! Finds the WALs that readers may want although recovery does not need them. It follows the links
+//! back from where replay ended, as far as they lead.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use sateen_store::wal::{KeptLog, ReadableLog, WalEnd, WalReader, WalWriter};
 
 use super::Opening;
 
-/// What was read of a log; `None` if the log is of no use to readers. See
-/// [`Opening::find_kept_logs`].
+/// Returns what was read of a WAL, or `None` if the WAL cannot be used. [`Opening::find_kept_logs`]
+/// says which errors are returned.
 fn of_use<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -22,7 +22,8 @@ fn of_use<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 impl Opening {
-    /// [`Opening::find_kept_logs`], without the space behind them that was reserved for more.
+    /// Returns what [`Opening::find_kept_logs`] does, and frees the preallocated space of these
+    /// WALs.
     pub(super) fn take_kept_logs(&self) -> Result<Vec<KeptLog>> {
         let kept = self.find_kept_logs()?;
         if !self.read_only {
@@ -31,13 +32,13 @@ impl Opening {
         Ok(kept)
     }
 
-    /// The logs behind which the next one comes, oldest first. A log that is damaged, or that the
-    /// device cannot read, ends the way: an open does not fail of what only readers of the log
-    /// would need.
+    /// Returns the WALs before the next one, oldest first. A WAL that is damaged, or that the
+    /// device cannot read, ends the search: an open does not fail because of a WAL that only
+    /// readers need.
     ///
     /// # Errors
-    /// Any other error of the environment: logs that are not kept are removed, and a log is not
-    /// superfluous because there were too many open files.
+    /// Any other error of the environment, such as too many open files. WALs that are not returned
+    /// are removed, so they must not be left out for a passing reason.
     fn find_kept_logs(&self) -> Result<Vec<KeptLog>> {
         let mut kept = Vec::new();
         let mut next = self.replayed_to.map(|position| (position.number, position.end));
@@ -53,7 +54,7 @@ impl Opening {
             let file = of_use(file.map_err(|e| Error::io("open", &path, e)))?;
             let Some(file) = file else { break };
             let length = file.len().map_err(|e| Error::io("read the length of", &path, e));
-            // Shorter than its successor says: what a power loss took was not synced then.
+            // It is shorter than its successor says. A power loss took bytes that were not synced.
             if of_use(length)?.unwrap_or(0) < end {
                 break;
             }
@@ -68,19 +69,19 @@ impl Opening {
         Ok(kept)
     }
 
-    /// Gives back what a process that died had reserved for the last of these logs. Best effort.
+    /// Frees the space that a process which died had preallocated for these WALs. Best effort.
     pub(super) fn trim_kept_logs(&self, kept: &[KeptLog]) {
         for KeptLog { readable, .. } in kept.iter().filter(|_| !self.read_only) {
             let path = wal_file_name(&self.wal_directory(), readable.number);
             let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
-                // What has another name is left as it is.
+                // A file with another name is left as it is.
                 if file.links()? == 1 { file.truncate(file.len()?) } else { Ok(()) }
             });
         }
     }
 
-    /// Makes `log` the one after those that are kept. Its link is durable before an edit says that
-    /// no older log is needed: it is all that leads to them from then on.
+    /// Links `log` to the kept WALs. The link is durable before an edit says that no older WAL is
+    /// needed, because from then on only the link leads to them.
     pub(super) fn link_first_wal(&self, log: &mut WalWriter, kept: &[KeptLog]) -> Result<()> {
         let next_seqno = SeqNo(self.last_seqno.0 + 1);
         match self.replayed_to {

@@ -1,10 +1,29 @@
-//! From a directory to an open database.
+//! Opens a database for reading and writing.
 //!
-//! What must stay true: nothing is deleted before a fresh manifest is current (format rule F4);
-//! what a recovery needs is deleted only after what it made of it is durable, so that a crash
-//! during recovery is recovered from like any other; what the logs hold is stored for all column
-//! families at once or for none, so that they stand at the same commit whatever becomes of the
-//! logs; a read-only open changes nothing at all.
+//! 1. `prepare_options` and `prepare_directory` check the options and create directories.
+//!    `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
+//! 2. `read_catalogue` reads CURRENT and the manifest, or `new_catalogue` starts an empty database.
+//! 3. [`Opening::new`] creates the caches, the version set and the reclaimer.
+//! 4. `check_files` checks that every file that the manifest names exists, and collects WALs and
+//!    orphans.
+//! 5. `attach_families` gives each column family its options and memtables.
+//! 6. [`VersionSet::roll`] writes a fresh manifest, before anything is deleted (format rule F4).
+//! 7. `remove_orphans` removes files that nothing names.
+//! 8. `store_logs` replays the WALs into memtables (`replay`), and writes these to tables.
+//! 9. `finish` creates the first WAL, makes the tables current with one edit (`install_replayed`),
+//!    starts the commit pipeline, puts the services together, and removes the old WALs.
+//! 10. `create_family` creates the missing column families that the caller named.
+//!
+//! `read_only.rs` and `secondary.rs` take the same steps without writing.
+//!
+//! What must stay true:
+//!
+//! - Nothing is deleted before a fresh manifest is current.
+//! - What recovery needs is deleted only after its result is durable. A crash during recovery is
+//!   recovered from like any other.
+//! - The entries of the WALs become durable for all column families at once or for none, so that
+//!   they all stand at the same commit.
+//! - A read-only open changes nothing on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -69,12 +88,13 @@ pub(crate) use secondary::{current_manifest, find_manifest, open_secondary};
 
 const LOCK_FILE: &str = "LOCK";
 
-/// Memory of flushed memtables that is kept for the next ones: one memtable's worth.
+/// Returns the bytes of freed memtables that are kept for the next ones: one memtable's worth.
 fn arena_pool_bytes(options: &Options) -> usize {
     usize::try_from(options.column_family.memtable_bytes).unwrap_or(usize::MAX)
 }
 
-/// Opens a database for reading and writing.
+/// Opens a database for reading and writing. Fails if another process has it open, or if its files
+/// are damaged or missing.
 pub(crate) fn open(
     vfs: Arc<dyn Vfs>,
     directory: &Path,
@@ -115,7 +135,7 @@ pub(crate) fn open(
     opening.reclaimer.limit_leases(limits);
     opening.reclaimer.respect_leases(marks);
     opening.check_files()?;
-    // Which may arrange its levels anew.
+    // This may move tables to other levels, so it precedes the fresh manifest.
     opening.attach_families(family_options)?;
     opening.versions.roll()?;
     opening.remove_orphans();
@@ -135,6 +155,7 @@ pub(crate) fn open(
     Ok(core)
 }
 
+/// Checks all options.
 fn prepare_options(
     options: &Options,
     family_options: &[(&str, ColumnFamilyOptions)],
@@ -143,6 +164,7 @@ fn prepare_options(
     family_options.iter().try_for_each(|(_, options)| options.validate())
 }
 
+/// Creates the directories, if they are missing and may be created.
 fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
@@ -158,13 +180,13 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
     Ok(())
 }
 
-/// Makes the names of a new directory and of those above it durable: whoever made them, an earlier
-/// open that was cut short included.
+/// Makes the names of a new directory, and of those above it, durable. An earlier open that was
+/// interrupted may have created them.
 pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     let parents = directory.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
     for (height, parent) in parents.enumerate() {
         match vfs.sync_dir(parent) {
-            // What we may not even read, we have not made.
+            // A directory that this process may not read was not created by it.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
             Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
             _ => {}
@@ -173,6 +195,8 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Locks a directory. Fails with [`Error::Locked`] if another process, or another handle of this
+/// one, holds the lock.
 pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
     let locked = match vfs.lock(&path) {
@@ -189,7 +213,7 @@ pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLo
     })
 }
 
-/// Tells the control plane of the column families.
+/// Reports the column families to control, and opens their tables.
 fn report_families(core: &DbCore) {
     for data in core.tree.families().values() {
         let options = Arc::new(control::column_family(&core.env.options.load(), &data.options()));
@@ -209,9 +233,11 @@ struct Opening {
     read_only: bool,
     versions: VersionSet,
     families: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
-    /// Entries up to here are in tables, by family: those in the logs are not replayed again.
+    /// The sequence number up to which entries are in tables, by column family. They are not
+    /// replayed.
     stored: BTreeMap<ColumnFamilyId, SeqNo>,
-    /// What makes the tables current that were written from the logs.
+    /// The edits, by column family, that will make the tables current which were written from the
+    /// WALs.
     replayed_edits: BTreeMap<ColumnFamilyId, VersionEdit>,
     pool: Arc<ArenaPool>,
     write_buffers: Option<WriteBuffers>,
@@ -219,16 +245,20 @@ struct Opening {
     blocks: Arc<BlockCache>,
     reclaimer: Reclaimer,
     last_seqno: SeqNo,
-    /// How far the logs were replayed: the newest entry, and the place behind it.
+    /// The newest entry that was replayed.
     replayed: SeqNo,
+    /// The end of the last WAL that was replayed.
     replayed_to: Option<WalPosition>,
-    /// The logs that were there, and manifests and tables that nothing names.
+    /// The WALs in the directory.
     logs: Vec<LogNumber>,
+    /// Manifests, tables and temporary files that nothing names.
     orphans: Vec<PathBuf>,
     secondary: Option<Secondary>,
 }
 
 impl Opening {
+    /// Creates what does not depend on column family options: caches, version set, reclaimer. Fails
+    /// if a column family of `family_options` neither exists nor may be created.
     fn new(
         vfs: Arc<MeteredVfs>,
         directory: &Path,
@@ -272,8 +302,8 @@ impl Opening {
         let mut last_seqno = catalogue.last_seqno;
         for (id, family) in &catalogue.families {
             let newest = family.version.tables().map(|(_, _, table)| table.seqno_max).max();
-            // Not up to what is newest in a table: files that were ingested are newer than what was
-            // in memory then.
+            // Not the newest sequence number in its tables: ingested files are newer than entries
+            // that were in memory at that time.
             stored.insert(*id, family.stored);
             last_seqno = last_seqno.max(newest.unwrap_or_default());
         }
@@ -316,7 +346,8 @@ impl Opening {
         self.options.wal_directory(&self.directory)
     }
 
-    /// Puts what the logs hold beyond the tables into memtables.
+    /// Replays the WALs: inserts entries that are in no table into memtables. Full memtables are
+    /// written to tables meanwhile.
     fn replay(&mut self) -> Result<()> {
         let directory = self.wal_directory();
         let first = self.versions.oldest_log();
@@ -336,7 +367,8 @@ impl Opening {
             }
             let Some(record) = chain.next()? else { break };
             full = false;
-            // Log data alone stands behind writes that may not have gone to the log.
+            // A record of log data alone has the next sequence number. Writes before it may not
+            // have been logged.
             self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
             record.for_each_entry(&directory, |seqno, entry| {
                 full |= self.replay_entry(seqno, &entry);
@@ -357,8 +389,8 @@ impl Opening {
         Ok(())
     }
 
-    /// What a killed process left in the logs can be read and need not be durable. Readers of the
-    /// log may be told of it, so it must be there after a power loss, too.
+    /// Syncs the WALs from `first` on. What a killed process left in them can be read without being
+    /// durable. Readers of the WAL may see it, so it must survive a power loss, too.
     fn sync_logs(&self, first: LogNumber) -> Result<()> {
         let directory = self.wal_directory();
         for log in self.logs.iter().filter(|log| **log >= first) {
@@ -370,10 +402,11 @@ impl Opening {
         Ok(())
     }
 
-    /// Returns true if the memtable is full.
+    /// Inserts an entry into its memtable, unless it is in a table. Returns true if the memtable is
+    /// full.
     fn replay_entry(&self, seqno: SeqNo, entry: &BatchEntry<'_>) -> bool {
         let BatchEntry { column_family: family, kind, key, value } = *entry;
-        // An entry of a family that is not there any more was dropped with it.
+        // The column family of this entry was dropped later.
         let Some(data) = self.families.get(&family) else { return false };
         let stored = self.stored.get(&family).is_some_and(|stored| seqno <= *stored);
         if stored && !planted("replayed_twice") {
@@ -384,12 +417,15 @@ impl Opening {
         memtable.used_bytes() >= data.memtable_bytes_max()
     }
 
+    /// Turns the recovered state into an open database. With `read_only` no WAL is created and
+    /// nothing is reported to control.
     fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {
-            // Made all the same: the catalogue names it, and the next open looks for it.
+            // The file was created nevertheless, because the manifest names it and the next open
+            // looks for it.
             wal = None;
         }
         let mut families = Families::default();
@@ -462,7 +498,8 @@ impl Opening {
         Ok(core)
     }
 
-    /// Returns the pipeline that writes to all trees. `core` is set once the database is there.
+    /// Returns the commit pipeline, which writes to all column families. `background` is set once
+    /// the services exist.
     fn start_pipeline(
         &self,
         wal: Option<WalWriter>,
@@ -488,6 +525,7 @@ impl Opening {
         pipeline
     }
 
+    /// Creates the WAL that new writes go to, and makes it durable.
     fn first_wal(&self, kept: &[KeptLog]) -> Result<WalWriter> {
         let directory = self.wal_directory();
         let number = self.versions.counters.log();

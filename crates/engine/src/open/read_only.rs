@@ -1,12 +1,12 @@
-//! Opening a database for reading, beside another process that may write it.
+//! Opens a database for reading, beside another process that may write it.
 //!
-//! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer gives back nothing
-//!    that a manifest names which is read later ([`sateen_store::files::leases`]).
-//! 2. [`read_all`] reads the manifest, looks for the files that it names and replays the logs. The
-//!    logs are held open first: the writer may remove them meanwhile.
-//! 3. If something is missing or does not verify, the writer may have replaced it: all of that is
-//!    done again. What fails the same way twice is damage, since the second manifest was read after
-//!    the first failure, and what a manifest does not need any more never comes back.
+//! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer keeps what a
+//!    manifest names that is read later ([`sateen_store::files::leases`]).
+//! 2. [`read_all`] reads the manifest, checks the files that it names, and replays the WALs. It
+//!    opens all WALs first (`hold_logs`), because the writer may remove them meanwhile.
+//! 3. If something is missing or does not verify, the writer may have replaced it, so step 2 is
+//!    repeated. The same failure twice is damage: the second manifest was read after the first
+//!    failure, and a file that a manifest no longer needs never comes back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,10 +24,10 @@ use super::{LOCK_FILE, Opening, families, prepare_options};
 use crate::core::DbCore;
 use crate::options::{ColumnFamilyOptions, Options};
 
-/// How often an open is tried beside a writer that replaces what is being read.
+/// Number of attempts beside a writer that replaces what is being read.
 const TRIES_MAX: u32 = 50;
 
-/// Opens a database for reading alone.
+/// Opens a database for reading only.
 pub(crate) fn open_read_only(
     vfs: Arc<dyn Vfs>,
     directory: &Path,
@@ -55,12 +55,13 @@ pub(crate) fn open_read_only(
     Err(Error::Behind { cause })
 }
 
-/// Tells the writer of a database, if there is one, that it is read. `None` where that cannot be
-/// told: the reader then finds out by itself that something is gone.
+/// Tells the writer of a database that it is being read. Returns `None` if that is not possible.
+/// The reader then notices by itself that a file is gone.
 fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Option<Arc<dyn VfsLock>> {
     vfs.mark(&directory.join(LOCK_FILE), random_uid()).ok().map(Arc::from)
 }
 
+/// Reads manifest, files and WALs once.
 fn read_all(
     vfs: &Arc<MeteredVfs>,
     directory: &Path,
@@ -80,7 +81,7 @@ fn read_all(
 }
 
 impl Opening {
-    /// Opens the logs from `first` on, before anything of them is read.
+    /// Opens the WALs from `first` on, before any of them is read.
     pub(super) fn hold_logs(
         &self,
         first: LogNumber,

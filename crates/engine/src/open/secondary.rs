@@ -1,4 +1,4 @@
-//! Opening a database that follows another one's manifest and logs.
+//! Opens a secondary: a database that follows the manifest and the WALs of its primary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::secondary::Secondary;
 use crate::tree::manifest_follower::ManifestFollower;
 use crate::tree::version_set::FindComparator;
 
-/// So many times a manifest is looked for whose place another one takes in the meantime.
+/// Number of attempts to read a manifest while the primary replaces it.
 const TRIES_MAX: u32 = 20;
 
-/// Opens a database as a secondary of whoever has it open for writing.
+/// Opens a secondary of the database in `directory`, and catches up with it.
 pub(crate) fn open_secondary(
     vfs: Arc<dyn Vfs>,
     directory: &Path,
@@ -47,7 +47,7 @@ pub(crate) fn open_secondary(
     Ok(core)
 }
 
-/// The manifest that counts, which whoever has the database open may replace meanwhile.
+/// Returns the manifest that CURRENT names, which the primary may replace meanwhile.
 pub(crate) fn find_manifest(
     vfs: &Arc<dyn Vfs>,
     directory: &Path,
@@ -65,7 +65,8 @@ pub(crate) fn find_manifest(
     manifest.ok_or_else(|| no_catalogue(vfs.as_ref(), directory))
 }
 
-/// What `read` makes of the manifest that counts. `None` if there is no CURRENT.
+/// Returns what `read` returns, and repeats it while the primary replaces the manifest. `None` if
+/// there is no CURRENT.
 pub(crate) fn current_manifest(
     vfs: &Arc<dyn Vfs>,
     directory: &Path,
@@ -75,7 +76,7 @@ pub(crate) fn current_manifest(
     for _ in 0..TRIES_MAX {
         match read(vfs.clone()) {
             Ok(manifest) => return Ok(manifest),
-            // It may be gone for another one; the same twice is damage.
+            // The manifest may have been replaced. The same failure twice is damage.
             Err(error) if error.is_corruption() => {
                 if failed.as_ref() == Some(&error.to_string()) {
                     return Err(error);

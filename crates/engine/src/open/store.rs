@@ -1,9 +1,16 @@
-//! What the logs hold becomes tables, so that no old log is needed.
+//! Stores the entries of the WALs in tables at open, so that no old WAL is needed.
 //!
-//! What must stay true: the tables of all column families become current with one edit, which also
-//! says that the old logs are not needed. What was read from the logs need not be on the disk: a
-//! process that was killed leaves it in the page cache, and after a sync that failed no later one
-//! can be believed. If the power fails, all of the logs count or nothing of them.
+//! 1. [`Opening::store_logs`] replays the WALs. When a memtable is full, `write_full` writes it to
+//!    a table, which nothing names yet.
+//! 2. After the replay, it writes the remaining memtables.
+//! 3. [`Opening::install_replayed`] creates the next WAL, and installs the tables of all column
+//!    families with one edit. The edit also says that the old WALs are not needed.
+//! 4. On a failure, `remove_written` removes the tables.
+//!
+//! What must stay true: the tables of all column families become current with one edit. The bytes
+//! read from the WALs need not be durable: after a kill they are only in the page cache, and after
+//! a failed sync no later sync can be believed. So after a power failure either all replayed
+//! entries count, or the WALs are replayed again.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,7 +31,7 @@ use crate::background::output::OutputContext;
 use crate::tree::families::{ColumnFamilyData, Sealed};
 
 impl Opening {
-    /// Writes what is in the logs and in no table to tables, which nothing names yet.
+    /// Replays the WALs and writes their entries to tables, which nothing names yet.
     pub(super) fn store_logs(&mut self) -> Result<()> {
         let stored = self.replay().and_then(|()| self.write_memtables(|_| true));
         if stored.is_err() {
@@ -33,13 +40,14 @@ impl Opening {
         stored
     }
 
-    /// Writes the memtables that are full, while the logs are replayed.
+    /// Writes the memtables that are full during the replay.
     pub(super) fn write_full(&mut self) -> Result<()> {
         self.write_memtables(|data| {
             data.active_memtable().used_bytes() >= data.memtable_bytes_max()
         })
     }
 
+    /// Writes the memtables of the families that `which` selects, and collects their edits.
     fn write_memtables(&mut self, which: impl Fn(&ColumnFamilyData) -> bool) -> Result<()> {
         let families: Vec<_> = self.families.values().filter(|data| which(data)).cloned().collect();
         for data in families.iter().filter(|data| !data.active_memtable().is_empty()) {
@@ -54,9 +62,11 @@ impl Opening {
         Ok(())
     }
 
+    /// Writes the active memtable of `data` to tables. Returns the edit that makes them current.
     fn write_memtable(&self, data: &Arc<ColumnFamilyData>) -> Result<VersionEdit> {
         let memtable = data.take_active(data.new_memtable());
-        // Not the newest number that the catalogue knows: what is behind was not replayed yet.
+        // Not the newest sequence number in the manifest: entries behind this one were not replayed
+        // yet.
         let sealed = Sealed { memtable, last_seqno: self.replayed, log: LogNumber(0) };
         let family_options = data.options();
         let context = OutputContext {
@@ -77,8 +87,8 @@ impl Opening {
         job.run(&self.versions.counters).inspect_err(|_| job.abandon())
     }
 
-    /// Makes the log that comes next, and current what was written: from then on no older log is
-    /// needed, but those that are `kept` for readers of the log.
+    /// Creates the next WAL and makes the written tables current with one edit. From then on no
+    /// older WAL is needed, except those that are `kept` for readers.
     pub(super) fn install_replayed(&mut self, kept: &[KeptLog]) -> Result<WalWriter> {
         let wal = match self.first_wal(kept) {
             Ok(wal) => wal,
@@ -96,6 +106,7 @@ impl Opening {
         Ok(wal)
     }
 
+    /// Installs one edit for each column family, each with `log` as the oldest WAL that is needed.
     fn install_edits(
         &self,
         log: LogNumber,
@@ -109,8 +120,8 @@ impl Opening {
         self.versions.install_together(edits, self.last_seqno, &self.reclaimer).map(drop)
     }
 
-    /// Removes tables that were written and that nothing will name: on a full disk the next open
-    /// needs their space. Not those of an edit that may be in the manifest.
+    /// Removes tables that were written and will not be named, because the next open needs their
+    /// space on a full disk. Tables of an edit that may be in the manifest stay.
     fn remove_written(&mut self) {
         let written = std::mem::take(&mut self.replayed_edits);
         let added = written.values().flat_map(|edit| &edit.added);
@@ -120,9 +131,9 @@ impl Opening {
         }
     }
 
-    /// Removes what was there and nothing names: manifests, and tables and texts that were not
-    /// finished. What cannot be removed now is tried at the next open.
-    /// Tables stay as long as a reader may read them that opened the database before.
+    /// Removes files that nothing names: manifests, unfinished tables and temporary files. What
+    /// cannot be removed now is tried at the next open. Tables stay while the lease of a reader
+    /// needs them.
     pub(super) fn remove_orphans(&mut self) {
         let is_table = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);

@@ -194,8 +194,8 @@ impl Operands {
     }
 }
 
-#[cfg(test)]
 /// A merge operator that appends: no other order of operands makes the same.
+#[cfg(test)]
 pub(crate) fn appending() -> Merging {
     Merging::associative("append", |_key, before, operand| {
         Some([before.unwrap_or_default(), operand].concat())

@@ -1,4 +1,13 @@
-//! Point reads on a super version: memtables first, then tables, newest first.
+//! Point reads on a super version.
+//!
+//! 1. `range_floor` finds the newest range tombstone over the key. Entries below its sequence
+//!    number are deleted.
+//! 2. `newest_in_memory` asks the active memtable, then the sealed ones, newest first. The first
+//!    one that has the key decides.
+//! 3. `search_stored` visits the tables that may have the key, newest first. It checks the key
+//!    range, then the filter, then reads a block.
+//! 4. A value ends the search, and so does a tombstone. From a merge operand on, `get_merged`
+//!    collects older operands until a value, a tombstone or the end, and merges them.
 
 use std::ops::Deref;
 
@@ -17,8 +26,8 @@ use crate::tree::families::ColumnFamilyData;
 use crate::tree::super_version::SuperVersion;
 use crate::ttl::TIME_BYTES;
 
-/// A value that was found, kept in memory for as long as this lives: a value from a table shares
-/// the block it was read in and is not copied. It counts as pinned memory until dropped.
+/// A value that a read found. A value from a table shares the block that it was read in, and is not
+/// copied. It counts as pinned memory until it is dropped.
 pub struct PinnedSlice(Inner);
 
 enum Inner {
@@ -48,16 +57,17 @@ impl std::fmt::Debug for PinnedSlice {
     }
 }
 
-/// Receives a value where it was found: copied out of a memtable, or shared with a block.
+/// Receives a value where it was found: in a memtable, which it must copy, or in a block, which it
+/// may share.
 pub(crate) trait ValueSink {
     type Out: AsRef<[u8]>;
     fn memory(self, value: &[u8]) -> Self::Out;
     fn block(self, value: PinnedValue) -> Self::Out;
-    /// Takes the time off what was made of a stored value.
+    /// Removes the time from the end of a stored value.
     fn without_time(made: Self::Out) -> Self::Out;
 }
 
-/// Makes a [`PinnedSlice`].
+/// Returns a [`PinnedSlice`].
 pub(crate) struct Pin;
 
 impl ValueSink for Pin {
@@ -76,7 +86,7 @@ impl ValueSink for Pin {
     }
 }
 
-/// Makes a `Vec`.
+/// Returns a `Vec`.
 pub(crate) struct Copy;
 
 impl ValueSink for Copy {
@@ -100,13 +110,13 @@ pub(crate) struct Lookup<'a> {
     pub(crate) blocks: &'a BlockCache,
     pub(crate) metrics: &'a EngineMetrics,
     pub(crate) on_miss: OnMiss,
-    /// Deletions of ranges do not count.
+    /// True if range tombstones do not count.
     pub(crate) ignore_ranges: bool,
 }
 
 impl SuperVersion {
-    /// What is this old or newer is not deleted with a range, for a reader of `user_key` at
-    /// `as_of`.
+    /// Returns the sequence number of the newest range tombstone over `user_key` that a reader at
+    /// `as_of` sees, or 0. Entries below it are deleted.
     #[inline]
     fn range_floor(&self, user_key: &[u8], as_of: SeqNo, lookup: &Lookup<'_>) -> SeqNo {
         if !self.has_stored_ranges && !self.active.has_ranges() {
@@ -115,8 +125,8 @@ impl SuperVersion {
         if lookup.ignore_ranges { SeqNo(0) } else { self.newest_range(user_key, as_of) }
     }
 
-    /// The newest deletion of a range with `user_key` in it that a reader at `as_of` sees; 0 if
-    /// there is none.
+    /// Returns the newest range tombstone over `user_key` that a reader at `as_of` sees; 0 if there
+    /// is none.
     #[cold]
     fn newest_range(&self, user_key: &[u8], as_of: SeqNo) -> SeqNo {
         let memtables = std::iter::once(&self.active).chain(&self.sealed);
@@ -125,7 +135,7 @@ impl SuperVersion {
         in_memory.max(stored).unwrap_or_default()
     }
 
-    /// The newest value of `user_key` as of `seqno`.
+    /// Returns the value of `user_key` as of `seqno`.
     pub(crate) fn get<S: ValueSink>(
         &self,
         user_key: &[u8],
@@ -163,7 +173,8 @@ impl SuperVersion {
         }
     }
 
-    /// Whether a memtable has the value of `user_key` as of `seqno`.
+    /// Returns true if a memtable holds the value of `user_key` as of `seqno`. A merge operand does
+    /// not count.
     pub(crate) fn has_in_memory(
         &self,
         user_key: &[u8],
@@ -177,7 +188,7 @@ impl SuperVersion {
         Ok(found >= floor && Visible::of(Some(kind))? == Visible::Value)
     }
 
-    /// The newest entry of `user_key` as of `seqno` in the memtables.
+    /// Returns the newest entry of `user_key` as of `seqno` in the memtables.
     #[inline]
     fn newest_in_memory(&self, user_key: &[u8], seqno: SeqNo) -> Option<(SeqNo, ValueKind, &[u8])> {
         let _timed = perf::time(PerfMetric::GetFromMemtableTime);
@@ -192,7 +203,8 @@ impl SuperVersion {
         found
     }
 
-    /// Whether `user_key` may be there as of `seqno`, as far as that can be told without I/O.
+    /// Returns false if `user_key` has no value as of `seqno`, as far as memtables, key ranges and
+    /// the filters of open tables tell. It does no I/O.
     pub(crate) fn may_contain(
         &self,
         user_key: &[u8],
@@ -217,7 +229,7 @@ impl SuperVersion {
         }))
     }
 
-    /// The value of `user_key`, whose newest entry is an operand, as of `seqno`.
+    /// Returns the value of `user_key` as of `seqno`, where its newest entry is a merge operand.
     #[cold]
     fn get_merged<S: ValueSink>(
         &self,
@@ -234,7 +246,7 @@ impl SuperVersion {
         };
         let mut operands = Operands::default();
         let floor = self.range_floor(user_key, seqno, lookup);
-        // What is looked for next is this old, or older.
+        // The next entry to look for is this old or older.
         let mut seqno = seqno;
         for memtable in std::iter::once(&self.active).chain(&self.sealed) {
             while let Some((found, kind, value)) = memtable.get(user_key, seqno) {
@@ -273,8 +285,8 @@ impl SuperVersion {
         merged(&operands, base.as_deref())
     }
 
-    /// Hands `visit` the tables that may have `user_key` at or above `floor`, newest first, until
-    /// it has found enough.
+    /// Calls `visit` with the tables that may have `user_key` at or above `floor`, newest first,
+    /// until it returns true. Counts the filters that were asked.
     fn search_stored(
         &self,
         user_key: &[u8],
@@ -289,6 +301,7 @@ impl SuperVersion {
         searched
     }
 
+    /// Searches as [`SuperVersion::search_stored`] does, and counts the filters in `asked`.
     fn search_asking(
         &self,
         user_key: &[u8],
@@ -324,7 +337,8 @@ impl SuperVersion {
     }
 }
 
-/// What the filter of a table, which has prefixes alone, says of that of `user_key`.
+/// Returns what the filter of `table`, which holds only prefixes, says about the prefix of
+/// `user_key`.
 #[cold]
 fn prefix_says(table: &Table, user_key: &[u8], lookup: &Lookup<'_>) -> Option<bool> {
     let options = lookup.family.options();
@@ -332,9 +346,9 @@ fn prefix_says(table: &Table, user_key: &[u8], lookup: &Lookup<'_>) -> Option<bo
     table.prefix_filter_says(prefixing, hash_key(prefixing.of(user_key)?))
 }
 
-/// The newest sequence number older than that of an operand.
+/// Returns the sequence number before that of an operand.
 fn before(operand: SeqNo) -> Result<SeqNo> {
-    // Only values are ever given the number 0.
+    // Only values may have the sequence number 0.
     let before = operand.0.checked_sub(1);
     before.map(SeqNo).ok_or_else(|| malformed("an operand without a sequence number"))
 }

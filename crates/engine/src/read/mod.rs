@@ -1,4 +1,4 @@
-//! The read path: what a reader pins, the caches it goes through, and the iterators.
+//! The read path: point reads (`lookup`) and iterators (`db_iter`) over a super version.
 
 pub(crate) mod db_iter;
 pub(crate) mod lookup;

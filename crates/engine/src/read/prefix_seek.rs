@@ -1,8 +1,15 @@
-//! What a seek by prefix spares: tables that have no key of the prefix are passed by, as their
-//! filters say.
+//! Prefix seeks: an iterator that stays within one prefix skips tables whose filters say that they
+//! have no key with it.
 //!
-//! What must stay true: a table is passed by only while the iterator shows keys of that prefix and
-//! no others; before it goes beyond, it seeks again without.
+//! 1. [`PrefixSeek::seek`] takes the prefix of the target. If the bounds, or
+//!    `prefix_same_as_start`, keep the iterator within that prefix, it becomes the [`Wanted`] one.
+//! 2. The iterators that open tables ask the filter ([`Wanted::ask`]) and skip tables without the
+//!    prefix.
+//! 3. Before a step that may leave the prefix, [`PrefixSeek::leaves`] ends the skipping, and the
+//!    caller seeks again.
+//!
+//! What must stay true: a table is skipped only while the iterator shows keys of the prefix and no
+//! others.
 
 use std::sync::Arc;
 
@@ -13,7 +20,7 @@ use sateen_store::base::prefix::Prefixing;
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::table::{Table, hash_key};
 
-/// The prefix of all keys that are wanted for now.
+/// The prefix that all keys have which the iterator shows at present.
 pub(crate) struct Wanted {
     prefixing: Prefixing,
     prefix: Vec<u8>,
@@ -21,37 +28,39 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What the table's filter says; `None` if it has none for these prefixes.
+    /// Returns what the table's filter says about the prefix; `None` if it has none for such
+    /// prefixes.
     pub(crate) fn ask(&self, table: &Table) -> Option<bool> {
         table.prefix_filter_says(&self.prefixing, self.hash)
     }
 
-    /// Whether a table, and all behind it, comes after the prefix.
+    /// Returns true if the table, and every later one, comes after the prefix.
     pub(crate) fn is_before(&self, table: &TableMeta) -> bool {
         table.smallest > *self.prefix && !table.smallest.bytes().starts_with(&self.prefix)
     }
 
-    /// Whether a table, and all before it, comes before the prefix.
+    /// Returns true if the table, and every earlier one, comes before the prefix.
     pub(crate) fn is_behind(&self, table: &TableMeta) -> bool {
         table.largest < *self.prefix
     }
 }
 
-/// What is wanted, as those who open tables see it.
+/// The wanted prefix, shared with the iterators that open tables.
 pub(crate) type SharedWanted = Arc<ArcSwapOption<Wanted>>;
 
-/// How an iterator seeks by prefix.
+/// The state of an iterator that seeks by prefix.
 pub(crate) struct PrefixSeek {
     prefixing: Prefixing,
     wanted: SharedWanted,
     bounds: IterBounds,
-    /// Iteration ends with the prefix.
+    /// True if iteration ends with the prefix of the seek target.
     same_as_start: bool,
-    /// The prefix that it ends with.
+    /// The prefix with which iteration ends.
     start: Option<Vec<u8>>,
-    /// Whether the bounds keep the iterator at what is wanted, forwards and backwards.
+    /// Whether the iterator stays within the wanted prefix, moving forwards and backwards.
     stays: (bool, bool),
-    /// Otherwise keys of a prefix need not stand together, and no table is passed by.
+    /// True if keys are compared bytewise. Otherwise the keys of a prefix need not be neighbours,
+    /// and no table is skipped.
     bytewise: bool,
 }
 
@@ -75,7 +84,7 @@ impl PrefixSeek {
         (seek, wanted)
     }
 
-    /// Before a seek to `target`.
+    /// Prepares for a seek to `target`.
     pub(crate) fn seek(&mut self, target: &[u8], backwards: bool) {
         self.start = None;
         let target = match self.bounds.lower() {
@@ -94,7 +103,7 @@ impl PrefixSeek {
         self.want(stays.then_some(prefix));
     }
 
-    /// Before a seek to the first or the last key.
+    /// Prepares for a seek to the first or the last key.
     pub(crate) fn seek_to_end(&mut self) {
         match self.bounds.lower().map(<[u8]>::to_vec) {
             Some(lower) if !self.same_as_start => {
@@ -110,21 +119,21 @@ impl PrefixSeek {
         }
     }
 
-    /// After that seek, which found `key`.
+    /// Takes note of `key`, which a seek to the first or the last key has found.
     pub(crate) fn found(&mut self, key: &[u8]) {
         if self.same_as_start {
             self.start = self.prefixing.of(key).map(<[u8]>::to_vec);
         }
     }
 
-    /// Whether iteration ends before `key`.
+    /// Returns true if iteration ends before `key`.
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
         let start = self.start.as_deref();
         start.is_some_and(|start| self.prefixing.of(key) != Some(start))
     }
 
-    /// Before a step. True if the iterator has to seek to where it is: the step may lead to what
-    /// was passed by.
+    /// Prepares for a step. Returns true if the caller must seek to the current key first, because
+    /// the step may lead to tables that were skipped.
     pub(crate) fn leaves(&mut self, backwards: bool) -> bool {
         let stays = if backwards { self.stays.1 } else { self.stays.0 };
         if stays || self.wanted.load().is_none() {
@@ -134,6 +143,7 @@ impl PrefixSeek {
         true
     }
 
+    /// Sets the wanted prefix. With `None` no table is skipped.
     fn want(&mut self, prefix: Option<Vec<u8>>) {
         let prefixing = &self.prefixing;
         let wanted = prefix.filter(|_| self.bytewise).map(|prefix| {

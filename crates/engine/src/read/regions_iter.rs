@@ -1,23 +1,25 @@
-//! One stream of the streams of a column family's regions, one behind the other: only that of the
-//! region in which the cursor stands is there.
+//! Chains the iterators of a column family's regions into one. Only the iterator of the region
+//! where the cursor stands exists.
 //!
-//! What must stay true: no entry of a region lies outside of it, so that the end of one and the
-//! begin of the next are neighbours.
+//! What must stay true: a region has no entry outside of its range, so the last entry of one region
+//! and the first of the next are neighbours.
 
 use sateen_control::UserKey;
 use sateen_store::base::error::Result;
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
 
-/// Makes the stream of a region, by its place.
+/// Creates the iterator of a region, by its index.
 pub(crate) type OpenRegion<I> = Box<dyn Fn(usize) -> I + Send + Sync>;
 
+/// An iterator over all regions.
 pub(crate) struct RegionsIter<I> {
     open: OpenRegion<I>,
-    /// The keys at which all but the first begin.
+    /// The keys at which the regions begin, without the first.
     begins: Vec<UserKey>,
+    /// The region of `iter`.
     at: usize,
-    /// None before the first seek.
+    /// `None` before the first seek.
     iter: Option<I>,
 }
 
@@ -26,7 +28,7 @@ impl<I: InternalIterator> RegionsIter<I> {
         RegionsIter { open, begins, at: 0, iter: None }
     }
 
-    /// The stream of region `at`.
+    /// Moves to region `at` and returns its iterator.
     fn go_to(&mut self, at: usize) -> &mut I {
         if self.at != at {
             self.iter = None;
@@ -35,12 +37,13 @@ impl<I: InternalIterator> RegionsIter<I> {
         self.iter.get_or_insert_with(|| (self.open)(at))
     }
 
+    /// Returns the region that holds the key of `target`.
     fn region_of(&self, target: &[u8]) -> usize {
         let user_key = key::user_key(target);
         self.begins.partition_point(|begin| *begin <= *user_key)
     }
 
-    /// Where a region ended, on to the first entry of those behind it.
+    /// At the end of a region, moves to the first entry of the next region that has one.
     fn skip_empty(&mut self) -> Result<()> {
         while !self.valid() && self.at < self.begins.len() {
             self.go_to(self.at + 1).seek_to_first()?;
@@ -48,7 +51,8 @@ impl<I: InternalIterator> RegionsIter<I> {
         Ok(())
     }
 
-    /// Where a region begins, back to the last entry of those before it.
+    /// Before the beginning of a region, moves to the last entry of the previous region that has
+    /// one.
     fn skip_empty_back(&mut self) -> Result<()> {
         while !self.valid()
             && let Some(before) = self.at.checked_sub(1)

@@ -1,4 +1,8 @@
-//! What is done between two groups of writes, by a leader of its own.
+//! Work that is done between two commit groups, by a leader with an empty group.
+//!
+//! - [`CommitPipeline::write_again`] keeps hot keys in memory when their memtable is flushed.
+//! - [`CommitPipeline::leave_idle_wal`] leaves a WAL that only has log data.
+//! - [`CommitPipeline::between_groups`] installs ingested files at a place in the commit order.
 
 use std::sync::Arc;
 
@@ -10,11 +14,13 @@ use super::{Assignment, CommitPipeline, Payload, Stage};
 use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {
-    /// Writes those of `keys` of `family` again of which the newest entry is a value no newer than
-    /// `stored`, which is about to leave memory: it stays there, and in the log in use. Nobody
-    /// writes meanwhile, so that nothing newer is hidden. None, if somebody wants all up to
-    /// `stored` in tables by now: who sealed the memtable for that waits for no later one. Returns
-    /// the keys, by their place, and the sequence numbers that they have now.
+    /// Writes values again that a flush is about to take out of memory, so that they stay in a
+    /// memtable and in the WAL in use. It does so for those of `keys` whose newest entry is a value
+    /// up to `stored`. No other writer runs meanwhile, so no newer entry is hidden.
+    ///
+    /// Writes nothing if a client demands that everything up to `stored` is flushed: it would not
+    /// wait for the entries that this creates. Returns the indices of the keys that were written,
+    /// with their new sequence numbers.
     pub(crate) fn write_again(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -32,7 +38,7 @@ impl CommitPipeline {
             let mut written = Vec::with_capacity(keys.len());
             for (place, key) in keys.iter().enumerate() {
                 let newest = memtables().find_map(|memtable| memtable.get(key.bytes(), SeqNo::MAX));
-                // Nobody shall see again what was deleted with its range.
+                // A value that a range tombstone deletes must not be written again.
                 let range = memtables()
                     .filter_map(|memtable| memtable.range_over(key.bytes(), SeqNo::MAX))
                     .max();
@@ -50,7 +56,7 @@ impl CommitPipeline {
         })
     }
 
-    /// Commits a batch to the log. The caller leads, and all that was ordered before is applied.
+    /// Commits a batch to the WAL. The caller leads, and every earlier write is applied.
     fn commit_leading(&self, stage: &mut Stage, batch: &WriteBatch) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -73,8 +79,8 @@ impl CommitPipeline {
         applied
     }
 
-    /// Takes up the next log if it is there and no memtable holds anything, so that nothing in the
-    /// log in use is needed any more: it has log data alone. Returns whether it did.
+    /// Takes up the next WAL if it exists and no memtable holds anything. Then the WAL in use holds
+    /// log data at most, and is not needed any more. Returns true if it did.
     pub(crate) fn leave_idle_wal(&self) -> bool {
         self.exclusive(|stage| {
             self.publisher.wait_applied(stage.next_ticket);
@@ -90,8 +96,9 @@ impl CommitPipeline {
         })
     }
 
-    /// With every earlier write applied and none after it: if `may`, does `install` with the first
-    /// of `count` sequence numbers, which are visible afterwards.
+    /// Calls `install` while every earlier write is applied and no later one, if `may` returns
+    /// true. `install` receives the first of `count` sequence numbers, which become visible
+    /// afterwards. Returns `None` if `may` returns false.
     pub(crate) fn between_groups<R>(
         &self,
         count: u64,
@@ -105,7 +112,7 @@ impl CommitPipeline {
             }
             let (first, ticket) = (stage.next_seqno, stage.next_ticket);
             let installed = install(SeqNo(first));
-            // Even if that failed: an edit that may be durable names them.
+            // Used up even if `install` failed, because an edit with these numbers may be durable.
             stage.next_seqno += count;
             stage.next_ticket += 1;
             self.publisher.publish(ticket, first + count - 1, false);

@@ -1,5 +1,12 @@
-//! The logs that the pipeline writes: the one in use, its successor, and those that are needed
-//! still.
+//! The WALs of the pipeline: the one in use, its successor, and older ones that are still needed.
+//!
+//! 1. The background creates the next WAL and hands it over ([`CommitPipeline::provide_wal`]).
+//! 2. When a memtable is sealed, the leader takes it up (`take_up_next_wal`). Its first record is a
+//!    link to the end of the WAL before it.
+//! 3. [`CommitPipeline::sync_wal`] syncs all WALs that are needed.
+//! 4. [`CommitPipeline::retire_logs_below`] drops WALs whose entries are all in tables.
+//! 5. If a WAL has failed, [`CommitPipeline::replace_wal`] replaces it after its entries were
+//!    flushed.
 
 use std::sync::Arc;
 
@@ -16,62 +23,63 @@ use super::{CommitPipeline, Stage};
 use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {
-    /// Hands over a log made in the background; taken up at the next switch.
+    /// Hands over a WAL that the background created, for the next switch.
     pub(crate) fn provide_wal(&self, writer: WalWriter) {
         *lock(&self.next_wal) = Some(writer);
     }
 
-    /// True if no successor log is waiting.
+    /// Returns true if there is no next WAL.
     pub(crate) fn wants_wal(&self) -> bool {
         lock(&self.next_wal).is_none()
     }
 
-    /// Takes back the successor log that nobody used.
+    /// Takes back the next WAL, which was not used. Returns its number.
     pub(crate) fn take_next_wal(&self) -> Option<LogNumber> {
         lock(&self.next_wal).take().map(|writer| writer.number())
     }
 
-    /// Bytes written to the log in use, and the successor that is waiting.
+    /// Returns the bytes written to the WAL in use, and the next WAL.
     pub(crate) fn successor(&self) -> Option<(u64, Arc<WalSync>)> {
         let next = lock(&self.next_wal).as_ref().map(WalWriter::sync_handle)?;
         let written = lock(&self.logs).last().map_or(0, |(_, log)| log.written());
         Some((written, next))
     }
 
+    /// Makes the next WAL the one in use, if it exists. The caller leads.
     pub(super) fn take_up_next_wal(&self, stage: &mut Stage) {
-        // A log that failed has no end that another could follow: it is replaced once what it holds
-        // is in tables.
+        // A WAL that failed has no end that another one could follow. It is replaced once its
+        // entries are in tables.
         if self.wal_is_dead() {
             return;
         }
         let Some(previous) = stage.wal.take() else { return };
-        // One that was made before the log in use replaced a dead one would not be replayed: its
-        // number is too low. It stays as an orphan.
+        // A next WAL that was created before a dead WAL was replaced has too low a number and would
+        // not be replayed. It stays on disk as an orphan.
         let next =
             lock_timed(&self.next_wal).take().filter(|writer| writer.number() > previous.number());
         let Some(mut writer) = next else {
             stage.wal = Some(previous);
             return;
         };
-        // Fails only if the link does not fit a record, which it does.
+        // Fails only if the link does not fit into a record, which cannot happen.
         if writer.follow(previous.finish()).is_ok() {
             if self.links_at_once {
-                // If that fails the log is dead: whoever writes to it next hears of it.
+                // If this fails, the WAL is dead, and its next writer gets the error.
                 let _told_later = writer.write_link();
             }
             self.start_log(stage, writer);
         }
     }
 
-    /// Replaces a dead log by `fresh` (format rule F4). The caller leads, and everything that was
-    /// written to the logs before it sealed is in tables. Returns those logs, which can be removed;
-    /// `None`, and `fresh` is left, if something has been written since.
+    /// Replaces a dead WAL by `fresh` (format rule F4). The caller leads, and everything that was
+    /// logged up to the last seal is in tables. Returns the old WALs, which can be removed. Returns
+    /// `None` and leaves `fresh` if something was written since.
     pub(crate) fn replace_wal(
         &self,
         stage: &mut Stage,
         fresh: &mut Option<WalWriter>,
     ) -> Result<Option<Vec<LogNumber>>> {
-        // A writer that found all well before the log died may have come to its turn only now.
+        // A writer that passed the health check before the WAL died may have been ordered only now.
         self.publisher.wait_applied(stage.next_ticket);
         let holds = |(_, family, memtable): &(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
             !memtable.is_empty() || family.sealed_usage().0 > 0
@@ -91,24 +99,26 @@ impl CommitPipeline {
         Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
     }
 
-    /// Syncs what was written to the logs, and says so in the last of them, if it has a record:
-    /// from then on damage is told from a torn tail. For a close.
+    /// Syncs the WALs for a close and appends a mark to the last one that it is synced, if it has a
+    /// record. With the mark, later damage can be told from a torn tail.
     pub(crate) fn close_wal(&self) -> Result<()> {
         self.sync_wal()?;
-        // Best effort: all is durable without it.
+        // Best effort: everything is durable without the mark.
         let _unmarked = self.exclusive(|stage| stage.wal.as_mut().map(WalWriter::append_mark));
         Ok(())
     }
 
-    /// Gives back the space that was reserved for logs and not used. For a close.
+    /// Frees the preallocated space of WALs that is not used, for a close.
     pub(crate) fn trim_wals(&self) {
         self.exclusive(|stage| stage.wal.as_ref().map(WalWriter::trim));
         let logs = lock(&self.logs).clone();
-        // The last one is in use: a writer that came before the close may still append to it.
+        // The last one is in use: a writer that passed its check before the close may still append
+        // to it.
         let complete = logs.len().saturating_sub(1);
         logs.iter().take(complete).for_each(|(_, log)| wal::space::trim(log));
     }
 
+    /// Makes `writer` the WAL in use.
     fn start_log(&self, stage: &mut Stage, writer: WalWriter) {
         debug_assert!(writer.number() > stage.wal_number, "logs are in the order of their numbers");
         lock_timed(&self.logs).push((writer.number(), writer.sync_handle()));
@@ -116,10 +126,10 @@ impl CommitPipeline {
         stage.wal = Some(writer);
     }
 
-    /// Makes everything written to the logs so far durable. Returns how far that is: the place in
-    /// the last log that has a record.
+    /// Makes everything that was written to the WALs durable. Returns the last WAL that has a
+    /// record, and how many bytes of it are durable.
     pub(crate) fn sync_wal(&self) -> Result<Option<DurableLog>> {
-        // Each for itself: a log that was just taken up and has no record yet says nothing of the
+        // Each WAL is synced: one that was just taken up and has no record says nothing about the
         // one before it.
         let logs = lock(&self.logs).clone();
         let mut durable = None;
@@ -132,17 +142,18 @@ impl CommitPipeline {
         Ok(durable)
     }
 
-    /// True if the log in use takes nothing any more.
+    /// Returns true if a WAL has failed, so that writes to it are refused.
     pub(crate) fn wal_is_dead(&self) -> bool {
         lock(&self.logs).iter().any(|(_, log)| log.check_alive().is_err())
     }
 
-    /// True if something was written to the log since it was last synced.
+    /// Returns true if a WAL has bytes that are not synced.
     pub(crate) fn has_unsynced(&self) -> bool {
         lock(&self.logs).iter().any(|(_, log)| log.written() > log.synced_offset())
     }
 
-    /// Everything in the logs below `number` is in tables: returns those, oldest first.
+    /// Drops the WALs below `number`, whose entries are all in tables, except for the one in use.
+    /// Returns them, oldest first.
     pub(crate) fn retire_logs_below(&self, number: LogNumber) -> Vec<ReadableLog> {
         let mut logs = lock(&self.logs);
         let last = logs.last().map(|log| log.0);
@@ -153,17 +164,17 @@ impl CommitPipeline {
         old.iter().map(readable).collect()
     }
 
-    /// The logs that are needed, oldest first. All but the last are complete.
+    /// Returns the WALs that are needed, oldest first. All but the last are complete.
     pub(crate) fn readable_logs(&self) -> Vec<ReadableLog> {
         lock(&self.logs).iter().map(readable).collect()
     }
 
-    /// The logs that are needed, and the bytes written to them.
+    /// Returns the WALs that are needed, and the bytes written to each.
     pub(crate) fn live_logs(&self) -> Vec<(LogNumber, u64)> {
         lock(&self.logs).iter().map(|(number, log)| (*number, log.written())).collect()
     }
 
-    /// Bytes of the buffers that groups go through on their way into the log, at most.
+    /// Returns the largest size of the buffers through which commit groups reach the WAL, in bytes.
     pub(crate) fn buffer_bytes(&self) -> u64 {
         if lock(&self.logs).is_empty() { 0 } else { 2 * self.group_bytes_max as u64 }
     }

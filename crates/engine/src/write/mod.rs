@@ -1,14 +1,25 @@
-//! The commit path: from a batch to a published sequence number.
+//! The commit path: from a write to a published sequence number.
 //!
-//! A write passes three stages. *Order*: writers queue up; the first is the leader, gives everyone
-//! in its group sequence numbers and appends one record to the log. *Apply*: every writer of the
-//! group inserts its own entries into the memtables, all at once, while the next leader is already
-//! at work. *Publish*: the entries become visible in commit order. A writer that asked for a sync
-//! then waits for one that covers its record; nobody else waits for it.
+//! 1. *Order.* [`CommitPipeline::commit`] puts the write into the commit queue. The first writer
+//!    leads (`lead`): it takes a group, seals full memtables, numbers the group's entries and
+//!    appends one record to the WAL (`order`). Then it hands leadership to the next writer in the
+//!    queue.
+//! 2. *Apply.* Every writer of the group inserts its own entries into the memtables (`apply`), all
+//!    of them at once, while the next leader is already at work.
+//! 3. *Publish.* [`Publisher::publish`] makes the entries visible in commit order.
+//! 4. *Sync.* A synced write waits for an fsync that covers its record. No other writer waits for
+//!    it, and readers see the entries before it.
 //!
-//! What must stay true: only the leader touches [`Stage`]; nothing waits for the disk while holding
-//! the queue; the client path creates, renames and removes no file (a successor log is made in the
-//! background and merely taken up here, the old one staying in use until it is there).
+//! [`CommitPipeline::exclusive`] runs other work as a leader with an empty group: sealing,
+//! replacing a WAL, adding and removing column families, and installing ingested files
+//! (`between.rs`).
+//!
+//! What must stay true:
+//!
+//! - Only the leader touches [`Stage`].
+//! - Nobody waits for the disk while holding the queue's lock.
+//! - The client path creates, renames and removes no file. The next WAL is created in the
+//!   background and only taken up here. Until it exists, the present one stays in use.
 
 pub(crate) mod batch;
 mod between;
@@ -50,27 +61,29 @@ impl ActiveSet {
     }
 }
 
-/// What only the leader touches.
+/// The state that only the leader touches.
 pub(crate) struct Stage {
     wal: Option<WalWriter>,
-    /// The log that new records go to; 0 while there is none.
+    /// The WAL in use; 0 without one.
     wal_number: LogNumber,
+    /// The sequence number of the next entry.
     next_seqno: u64,
+    /// The place of the next write in the order of publishing.
     next_ticket: u64,
     active: Arc<ActiveSet>,
 }
 
-/// What one writer brings.
+/// A write as the pipeline receives it.
 pub(crate) enum Payload<'a> {
-    /// One entry: needs no batch unless it goes to the log.
+    /// One entry. It is encoded as a batch only if it goes to the WAL.
     Single { family: ColumnFamilyId, kind: ValueKind, key: &'a [u8], value: &'a [u8] },
     /// A whole batch.
     Batch(&'a WriteBatch),
 }
 
 impl Payload<'_> {
-    /// The bytes of keys and values that it writes to `id`, and one for each entry; 0 if it writes
-    /// nothing there.
+    /// Returns the bytes of keys and values that it writes to `id`, plus one for each entry. 0 if
+    /// it writes nothing there.
     pub(crate) fn bytes_to(&self, id: ColumnFamilyId) -> u64 {
         let bytes = |key: &[u8], value: &[u8]| 1 + key.len() as u64 + value.len() as u64;
         match self {
@@ -90,60 +103,68 @@ impl Payload<'_> {
     }
 }
 
-/// Whether and how a write goes to the log.
+/// How a write reaches the WAL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logging {
+    /// It is not logged.
     None,
+    /// It is written to the WAL. A crash of the operating system may lose it.
     Buffered,
+    /// It is written to the WAL and synced.
     Synced,
 }
 
 /// What the leader gives each writer of its group.
 #[derive(Clone, Default)]
 pub(crate) struct Assignment {
+    /// The sequence number of the write's first entry.
     first_seqno: u64,
+    /// The write's place in the order of publishing.
     ticket: u64,
+    /// The memtables that its entries go to.
     active: Option<Arc<ActiveSet>>,
-    /// What makes the write durable; None if it is not logged.
+    /// The WAL whose sync makes the write durable. `None` if it is not logged.
     log: Option<Arc<WalSync>>,
 }
 
 /// The pipeline that every write of a database goes through.
 pub(crate) struct CommitPipeline {
     queue: CommitQueue,
-    /// Uncontended: taken by the leader alone, leadership being given by the queue.
+    /// Uncontended: only the leader takes it, and the queue decides who leads.
     stage: Mutex<Stage>,
     publisher: Publisher,
-    /// The logs that hold anything that tables do not, oldest first; the last is in use.
+    /// The WALs with entries that are in no table, oldest first. The last one is in use.
     logs: Mutex<Vec<(LogNumber, Arc<WalSync>)>>,
-    /// A log that the background has made for the next switch.
+    /// The WAL that the background has created for the next switch.
     next_wal: Mutex<Option<WalWriter>>,
-    /// Some memtable is over its size: the next leader seals it.
+    /// True if a memtable may be full. The next leader looks and seals it.
     switch_wanted: AtomicBool,
     timeline: Arc<Recorder>,
-    /// Called (by the leader) after memtables were sealed.
+    /// Called by the leader after it sealed memtables.
     sealed_hook: Box<dyn Fn() + Send + Sync>,
     group_bytes_max: usize,
-    /// A log's link is written when it is taken up: readers may want the logs before it.
+    /// True if a WAL's link is written as soon as the WAL is taken up, because readers may follow
+    /// it to older WALs.
     links_at_once: bool,
     /// Memtables sealed so far.
     seals: AtomicU64,
-    /// The memtables of all column families are sealed together.
+    /// True if the memtables of all column families are sealed together.
     seals_all: bool,
     /// The newest sequence number when memtables were sealed last.
     sealed_through: AtomicU64,
-    /// Groups that were numbered and appended.
+    /// Commit groups so far.
     groups: AtomicU64,
 }
 
-/// How [`CommitPipeline::new`] starts.
+/// The arguments of [`CommitPipeline::new`].
 pub(crate) struct PipelineStart {
     pub(crate) wal: Option<WalWriter>,
+    /// The newest sequence number that is in use.
     pub(crate) last_seqno: SeqNo,
     pub(crate) group_bytes_max: usize,
-    /// Logs that recovery does not need are kept.
+    /// True if WALs that recovery does not need are kept for readers.
     pub(crate) keeps_logs: bool,
-    /// The memtables of all column families are sealed together.
+    /// True if the memtables of all column families are sealed together.
     pub(crate) seals_all: bool,
     pub(crate) timeline: Arc<Recorder>,
     pub(crate) sealed_hook: Box<dyn Fn() + Send + Sync>,
@@ -177,41 +198,43 @@ impl CommitPipeline {
         }
     }
 
-    /// The newest sequence number that readers see.
+    /// Returns the newest sequence number that readers see.
     #[inline]
     pub(crate) fn visible_seqno(&self) -> SeqNo {
         self.publisher.visible()
     }
 
-    /// Readers see up to `visible` from now on: what another database wrote.
+    /// Makes everything up to `visible` visible: entries that the primary of a secondary wrote.
     pub(crate) fn show(&self, visible: SeqNo) {
         self.publisher.show(visible);
     }
 
-    /// How many groups of writes were committed together.
+    /// Returns the number of commit groups so far.
     pub(crate) fn groups(&self) -> u64 {
         self.groups.load(Ordering::Relaxed)
     }
 
-    /// Memtables sealed so far.
+    /// Returns the number of memtables sealed so far.
     pub(crate) fn seals(&self) -> u64 {
         self.seals.load(Ordering::Relaxed)
     }
 
-    /// Where all are sealed together: every entry up to this sequence number is in a table or in a
-    /// sealed memtable.
+    /// Returns a sequence number up to which every entry is in a table or a sealed memtable.
+    /// Meaningful only if the memtables of all column families are sealed together.
     pub(crate) fn sealed_through(&self) -> SeqNo {
         SeqNo(self.sealed_through.load(Ordering::Acquire))
     }
 
-    /// Commits one write: Ok means ordered, logged as asked, applied and visible.
+    /// Commits one write. `Ok` means that it is ordered, logged as asked, applied and visible.
+    /// Returns its last sequence number.
     #[inline]
     pub(crate) fn commit(&self, payload: &Payload<'_>, logging: Logging) -> Result<SeqNo> {
         let count = match payload {
             Payload::Single { .. } => 1,
             Payload::Batch(batch) => u64::from(batch.count()),
         };
-        // Log data alone is written, with the next sequence number, which it does not take.
+        // A batch of log data alone is written with the next sequence number, but does not use it
+        // up.
         if count == 0 && (logging == Logging::None || payload.is_empty()) {
             return Ok(self.visible_seqno());
         }
@@ -232,9 +255,9 @@ impl CommitPipeline {
         let inserts = perf::time(PerfMetric::WriteMemtableTime);
         let applied = self.apply(payload, &assignment);
         drop(inserts);
-        // Published even if applying failed: the sequence numbers are given out, and those behind
-        // them must not wait. Applying fails only for a column family that was dropped since it was
-        // looked for.
+        // Published even if applying failed: the sequence numbers are assigned, and later writes
+        // must not wait for them. Applying fails only if the column family was dropped after the
+        // caller looked it up.
         self.publisher.publish(assignment.ticket, last, logging != Logging::None);
         applied?;
         if logging == Logging::Synced
@@ -247,11 +270,12 @@ impl CommitPipeline {
         Ok(SeqNo(last))
     }
 
-    /// Runs `act` as a leader of its own, with every earlier write ordered and none after it.
+    /// Runs `act` as the leader of an empty group: every earlier write is ordered, and no later
+    /// one.
     pub(crate) fn exclusive<R>(&self, act: impl FnOnce(&mut Stage) -> R) -> R {
         queue::with_slot(|slot| {
             slot.prepare_exclusive();
-            // An exclusive slot is never assigned or failed by another leader: it always leads.
+            // No leader takes an exclusive slot into its group, so its turn is always to lead.
             let _turn = self.queue.enter(slot);
             let _leading = self.queue.lead();
             let mut stage = lock_timed(&self.stage);
@@ -259,6 +283,8 @@ impl CommitPipeline {
         })
     }
 
+    /// Leads a group: takes writers from the queue, seals full memtables, orders the group, hands
+    /// leadership on, and wakes the group.
     #[inline]
     fn lead(&self, own: &Arc<queue::WriterSlot>) -> Result<()> {
         let mut leading = self.queue.lead();
@@ -284,8 +310,8 @@ impl CommitPipeline {
         }
     }
 
-    /// Numbers the group and appends it to the log. Those that are logged come first, so that a
-    /// record's entries are numbered without gaps.
+    /// Numbers the group and appends its record to the WAL. Logged writes are numbered first, so
+    /// that the entries of a record have consecutive numbers.
     fn order(
         &self,
         stage: &mut Stage,
@@ -315,7 +341,7 @@ impl CommitPipeline {
             returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             appended?;
         }
-        // Not an exchange: only the leader, who holds the stage, counts.
+        // Not a `fetch_add`, because only the leader counts.
         self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let log = stage.wal.as_ref().map(WalWriter::sync_handle);
         for wanted in [true, false] {
@@ -332,6 +358,7 @@ impl CommitPipeline {
         }
         stage.next_seqno = next;
         stage.next_ticket = ticket;
+        // The publisher's ring must have a place for each writer before it is woken.
         self.publisher.wait_for_room(ticket);
         if planted("visible_before_applied") {
             self.publisher.show(SeqNo(next - 1));
@@ -339,6 +366,7 @@ impl CommitPipeline {
         Ok(())
     }
 
+    /// Inserts the entries of a write into the memtables.
     fn apply(&self, payload: &Payload<'_>, assignment: &Assignment) -> Result<()> {
         let active = assignment.active.as_deref().ok_or(Error::Closed)?;
         let mut seqno = assignment.first_seqno;
@@ -355,8 +383,9 @@ impl CommitPipeline {
                     skipped += u32::from(done.is_err());
                     seqno += 1;
                 }
-                // A family that is dropped while the batch is on its way takes its entries with it,
-                // as if the batch had come first. The rest is applied: never half of it.
+                // A family that is dropped now takes its entries with it, as if the batch had come
+                // before the drop. The entries of other families are applied, so that the batch is
+                // not torn.
                 if skipped > 0 && skipped == batch.count() {
                     let family = batch.iter().next().map(|entry| entry.column_family.to_string());
                     return Err(Error::NoSuchColumnFamily(family.unwrap_or_default()));
@@ -366,6 +395,7 @@ impl CommitPipeline {
         }
     }
 
+    /// Inserts one entry. Asks for a switch if the memtable is full then.
     #[inline]
     fn insert(
         &self,
@@ -386,11 +416,12 @@ impl CommitPipeline {
         Ok(())
     }
 
-    /// Asks the next leader to seal memtables that are over their size.
+    /// Asks the next leader to seal memtables that are full.
     pub(crate) fn want_switch(&self) {
         self.switch_wanted.store(true, Ordering::Relaxed);
     }
 
+    /// Seals the memtables that are full or to be sealed early.
     fn seal_full(&self, stage: &mut Stage) {
         let full = |(_, family, memtable): &&(_, Arc<ColumnFamilyData>, Arc<MemTable>)| {
             family.wants_seal(memtable)
@@ -401,11 +432,13 @@ impl CommitPipeline {
         }
     }
 
-    /// Seals the active memtables of `families`, or of all where they are sealed together (those
-    /// that hold anything), and takes up the next log if it is there. The caller leads.
+    /// Seals the active memtables of `families`, or all of them if they are sealed together; empty
+    /// ones stay. Takes up the next WAL if it exists. Returns true if a memtable was sealed. The
+    /// caller leads.
     pub(crate) fn seal(&self, stage: &mut Stage, families: &[ColumnFamilyId]) -> bool {
-        // Writes that are ordered but not applied yet belong to the memtables sealed here: a sealed
-        // memtable is complete. They take microseconds and need nothing that the leader holds.
+        // Writes that are ordered but not yet applied belong to the memtables that are sealed here,
+        // and a sealed memtable must be complete. Applying takes microseconds and needs nothing
+        // that the leader holds.
         if !planted("sealed_before_applied") {
             self.publisher.wait_applied(stage.next_ticket);
         }
@@ -424,7 +457,8 @@ impl CommitPipeline {
             *memtable = fresh;
         }
         if sealed {
-            // After the last of them: a flush takes all of one seal or nothing.
+            // Set after the last memtable is sealed: with atomic flushes, a flush takes all of one
+            // seal or nothing.
             self.sealed_through.store(stage.last_seqno().0, Ordering::Release);
             stage.active = Arc::new(active);
             self.take_up_next_wal(stage);
@@ -438,7 +472,7 @@ impl CommitPipeline {
         sealed
     }
 
-    /// Adds column families' memtables to those that take writes. The caller leads.
+    /// Adds column families to those that take writes. The caller leads.
     pub(crate) fn add_families<'a>(
         &self,
         stage: &mut Stage,
@@ -447,7 +481,8 @@ impl CommitPipeline {
         let mut active = (*stage.active).clone();
         for family in families {
             let memtable = family.active_memtable();
-            // One that comes back, because it could not be dropped, may have entries in older logs.
+            // A family that is added again, because its drop failed, may have entries in older
+            // WALs.
             if memtable.is_empty() {
                 family.set_active_log(stage.wal_number);
             }
@@ -457,7 +492,8 @@ impl CommitPipeline {
         stage.active = Arc::new(active);
     }
 
-    /// Removes column families: writes to them fail from now on. The caller leads.
+    /// Removes column families from those that take writes: later writes to them fail. The caller
+    /// leads.
     pub(crate) fn remove_families(&self, stage: &mut Stage, ids: &BTreeSet<ColumnFamilyId>) {
         let mut active = (*stage.active).clone();
         active.members.retain(|member| !ids.contains(&member.0));
@@ -466,19 +502,19 @@ impl CommitPipeline {
 }
 
 impl Stage {
-    /// The newest sequence number given out.
+    /// Returns the newest sequence number that was assigned.
     pub(crate) fn last_seqno(&self) -> SeqNo {
         SeqNo(self.next_seqno - 1)
     }
 
-    /// Writes a group to the log that nobody sees, as it is before it is applied.
+    /// Appends a group to the WAL that is never applied.
     #[cfg(test)]
     pub(crate) fn append_unseen(&mut self, batch: &WriteBatch) {
         let wal = self.wal.as_mut().expect("there is a log");
         wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
     }
 
-    /// The number of the log in use.
+    /// Returns the number of the WAL in use.
     pub(crate) fn wal_number(&self) -> LogNumber {
         self.wal_number
     }

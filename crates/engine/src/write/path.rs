@@ -1,4 +1,5 @@
-//! What writes pass, and what stands beside the pipeline: the logs, the snapshots, the memory.
+//! The write path of an open database: the commit pipeline, and what stands beside it: snapshots,
+//! spare and kept WALs, memtable memory.
 
 use std::sync::Arc;
 
@@ -18,15 +19,15 @@ use crate::snapshot::{Snapshot, SnapshotList};
 pub(crate) struct WritePath {
     pub(crate) pipeline: CommitPipeline,
     pub(crate) snapshots: Arc<SnapshotList>,
-    /// Logs that were created before they are needed.
+    /// Preallocated WAL files that are not in use yet.
     pub(crate) spare_logs: SpareFiles,
-    /// Logs that only readers of the WAL need.
+    /// WALs that only readers of the WAL need.
     pub(crate) kept_logs: KeptLogs,
-    /// True once a write went past the WAL: closing has to flush.
+    /// True once a write was not logged. Closing must flush then.
     pub(crate) unlogged_writes: AtomicBool,
-    /// Memory of flushed memtables, for the next ones.
+    /// Memory of freed memtables, for the next ones.
     pub(crate) memtable_pool: Arc<ArenaPool>,
-    /// This database's part of a limit that several share.
+    /// This database's membership in a limit that several databases share.
     pub(crate) write_buffers: Option<WriteBuffers>,
 }
 
@@ -36,16 +37,19 @@ impl WritePath {
         self.snapshots.acquire(|| self.pipeline.visible_seqno())
     }
 
-    /// The sequence numbers that compactions must respect: all snapshots and what is visible now.
+    /// Returns the sequence numbers that compactions must respect: those of all snapshots, and the
+    /// newest visible one.
     pub(crate) fn snapshot_list(&self) -> Vec<SeqNo> {
         self.snapshots.list(|| self.pipeline.visible_seqno())
     }
 
+    /// Returns true if a write was not logged since the database was opened.
     pub(crate) fn has_unlogged_writes(&self) -> bool {
         self.unlogged_writes.load(Ordering::Relaxed)
     }
 
-    /// Returns how a write reaches the WAL, which is in `mode`.
+    /// Returns how a write reaches the WAL, which is in `mode`. Fails if a sync is wanted without a
+    /// WAL.
     pub(crate) fn logging(&self, mode: WalMode, options: &WriteOptions) -> Result<Logging> {
         if mode == WalMode::Off || options.disable_wal {
             if options.sync {

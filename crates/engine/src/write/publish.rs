@@ -1,4 +1,13 @@
-//! Publishing in commit order: writers finish in any order, readers see a prefix.
+//! Publishes writes in commit order: writers finish in any order, and readers see a prefix.
+//!
+//! 1. The leader gave each write a ticket, in commit order. Tickets are places in a ring.
+//! 2. [`Publisher::wait_for_room`] keeps the leader from giving out more tickets than the ring has
+//!    places.
+//! 3. A writer that has applied its entries stores its last sequence number at its place
+//!    ([`Publisher::publish`]).
+//! 4. `advance` moves the head of the ring past every finished write, and raises the visible
+//!    sequence number. Any writer that waits does this for all.
+//! 5. The writer returns when its own entries are visible.
 
 use std::time::Duration;
 
@@ -7,12 +16,13 @@ use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::base::sync::{hint, pause, processors, thread};
 use sateen_store::base::waited::{self, Part, Wait};
 
-/// Writes that may be between ordering and publishing at once.
+/// Largest number of writes between ordering and publishing.
 pub(super) const IN_FLIGHT_MAX: usize = 1024;
 
+/// A place in the ring.
 #[derive(Default)]
 struct Finished {
-    /// Ticket + 1 once applied: a slot says by itself for which ticket it speaks.
+    /// The ticket plus one, once its write is applied. It shows for which ticket the place speaks.
     ticket_plus_one: AtomicU64,
     last_seqno: AtomicU64,
 }
@@ -20,7 +30,9 @@ struct Finished {
 /// The ring of finished writes and the sequence number that readers see.
 pub(crate) struct Publisher {
     ring: Box<[Finished]>,
+    /// The first ticket that is not published.
     next: AtomicU64,
+    /// The newest sequence number that readers see.
     visible: AtomicU64,
 }
 
@@ -33,17 +45,18 @@ impl Publisher {
         }
     }
 
+    /// Returns the newest sequence number that readers see.
     #[inline]
     pub(crate) fn visible(&self) -> SeqNo {
         SeqNo(self.visible.load(Ordering::Acquire))
     }
 
-    /// Readers see up to `visible`, whatever they saw before. For a database that is not written
-    /// to.
+    /// Sets the sequence number that readers see, whatever it was. For a database without writers.
     pub(crate) fn show(&self, visible: SeqNo) {
         self.visible.store(visible.0, Ordering::Release);
     }
 
+    /// Returns the first ticket that is not published.
     pub(crate) fn next_ticket(&self) -> u64 {
         self.next.load(Ordering::Acquire)
     }
@@ -53,7 +66,8 @@ impl Publisher {
         &self.ring[(ticket % IN_FLIGHT_MAX as u64) as usize]
     }
 
-    /// Returns when tickets below `ticket` fit the ring.
+    /// Waits until tickets below `ticket` use at most half of the ring. The other half is for the
+    /// next group.
     #[inline]
     pub(crate) fn wait_for_room(&self, ticket: u64) {
         let full = || ticket.saturating_sub(self.next_ticket()) > IN_FLIGHT_MAX as u64 / 2;
@@ -62,7 +76,7 @@ impl Publisher {
         }
     }
 
-    /// Returns when everything ordered before `ticket` is applied and published.
+    /// Waits until everything ordered before `ticket` is applied and published.
     pub(crate) fn wait_applied(&self, ticket: u64) {
         let mut backoff = Backoff::default();
         while self.next_ticket() < ticket {
@@ -71,8 +85,9 @@ impl Publisher {
         }
     }
 
-    /// Says that `ticket` is applied up to `last_seqno`, and returns when readers see it.
-    /// `logged`: it may take a while until those before it are, whose group was written to a log.
+    /// Marks `ticket` as applied up to `last_seqno`, and waits until readers see it. `logged`: the
+    /// group was written to the WAL, so earlier writers may still have to be woken and may take a
+    /// while.
     pub(crate) fn publish(&self, ticket: u64, last_seqno: u64, logged: bool) {
         let own = self.slot(ticket);
         own.last_seqno.store(last_seqno, Ordering::Release);
@@ -87,8 +102,8 @@ impl Publisher {
         }
     }
 
-    /// Publishes every finished write at the head of the ring. The head is claimed by one
-    /// compare-exchange, and `visible` only grows, so helpers may overtake each other.
+    /// Publishes every finished write at the head of the ring. One compare-exchange claims the
+    /// head, and `visible` only grows, so several threads may do this at once.
     fn advance(&self) {
         loop {
             let ticket = self.next.load(Ordering::SeqCst);
@@ -97,7 +112,8 @@ impl Publisher {
                 return;
             }
             let seqno = head.last_seqno.load(Ordering::Acquire);
-            // Nobody has the place in the ring for another ticket before this one is behind us.
+            // The place is reused only after `next` has passed this ticket. If `next` has not, the
+            // number just read belongs to this ticket.
             if self.next.load(Ordering::SeqCst) != ticket {
                 continue;
             }
@@ -109,8 +125,8 @@ impl Publisher {
     }
 }
 
-/// Returns when `wait` says no. `spin`: those that it waits for may all be on processors. Apart, so
-/// that those who need not wait do not pay for it.
+/// Waits until `wait` returns false. `spin`: the writers that it waits for are probably running.
+/// Not inlined, so that writers that need not wait do not pay for it.
 #[cold]
 #[inline(never)]
 fn wait_while(spin: bool, wait: impl Fn() -> bool) {
@@ -120,11 +136,13 @@ fn wait_while(spin: bool, wait: impl Fn() -> bool) {
     }
 }
 
-/// Waiting for something that takes microseconds unless its thread was taken off the processor.
+/// A wait for something that takes microseconds, unless its thread was taken off the processor. It
+/// spins, then yields, then sleeps.
 #[derive(Default)]
 pub(crate) struct Backoff {
     rounds: u32,
-    /// Measured once it is long against a look at the clock.
+    /// The measurement of the wait. It begins once the wait is long compared with reading the
+    /// clock.
     waits: Option<Wait>,
 }
 

@@ -1,4 +1,16 @@
-//! Who leads: writers queue up, the first orders the group, the others sleep until they are told.
+//! The commit queue: it decides which writer leads, and has the others sleep until they are
+//! ordered.
+//!
+//! 1. [`CommitQueue::enter`]: if nobody leads, the caller leads. Otherwise its slot joins the
+//!    queue, and `WriterSlot::wait` spins, yields, and finally parks the thread.
+//! 2. [`CommitQueue::lead`] returns [`Leading`], which the leader holds.
+//! 3. [`CommitQueue::gather`] takes the writers of the group out of the queue.
+//! 4. The leader gives each of them an [`Assignment`] (`assign`).
+//! 5. Dropping [`Leading`] makes the next writer in the queue the leader (`hand_over`).
+//! 6. The leader wakes its group: `wake_assigned`, or `wake_failed` if the WAL refused the record.
+//!
+//! A leader that panics leaves its state unreliable. Then no group is led any more, and every write
+//! fails.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,55 +25,64 @@ use sateen_store::batch::encode_entry;
 
 use super::{Assignment, Logging, Payload};
 
+// The states of a slot. Above `PARKED` the wait is over.
 const WAITING: u32 = 0;
 const PARKED: u32 = 1;
 const LEAD: u32 = 2;
 const ASSIGNED: u32 = 3;
 const FAILED: u32 = 4;
 
-/// Rounds of spinning before a follower gives up its processor: a group takes a few microseconds.
-/// None if the group is written to a log and there are more writers than processors: who it waits
-/// for may need the one it spins on.
+/// Rounds that a follower spins before it yields: a group takes a few microseconds. It does not
+/// spin if its write is logged and there are more writers than processors, because the leader may
+/// need the processor.
 const SPINS: u32 = 100;
-/// How often it lets others run before it sleeps: to be woken costs more than the group that it
-/// waits for, unless that waits for a barrier.
+/// Rounds that a follower yields before it parks. Waking a parked thread costs more than most
+/// groups take.
 const YIELDS: u32 = 64;
+/// The same for a synced write, whose group may wait for a barrier.
 const YIELDS_SYNC: u32 = 8;
 
-/// No more writers than this follow one leader: with a group of its own it must not fill the ring
-/// that finished writes are published through, for it wakes them only when all have their place.
+/// Largest number of writers that follow one leader. A group must not fill the publisher's ring,
+/// because the leader wakes it only when every writer has a place there.
 const FOLLOWERS_MAX: usize = super::publish::IN_FLIGHT_MAX / 4;
 
-/// A writer in the queue. One per thread, reused.
+/// A writer in the queue. Each thread has one and reuses it.
 pub(crate) struct WriterSlot {
     state: AtomicU32,
     thread: thread::Thread,
     inner: Mutex<WriterSlotInner>,
 }
 
+/// The write of a slot, and what its leader decided.
 struct WriterSlotInner {
+    /// The encoded entries for the WAL; empty if the write is not logged.
     bytes: Vec<u8>,
+    /// The length of `bytes`, also while the leader has them.
     bytes_len: usize,
+    /// Number of entries.
     count: u64,
     logging: Logging,
+    /// True if it leads alone and joins no group.
     exclusive: bool,
     assignment: Assignment,
     error: Option<Error>,
 }
 
-/// What entering the queue led to.
+/// The result of entering the queue.
 pub(crate) enum QueueTurn {
-    /// The caller leads, until it drops what [`CommitQueue::lead`] gives it.
+    /// The caller leads, until it drops the result of [`CommitQueue::lead`].
     Lead,
     /// Another leader has ordered the caller's write.
     Assigned,
-    /// Another leader failed to log it.
+    /// Another leader failed to log the caller's write.
     Failed(Error),
 }
 
 #[derive(Default)]
 struct QueueState {
+    /// True while a writer leads.
     led: bool,
+    /// Writers that wait, first come first.
     waiting: VecDeque<Arc<WriterSlot>>,
 }
 
@@ -69,15 +90,15 @@ struct QueueState {
 #[derive(Default)]
 pub(crate) struct CommitQueue {
     state: Mutex<QueueState>,
-    /// A leader panicked: what it left is not to be built on.
+    /// True once a leader has panicked. Its state cannot be trusted.
     panicked: AtomicBool,
 }
 
-/// Leadership, which goes to the next in the queue when this is dropped. If that is by a panic, who
-/// follows is told, and no group is led any more.
+/// Leadership. When dropped, it goes to the next writer in the queue. If it is dropped by a panic,
+/// the group gets an error, and no group is led any more.
 pub(crate) struct Leading<'a> {
     queue: &'a CommitQueue,
-    /// Who follows.
+    /// The writers of the group besides the leader.
     pub(crate) group: Vec<Arc<WriterSlot>>,
 }
 
@@ -100,8 +121,8 @@ sateen_store::base::sync::thread_local! {
     static SLOT: RefCell<Option<Arc<WriterSlot>>> = const { RefCell::new(None) };
 }
 
-/// Runs `act` with this thread's slot (a fresh one if a write is already under way on this thread,
-/// which happens only from within a callback).
+/// Runs `act` with this thread's slot. A write from within a callback, while another write of this
+/// thread is under way, gets a fresh slot.
 #[inline]
 pub(crate) fn with_slot<R>(act: impl FnOnce(&Arc<WriterSlot>) -> R) -> R {
     let slot =
@@ -128,6 +149,7 @@ impl WriterSlot {
         }
     }
 
+    /// Fills the slot with a write, before it enters the queue.
     pub(crate) fn prepare(&self, count: u64, logging: Logging, payload: &Payload<'_>) {
         let mut inner = lock(&self.inner);
         inner.count = count;
@@ -149,6 +171,7 @@ impl WriterSlot {
         self.state.store(WAITING, Ordering::Relaxed);
     }
 
+    /// Fills the slot for work that leads alone.
     pub(crate) fn prepare_exclusive(&self) {
         let mut inner = lock(&self.inner);
         inner.exclusive = true;
@@ -169,6 +192,7 @@ impl WriterSlot {
         lock(&self.inner).logging
     }
 
+    /// Lends the encoded entries to the leader, until [`WriterSlot::return_bytes`].
     pub(crate) fn take_bytes(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.inner).bytes)
     }
@@ -201,6 +225,7 @@ impl WriterSlot {
         }
     }
 
+    /// Waits until a leader has changed the state, and returns the new state.
     fn wait(&self, spins: u32) -> u32 {
         let yields = if self.logging() == Logging::Synced { YIELDS_SYNC } else { YIELDS };
         let mut waits = None;
@@ -212,7 +237,7 @@ impl WriterSlot {
             if round < spins {
                 hint::spin_loop();
             } else {
-                // By now a look at the clock is short against the wait.
+                // By now the wait is long compared with reading the clock.
                 waits.get_or_insert_with(|| waited::wait(Part::Queue));
                 thread::yield_now();
             }
@@ -233,7 +258,7 @@ impl WriterSlot {
 }
 
 impl CommitQueue {
-    /// Joins the queue and returns when the caller leads or another has done its part.
+    /// Joins the queue. Returns when the caller leads, or another leader has ordered its write.
     pub(crate) fn enter(&self, slot: &Arc<WriterSlot>) -> QueueTurn {
         let spins = {
             let mut state = lock_timed(&self.state);
@@ -252,19 +277,19 @@ impl CommitQueue {
         }
     }
 
-    /// What the caller, whose [`QueueTurn`] it is to lead, holds while it does. A group must not be
-    /// led if a leader has panicked: see [`CommitQueue::check`].
+    /// Returns what the caller holds while it leads, which its [`QueueTurn`] told it to. Before it
+    /// leads a group it must call [`CommitQueue::check`].
     pub(crate) fn lead(&self) -> Leading<'_> {
         Leading { queue: self, group: Vec::new() }
     }
 
-    /// Refuses if a leader panicked.
+    /// Fails if a leader has panicked.
     pub(crate) fn check(&self) -> Result<()> {
         if self.panicked.load(Ordering::Relaxed) { Err(leader_panicked()) } else { Ok(()) }
     }
 
-    /// Takes those that wait, first come first, up to `bytes_max` and up to the first that wants to
-    /// lead alone.
+    /// Takes the writers of a group out of the queue, first come first, up to `bytes_max` bytes in
+    /// total and up to the first writer that leads alone.
     #[inline]
     pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<WriterSlot>> {
         let mut state = lock_timed(&self.state);
@@ -279,7 +304,7 @@ impl CommitQueue {
         state.waiting.drain(..taken).collect()
     }
 
-    /// Gives leadership to the next in the queue, if any.
+    /// Gives leadership to the next writer in the queue, if there is one.
     fn hand_over(&self) {
         let next = {
             let mut state = lock_timed(&self.state);
@@ -310,9 +335,8 @@ mod tests {
         assert_eq!(queue.gather(usize::MAX).len(), 10);
     }
 
-    /// Memtables that are sealed before a dead log was replaced do not make its successor, which
-    /// was prepared before, the log in use: what is written to that would follow an end that never
-    /// was.
+    /// Sealing memtables while a WAL is dead does not take up the next WAL, which was created
+    /// before. A record in it would follow an end that was never written.
     #[test]
     fn a_dead_log_has_no_successor() {
         let faulty = FaultVfs::new(Arc::new(MemVfs::new()));
@@ -326,7 +350,7 @@ mod tests {
         db.put("refused", "2").unwrap_err();
         faulty.clear();
         assert!(pipeline.exclusive(|stage| pipeline.seal(stage, &[ColumnFamilyId(0)])));
-        // Of a writer that had found all well before the log died.
+        // A write whose writer passed the health check before the WAL died.
         let (family, kind) = (ColumnFamilyId(0), ValueKind::Put);
         let late = Payload::Single { family, kind, key: b"late", value: b"3" };
         pipeline.commit(&late, Logging::Buffered).unwrap_err();

@@ -1,14 +1,25 @@
-//! Turns the entries of a tree into what a reader at a snapshot sees: the newest visible version of
-//! each key, without the deleted ones, within bounds, in both directions.
+//! Turns internal entries into what a reader at a snapshot sees: one value for each live key,
+//! within bounds, in both directions.
+//!
+//! The entries of a user key are neighbours, newest first. The iterator skips entries that are
+//! newer than the snapshot. The newest of the others decides: a value is shown, a tombstone hides
+//! the key, and an operand is merged with the older entries.
+//!
+//! 1. Forwards, `find_next` passes over entries of `saved_key`, which is done with, and entries
+//!    that the snapshot does not see. It stops at a value, or merges operands (`merge_forward`).
+//! 2. Backwards, `find_prev` comes to the oldest entry of a key. `newest_visible` walks to its
+//!    newest visible entry, and `skip_back` goes on to the key before.
+//! 3. After [`SEQUENTIAL_SKIP_MAX`] entries of one key, a seek goes past the rest.
 //!
 //! What must stay true:
-//! - forwards the internal cursor stands on the current entry, and key and value are its slices;
-//! - backwards it stands before all versions of the current key, which is copied with its value
-//!   (or, after a seek for the visible version, on that version);
-//! - merged from operands: it stands behind what was merged, at or before the next key, and key and
-//!   value are copies;
-//! - an error makes the iterator invalid and stays in `status` until the next seek: the end of the
-//!   data and a failure are never the same answer.
+//!
+//! - Forwards, the internal cursor stands on the current entry, and key and value are its slices.
+//! - Backwards, it stands before all entries of the current key. Key and value are copies. After a
+//!   seek for the visible entry it stands on that entry instead (`on_entry`).
+//! - On a merged value, it stands behind the merged entries, at or before the next key. Key and
+//!   value are copies.
+//! - An error makes the iterator invalid and stays in `status` until the next seek. The end of the
+//!   data is never confused with a failure.
 
 use sateen_control::{Comparator, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
@@ -23,64 +34,67 @@ use crate::operators::merge::{Merging, Operands};
 #[cfg(test)]
 mod tests;
 
-/// Versions of one key that are stepped over one by one before a seek goes past the rest.
+/// Number of entries of one key that are stepped over before a seek goes past the rest.
 pub(crate) const SEQUENTIAL_SKIP_MAX: u32 = 8;
 
-/// What an iterator did beneath the surface since it was made.
+/// Counts of the internal work of an iterator since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DbIterStats {
-    /// Entries that were passed over: newer than the snapshot, hidden, or deletions.
+    /// Entries that were skipped: newer than the snapshot, hidden by a newer entry, or tombstones.
     pub(crate) skipped: u64,
-    /// Those of them that are deletions.
+    /// Skipped entries that are tombstones.
     pub(crate) deletions: u64,
-    /// Those of them that are newer than the snapshot.
+    /// Skipped entries that are newer than the snapshot.
     pub(crate) newer: u64,
-    /// Operands that were merged.
+    /// Merge operands that were merged.
     pub(crate) operands: u64,
-    /// Seeks made to go past many versions of one key.
+    /// Seeks that went past many entries of one key.
     pub(crate) reseeks: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Forward,
-    /// Forward, on a value that was made of operands.
+    /// Forward, on a value that was merged from operands.
     Merged,
     Reverse,
 }
 
 /// An iterator over the user keys that are visible at a snapshot.
 pub(crate) struct DbIter<I> {
+    /// The internal cursor, over entries in the order of internal keys.
     iter: I,
     snapshot: SeqNo,
     bounds: IterBounds,
     comparator: Comparator,
     direction: Direction,
     valid: bool,
-    /// Reverse only: the internal cursor stands on the current entry, `value` is not used.
+    /// Reverse only: the internal cursor stands on the current entry, and `saved_value` is not
+    /// used.
     on_entry: bool,
     error: Option<Error>,
-    /// Forward: the key whose older versions are being skipped. Otherwise: the current key.
+    /// Forward: the key whose older entries are being skipped. Otherwise: the current key.
     saved_key: Vec<u8>,
     /// Reverse and merged: the current value.
     saved_value: Vec<u8>,
     merging: Option<Merging>,
     operands: Operands,
+    /// Buffer for the internal keys of seeks.
     seek_key: Vec<u8>,
     stats: DbIterStats,
     looks: Looks,
 }
 
-/// The entries that the move at hand has looked at, and how many it may pass over.
+/// The entries that the present move has looked at, and how many it may skip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looks {
-    /// 0: any number.
+    /// Largest number of skipped entries; 0 for no limit.
     skipped_max: u64,
     seen: u64,
 }
 
 impl Looks {
-    /// Counts an entry that the move looks at; an error if it has passed over too many before.
+    /// Counts an entry that the move looks at. Fails if the move has skipped too many before.
     #[inline]
     fn count(&mut self) -> Result<()> {
         if self.skipped_max > 0 {
@@ -94,8 +108,8 @@ impl Looks {
 }
 
 impl<I: InternalIterator> DbIter<I> {
-    /// What is visible at `snapshot` in `iter`, within `bounds`, operands merged by `merging`. Not
-    /// valid until the first seek.
+    /// Returns an iterator over what is visible in `iter` at `snapshot`, within `bounds`. `merging`
+    /// merges operands. It is invalid until the first seek.
     pub(crate) fn new(
         iter: I,
         snapshot: SeqNo,
@@ -121,41 +135,41 @@ impl<I: InternalIterator> DbIter<I> {
         }
     }
 
-    /// The same, but a move fails once it has passed over more than `max` entries. 0: never.
+    /// Has a move fail once it has skipped more than `max` entries; 0 for no limit.
     pub(crate) fn skipping_at_most(mut self, max: u64) -> DbIter<I> {
         self.looks.skipped_max = max;
         self
     }
 
-    /// The same over keys that `comparator` compares.
+    /// Has keys compared by `comparator`.
     pub(crate) fn compared_by(mut self, comparator: &Comparator) -> DbIter<I> {
         self.comparator = comparator.clone();
         self
     }
 
-    /// Whether the cursor stands at `saved_key` or behind it.
+    /// Returns true if the cursor stands at `saved_key` or behind it.
     #[inline]
     fn is_at_or_behind_saved(&self) -> bool {
         self.comparator.compare(key::user_key(self.iter.key()), &self.saved_key).is_ge()
     }
 
-    /// True if the iterator stands on a key.
+    /// Returns true if the iterator stands on a key.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.valid
     }
 
-    /// It ends here: from now on it stands on no key.
+    /// Makes the iterator invalid: iteration ends here.
     pub(crate) fn end(&mut self) {
         self.valid = false;
     }
 
-    /// The error that made the iterator invalid, if one did.
+    /// Fails with the error that made the iterator invalid, if one did.
     pub(crate) fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// The user key. Empty unless `valid`; lives until the next move.
+    /// Returns the user key, which lives until the next move. Empty unless `valid`.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match self.direction {
@@ -165,7 +179,7 @@ impl<I: InternalIterator> DbIter<I> {
         }
     }
 
-    /// The value. Empty unless `valid`; lives until the next move.
+    /// Returns the value, which lives until the next move. Empty unless `valid`.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.direction {
@@ -176,7 +190,7 @@ impl<I: InternalIterator> DbIter<I> {
         }
     }
 
-    /// What happened beneath the surface since the iterator was made.
+    /// Returns the counts of internal work since the iterator was created.
     pub(crate) fn stats(&self) -> DbIterStats {
         self.stats
     }
@@ -254,10 +268,11 @@ impl<I: InternalIterator> DbIter<I> {
         }
     }
 
+    /// Moves to the next visible key.
     fn advance(&mut self) -> Result<()> {
         match self.direction {
             Direction::Reverse => {
-                // The cursor may be anywhere: go behind the last version of the current key.
+                // The cursor may be anywhere. Seek behind the oldest entry of the current key.
                 self.direction = Direction::Forward;
                 self.on_entry = false;
                 set_key(&mut self.seek_key, &self.saved_key, SeqNo(0), ValueKind::Delete);
@@ -270,14 +285,15 @@ impl<I: InternalIterator> DbIter<I> {
             }
             Direction::Forward => {}
         }
-        // Even of an entry with seqno 0 there may be another: a compaction that ended early leaves
-        // a copy of it in the level above.
+        // Even an entry with sequence number 0 may have a twin: a compaction that ended early
+        // leaves a copy in the level above. So the key is always skipped.
         self.saved_key.clear();
         self.saved_key.extend_from_slice(key::user_key(self.iter.key()));
         self.iter.next()?;
         self.find_next(true)
     }
 
+    /// Moves to the previous visible key.
     fn retreat(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.direction, Direction::Reverse) {
             Direction::Forward => {
@@ -293,7 +309,7 @@ impl<I: InternalIterator> DbIter<I> {
         self.find_prev()
     }
 
-    /// Forgets position and error before a seek.
+    /// Clears position and error before a seek.
     fn reset(&mut self, direction: Direction) {
         self.direction = direction;
         self.valid = false;
@@ -302,6 +318,7 @@ impl<I: InternalIterator> DbIter<I> {
         self.looks.seen = 0;
     }
 
+    /// Records the error of a move.
     fn finish(&mut self, done: Result<()>) {
         if let Err(error) = done {
             self.valid = false;
@@ -327,8 +344,8 @@ impl<I: InternalIterator> DbIter<I> {
         self.find_prev()
     }
 
-    /// Finds the first visible entry from the cursor on; entries of `saved_key` are hidden if
-    /// `skip_saved`.
+    /// Finds the first visible key at or behind the cursor. With `skip_saved`, entries of
+    /// `saved_key` are hidden.
     fn find_next(&mut self, mut skip_saved: bool) -> Result<()> {
         self.valid = false;
         let mut skipped_in_a_row = 0;
@@ -390,8 +407,8 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(())
     }
 
-    /// Finds the last visible key at or before the cursor, which stands on the oldest version of
-    /// some key, or on none.
+    /// Finds the last visible key at or before the cursor, which stands on the oldest entry of a
+    /// key or on none.
     fn find_prev(&mut self) -> Result<()> {
         self.valid = false;
         while self.iter.valid() {
@@ -400,7 +417,8 @@ impl<I: InternalIterator> DbIter<I> {
                 return Ok(());
             }
             if self.bounds.is_above(user_key) {
-                // Only after a seek to the bound itself, if it is a key with the largest seqno.
+                // Happens only after a seek to the upper bound, if there is a key that equals it,
+                // with the largest sequence number.
                 self.saved_key.clear();
                 self.saved_key.extend_from_slice(user_key);
                 self.skip_back()?;
@@ -416,8 +434,9 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(())
     }
 
-    /// Makes key and value of the operand under the cursor and what is older, and goes on to the
-    /// entry that the value does not come from.
+    /// Merges the operand under the cursor with the older entries of its key into `saved_key` and
+    /// `saved_value`. The cursor ends at the first entry that was not merged, or at the value that
+    /// was the base.
     #[cold]
     fn merge_forward(&mut self) -> Result<()> {
         self.saved_key.clear();
@@ -443,8 +462,8 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(())
     }
 
-    /// Walks from the oldest version of `saved_key` to its newest visible one, and on to before
-    /// them all. True if that version is a value, which is then in `saved_value`, or under the
+    /// Walks from the oldest entry of `saved_key` to its newest visible one, and on to before them
+    /// all. Returns true if that entry is a value. The value is then in `saved_value`, or under the
     /// cursor if `on_entry`.
     fn newest_visible(&mut self) -> Result<bool> {
         self.on_entry = false;
@@ -476,7 +495,7 @@ impl<I: InternalIterator> DbIter<I> {
                     self.stats.deletions += 1;
                     found = false;
                 }
-                // Operands are put together from the newest on.
+                // Operands are collected from the newest one on.
                 Visible::Operand => return self.seek_newest_visible(),
             }
             self.iter.prev()?;
@@ -485,15 +504,15 @@ impl<I: InternalIterator> DbIter<I> {
         Ok(found)
     }
 
-    /// [`Self::newest_visible`] for a key of many versions, or of operands: one seek instead of
-    /// many steps.
+    /// Does what [`Self::newest_visible`] does for a key with many entries, or with operands: one
+    /// seek instead of many steps.
     #[cold]
     fn seek_newest_visible(&mut self) -> Result<bool> {
         self.stats.reseeks += 1;
         set_key(&mut self.seek_key, &self.saved_key, self.snapshot, ValueKind::MAX);
         self.iter.seek(&self.seek_key)?;
         if !self.iter.valid() || *key::user_key(self.iter.key()) != *self.saved_key {
-            // A version was seen a moment ago, and what is read from does not change.
+            // The entry was just seen, and the sources of an iterator do not change.
             return Err(malformed("a version of a key vanished between two reads"));
         }
         match Visible::of(key::kind(self.iter.key()))? {
@@ -513,15 +532,15 @@ impl<I: InternalIterator> DbIter<I> {
         }
     }
 
-    /// Moves the cursor before all versions of `saved_key`, wherever it is.
+    /// Moves the cursor from anywhere to before all entries of `saved_key`.
     fn seek_back(&mut self) -> Result<()> {
         set_key(&mut self.seek_key, &self.saved_key, SeqNo::MAX, ValueKind::MAX);
         self.iter.seek_for_prev(&self.seek_key)?;
-        // There may be an entry with that very number.
+        // There may be an entry with exactly that sequence number.
         self.skip_back()
     }
 
-    /// Moves the cursor back past all versions of `saved_key`.
+    /// Moves the cursor back past all entries of `saved_key`.
     fn skip_back(&mut self) -> Result<()> {
         self.on_entry = false;
         let mut skipped = 0;

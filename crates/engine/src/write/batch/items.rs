@@ -1,8 +1,8 @@
-//! Log data: what goes to the log with the writes of a batch and changes nothing, for those who
-//! read the log.
+//! Log data of a batch: bytes that go to the WAL with the writes and change nothing. Only readers
+//! of the WAL see them.
 //!
-//! What must stay true: who applies, counts or replays writes never sees it; what makes a batch of
-//! another one ([`WriteBatch::items`]) carries it along, between the same writes.
+//! What must stay true: code that applies, counts or replays writes never sees log data. Code that
+//! copies a batch ([`WriteBatch::items`]) keeps it between the same writes.
 
 use sateen_control::ColumnFamilyId;
 use sateen_store::base::error::Result;
@@ -11,14 +11,13 @@ use sateen_store::batch::{BatchEntry, BatchItem, BatchReader, encode_entry, enco
 use super::{WriteBatch, too_large};
 
 impl WriteBatch {
-    /// Adds bytes that go to the log with the writes, for those who read it
-    /// ([`Db::updates_since`](crate::Db::updates_since)), and nowhere else: they are no write, so
-    /// that they have no sequence number and [`WriteBatch::count`] and [`WriteBatch::iter`] pass
-    /// them by.
+    /// Adds log data: bytes that go to the WAL with the writes. Readers of the WAL see them
+    /// ([`Db::updates_since`](crate::Db::updates_since)), and nobody else. They are not a write:
+    /// they have no sequence number, and [`WriteBatch::count`] and [`WriteBatch::iter`] skip them.
     ///
-    /// A batch that has nothing else is written to the log, too, and lost where nothing goes to
-    /// one ([`disable_wal`](crate::WriteOptions::disable_wal)). What was written with a batch stays
-    /// in the log as long as that does, and is in no table.
+    /// A batch of log data alone is written to the WAL as well. Without a WAL
+    /// ([`disable_wal`](crate::WriteOptions::disable_wal)) log data is lost. It lives as long as
+    /// the WAL that holds it.
     ///
     /// ```
     /// # use sateen::{BatchItem, WriteBatch};
@@ -33,20 +32,20 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// As [`WriteBatch::put`]; the limit is that of values.
+    /// As [`WriteBatch::put`]. The limit is that of values.
     pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
         let data = data.as_ref();
         if data.len() > self.value_bytes_max {
             return Err(too_large("log data", data.len(), self.value_bytes_max));
         }
-        // Kind, and length (5 at most).
+        // The kind, and a length of at most 5 bytes.
         self.check_room(6 + data.len())?;
         encode_log_data(&mut self.data, data);
         self.value_bytes_largest = self.value_bytes_largest.max(data.len());
         Ok(())
     }
 
-    /// Adds an item as [`WriteBatch::items`] of another batch shows it.
+    /// Adds an item of another batch, from [`WriteBatch::items`].
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -68,10 +67,11 @@ impl WriteBatch {
         }
     }
 
-    /// These writes in the column families that `to` names for each: one, or several for a range.
+    /// Returns a batch with these writes in the column families that `to` names for each: one, or
+    /// several for a range.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if their numbers make it too large.
+    /// `InvalidArgument` if the ids of the column families make the batch too large.
     pub(crate) fn moved(
         &self,
         to: impl Fn(&BatchEntry<'_>) -> Vec<ColumnFamilyId>,
@@ -96,7 +96,7 @@ impl WriteBatch {
         Ok(moved)
     }
 
-    /// The writes in order, and the log data between them.
+    /// Returns the writes in order, and the log data between them.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();

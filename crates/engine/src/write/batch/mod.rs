@@ -1,10 +1,8 @@
-//! Batches: writes that happen together or not at all, in the very bytes that the log stores.
-//!
-//! `sateen_store::batch` describes the bytes. A commit group in the WAL is such strings one behind
-//! the other; its entries get consecutive sequence numbers.
+//! Batches: writes that are applied together or not at all, encoded as the WAL stores them
+//! (`sateen_store::batch`). A commit group in the WAL is a sequence of such encodings.
 //!
 //! What must stay true: a `WriteBatch` holds only entries that decode and keep the limits (format
-//! rule F11), so that nothing behind `put` can fail on them; decoding hostile bytes never panics.
+//! rule F11), so that nothing behind `put` can fail on them. Decoding untrusted bytes never panics.
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 use sateen_store::base::coding;
@@ -18,10 +16,9 @@ mod items;
 
 pub use items::BatchItems;
 
-/// A list of writes that are applied in order, atomically, across column families.
+/// A list of writes that are applied in order and atomically, across column families.
 ///
-/// Nothing is written before the batch is handed to the database. A later write of a batch wins
-/// over an earlier one of the same key. A batch can be cleared and used again; that keeps its
+/// If it writes a key twice, the later write wins. [`WriteBatch::clear`] empties it and keeps its
 /// memory.
 ///
 /// ```
@@ -39,12 +36,13 @@ pub use items::BatchItems;
 pub struct WriteBatch {
     data: Vec<u8>,
     count: u32,
-    /// The longest value or log data inside, and the longest that is accepted.
+    /// Length of the longest value or log data inside, and the longest that is accepted.
     value_bytes_largest: usize,
     value_bytes_max: usize,
     save_points: Vec<SavePoint>,
 }
 
+/// The lengths to which a batch is cut back.
 #[derive(Clone, Copy, Debug)]
 struct SavePoint {
     data_bytes: usize,
@@ -58,8 +56,8 @@ impl Default for WriteBatch {
     }
 }
 
-/// Two batches are equal if they do the same and have the same log data; limits and save points are
-/// not compared.
+/// Two batches are equal if they have the same writes and log data. Limits and save points are not
+/// compared.
 impl PartialEq for WriteBatch {
     fn eq(&self, other: &WriteBatch) -> bool {
         self.data == other.data
@@ -69,7 +67,7 @@ impl PartialEq for WriteBatch {
 impl Eq for WriteBatch {}
 
 impl WriteBatch {
-    /// An empty batch.
+    /// Returns an empty batch.
     ///
     /// ```
     /// assert!(sateen::WriteBatch::new().is_empty());
@@ -80,14 +78,14 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// An empty batch with room for `bytes` of encoded entries.
+    /// Returns an empty batch with room for `bytes` of encoded entries.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> WriteBatch {
         WriteBatch { data: Vec::with_capacity(bytes), ..WriteBatch::default() }
     }
 
-    /// An empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`]. The
-    /// database that it is written to has a limit of its own.
+    /// Returns an empty batch that accepts values of up to `bytes`, at most [`VALUE_BYTES_MAX`].
+    /// The database has a limit of its own.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::with_value_bytes_max(3);
@@ -115,14 +113,14 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit; the
-    /// batch is then as it was.
+    /// [`Error::InvalidArgument`] if the key, the value or the batch would exceed its limit. The
+    /// batch is unchanged then.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf_id(ColumnFamilyId(0), key.as_ref(), value.as_ref())
     }
 
-    /// Deletes `key` from the default column family, whether it is there or not.
+    /// Deletes `key` from the default column family, whether it exists or not.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -152,7 +150,7 @@ impl WriteBatch {
         self.merge_cf_id(ColumnFamilyId(0), key.as_ref(), operand.as_ref())
     }
 
-    /// Deletes `key` from the default column family: see [`Db::single_delete`](crate::Db).
+    /// Deletes `key` as [`Db::single_delete`](crate::Db::single_delete) does.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -167,8 +165,8 @@ impl WriteBatch {
         self.single_delete_cf_id(ColumnFamilyId(0), key.as_ref())
     }
 
-    /// Deletes all keys from `begin` up to, without, `end` from the default column family: see
-    /// [`Db::delete_range`](crate::Db::delete_range).
+    /// Deletes all keys from `begin` (inclusive) to `end` (exclusive) from the default column
+    /// family, as [`Db::delete_range`](crate::Db::delete_range) does.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -177,7 +175,7 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// As [`WriteBatch::put`]; a range whose end comes before its begin is refused when the batch
+    /// As [`WriteBatch::put`]. A range whose end comes before its begin is refused when the batch
     /// is written.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
@@ -247,7 +245,7 @@ impl WriteBatch {
         self.add(ValueKind::RangeDelete, column_family, begin, Some(end))
     }
 
-    /// Adds a write as [`WriteBatch::iter`] of another batch shows it.
+    /// Adds a write of another batch, from [`WriteBatch::iter`].
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -271,7 +269,7 @@ impl WriteBatch {
         }
     }
 
-    /// Appends the writes of `other`, to be applied after those that are here, and its log data.
+    /// Appends the writes and log data of `other`, to be applied after those of this batch.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -283,7 +281,7 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the batch or a value in it would exceed this batch's limits.
+    /// [`Error::InvalidArgument`] if the batch or a value would exceed the limits of this batch.
     pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
         if other.value_bytes_largest > self.value_bytes_max {
             return Err(too_large("a value", other.value_bytes_largest, self.value_bytes_max));
@@ -295,7 +293,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Removes all writes, log data and save points; keeps the memory.
+    /// Removes all writes, log data and save points. The memory is kept.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -311,7 +309,7 @@ impl WriteBatch {
         self.save_points.clear();
     }
 
-    /// How many writes there are.
+    /// Returns the number of writes.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -325,7 +323,7 @@ impl WriteBatch {
         self.count
     }
 
-    /// True if there are no writes; there may be log data.
+    /// Returns true if there are no writes. There may still be log data.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -339,7 +337,7 @@ impl WriteBatch {
         self.count == 0
     }
 
-    /// Bytes that the writes and log data take, as the log stores them.
+    /// Returns the bytes of the writes and log data, as encoded for the WAL.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -352,7 +350,7 @@ impl WriteBatch {
         self.data.len()
     }
 
-    /// The length of the longest value or log data inside, in bytes.
+    /// Returns the length of the longest value or log data, in bytes.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -365,7 +363,7 @@ impl WriteBatch {
         self.value_bytes_largest
     }
 
-    /// The writes and log data as bytes, for [`WriteBatch::from_data`].
+    /// Returns the encoded writes and log data, for [`WriteBatch::from_data`].
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -378,7 +376,7 @@ impl WriteBatch {
         &self.data
     }
 
-    /// A batch from the bytes of another one's [`WriteBatch::data`].
+    /// Decodes a batch from the result of [`WriteBatch::data`].
     ///
     /// ```
     /// # use sateen::WriteBatch;
@@ -393,8 +391,8 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if they are not a batch that this version can apply; the text
-    /// says why and where.
+    /// [`Error::InvalidArgument`] if the bytes are not a batch that this version can apply. The
+    /// text says why, and at which offset.
     pub fn from_data(data: Vec<u8>) -> Result<WriteBatch> {
         if data.len() > BATCH_BYTES_MAX {
             return Err(too_large("a batch", data.len(), BATCH_BYTES_MAX));
@@ -425,7 +423,7 @@ impl WriteBatch {
         })
     }
 
-    /// The writes in order. [`WriteBatch::items`] shows log data, too.
+    /// Returns the writes in order. [`WriteBatch::items`] returns log data as well.
     ///
     /// ```
     /// # use sateen::WriteBatch;
@@ -443,7 +441,7 @@ impl WriteBatch {
         WriteBatchIter { entries: BatchReader::new(&self.data), left: self.count }
     }
 
-    /// Remembers this state for [`WriteBatch::rollback_to_save_point`]. Save points nest.
+    /// Sets a save point for [`WriteBatch::rollback_to_save_point`]. Save points nest.
     ///
     /// ```
     /// # use sateen::WriteBatch;
@@ -465,7 +463,7 @@ impl WriteBatch {
         });
     }
 
-    /// Undoes the writes and log data since the newest save point and forgets that.
+    /// Undoes the writes and log data since the newest save point, and removes that save point.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -486,7 +484,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Forgets the newest save point; the writes since it stay.
+    /// Removes the newest save point. The writes since then stay.
     ///
     /// ```
     /// let mut batch = sateen::WriteBatch::new();
@@ -527,7 +525,7 @@ impl WriteBatch {
         if key.len() > KEY_BYTES_MAX {
             return Err(too_large("a key", key.len(), KEY_BYTES_MAX));
         }
-        // Kind, column family (5 at most), key length (3 at most), value length (5 at most).
+        // Kind, column family (at most 5 bytes), key length (at most 3), value length (at most 5).
         let bytes = 14 + key.len() + value.map_or(0, <[u8]>::len);
         self.check_room(bytes)?;
         self.data.reserve(bytes);
@@ -579,8 +577,9 @@ impl<'a> Iterator for WriteBatchIter<'a> {
     }
 }
 
+/// Fuzz entry: decodes `data` as a batch. It must not panic, and an accepted batch must encode to
+/// the same items.
 #[cfg(any(test, feature = "test-support"))]
-/// Fuzz entry: reads `data` as a batch. Must not panic; what is accepted must come back the same.
 pub(crate) fn fuzz(data: &[u8]) {
     if let Ok(batch) = WriteBatch::from_data(data.to_vec()) {
         assert_eq!(
