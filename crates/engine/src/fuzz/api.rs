@@ -1,5 +1,5 @@
-//! Fuzz targets of whole databases in memory: hostile bytes as a sequence of calls, which must
-//! answer as a map does, and as a file to be taken in.
+//! Fuzz targets with whole databases in memory: the input is a sequence of calls, whose results are
+//! compared with a map, or a file that is ingested.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,11 +18,12 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Longer sequences find nothing that shorter ones do not.
 const CALLS_MAX: usize = 100;
 
+/// Returns the result, or panics with the error.
 fn must<T>(result: sateen_store::base::error::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Bytes that are taken one after the other; zeros behind the end.
+/// Bytes that are consumed one by one. Behind the end there are zeros.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -32,7 +33,7 @@ impl Input<'_> {
         *first
     }
 
-    /// Few different ones, some of which are the beginning of others.
+    /// Returns one of few keys, some of which are prefixes of others.
     fn key(&mut self) -> Vec<u8> {
         let byte = self.byte();
         let key = [b'a' + byte % 5, b'a' + (byte >> 3) % 7, byte];
@@ -45,6 +46,7 @@ impl Input<'_> {
     }
 }
 
+/// A database, and the map that says what it must contain.
 struct Calls<'a> {
     input: Input<'a>,
     vfs: MemVfs,
@@ -54,7 +56,7 @@ struct Calls<'a> {
     snapshots: Vec<(Snapshot, Model)>,
 }
 
-/// Calls of a database, each of which is told by a few bytes.
+/// Runs a sequence of calls of a database, each encoded in a few bytes, and checks the database.
 pub fn api(bytes: &[u8]) {
     let mut input = Input(bytes);
     let options = options(input.byte());
@@ -73,7 +75,7 @@ pub fn api(bytes: &[u8]) {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
-/// So small that a few calls reach everything, in one of some shapes.
+/// Returns options of one of several shapes, so small that a few calls reach every part.
 fn options(shape: u8) -> Options {
     let mut options = Options { background_threads: 0, ..Options::default() };
     options.block_cache_bytes = 16 << 10;
@@ -184,7 +186,7 @@ impl Calls<'_> {
         must(self.db.write(&batch, &WriteOptions { sync, ..WriteOptions::default() }));
     }
 
-    /// An iterator that goes to and fro within bounds is where a cursor of the map is.
+    /// Moves an iterator to and fro within bounds, and compares it with a position in the map.
     fn iterate(&mut self) {
         let (one, other) = (self.input.key(), self.input.key());
         let (low, high) = (one.clone().min(other.clone()), one.max(other));
@@ -196,7 +198,7 @@ impl Calls<'_> {
         let mut iter = must(self.db.cursor(&bounds));
         let within: Vec<_> =
             self.model.range((Bound::Included(low), Bound::Excluded(high))).collect();
-        // Behind the last there is none; in front of the first neither.
+        // The position in `within`; `None` behind the last entry and in front of the first one.
         let mut at = None;
         for _ in 0..self.input.byte() % 16 {
             match self.input.byte() % 6 {
@@ -237,7 +239,7 @@ impl Calls<'_> {
         must(iter.status());
     }
 
-    /// Closes and opens again; or opens what a process would leave that is killed.
+    /// Closes and opens the database, or opens what a killed process would leave.
     fn open_again(&mut self) {
         self.snapshots.clear();
         if self.input.byte().is_multiple_of(2) {
@@ -249,6 +251,7 @@ impl Calls<'_> {
         self.db = must(Db::open_with(vfs, "/db", self.options.clone(), &[]));
     }
 
+    /// Compares everything that an iterator with `options` shows with `model`.
     fn look(&self, options: ReadOptions, model: &Model) {
         let mut iter = must(self.db.cursor(&options));
         iter.seek_to_first();
@@ -262,7 +265,7 @@ impl Calls<'_> {
     }
 }
 
-/// A file that is taken in, and then read and compacted.
+/// Ingests a file, then reads and compacts the database.
 pub fn ingest(bytes: &[u8]) {
     let (vfs, path) = (MemVfs::new(), Path::new("/file.sst"));
     let written = vfs
@@ -277,7 +280,7 @@ pub fn ingest(bytes: &[u8]) {
         assert_eq!(must(db.get("a")).as_deref(), Some(&b"1"[..]), "nothing was taken in");
         return;
     }
-    // What it says may be refused from here on, too.
+    // The contents of the file may still be refused here.
     if let Ok(mut iter) = db.cursor(&ReadOptions::default()) {
         iter.seek_to_first();
         for _ in 0..bytes.len() {
@@ -293,10 +296,10 @@ pub fn ingest(bytes: &[u8]) {
     let _compacted = db.compact_range(&family, None, None, &CompactRangeOptions::default());
 }
 
-/// Sequences that reach something, and a file that is taken in.
+/// Returns sequences that reach something, and a file that can be ingested.
 pub(super) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = Vec::new();
-    // No numbers of a generator: each byte is as far from the last one as from the one before.
+    // A fixed formula instead of a random generator, so that the seeds are always the same.
     for (shape, step) in [(0_u8, 37_u8), (3, 101), (5, 59), (16, 83), (31, 7)] {
         let mut bytes = vec![shape];
         bytes.extend((0..200_u32).map(|nth| {

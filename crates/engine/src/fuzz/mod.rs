@@ -1,5 +1,5 @@
-//! Entries for the fuzzers in `/fuzz`: every decoder, given hostile bytes. Each must return: no
-//! panic, no large allocation. Not part of the interface.
+//! Entry points for the fuzzers in `/fuzz`: every decoder, with hostile bytes. Each must return
+//! without a panic and without a large allocation. Not part of the interface.
 
 mod api;
 
@@ -20,14 +20,14 @@ pub use api::{api, ingest};
 
 pub use sateen_store::table::fuzz::{block, blocks, compaction_file, filter, seed, table};
 
-/// The number of the files that the entries take theirs for, and the uid of their database.
+/// The file number and the database uid that the entry points assume.
 const NUMBER: u64 = 1;
 const DB_UID: u64 = 1;
 
-/// A decoder under its name.
+/// The name of a fuzz target, and its entry point.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them, by the names of the fuzz targets.
+/// All fuzz targets, by their names.
 pub const TARGETS: &[Target] = &[
     ("api", api),
     ("batch", batch),
@@ -43,27 +43,27 @@ pub const TARGETS: &[Target] = &[
     ("wal", wal),
 ];
 
-/// A log.
+/// Reads a WAL.
 pub fn wal(bytes: &[u8]) {
     sateen_store::wal::fuzz(bytes, crate::write::batch::fuzz);
 }
 
-/// A batch.
+/// Reads a batch.
 pub fn batch(bytes: &[u8]) {
     crate::write::batch::fuzz(bytes);
 }
 
-/// A manifest.
+/// Reads a manifest.
 pub fn manifest(bytes: &[u8]) {
     sateen_store::manifest::fuzz(bytes);
 }
 
-/// A version edit.
+/// Reads a version edit.
 pub fn edit(bytes: &[u8]) {
     sateen_store::manifest::fuzz_edit(bytes);
 }
 
-/// Options as text. What is accepted must survive being printed.
+/// Reads options as text. Options that are accepted must survive being printed and parsed.
 pub fn options(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(options) = Options::from_str_list(text) else { return };
@@ -77,7 +77,7 @@ pub fn options(bytes: &[u8]) {
     assert_eq!(again, options, "{text}");
 }
 
-/// The small files of text: CURRENT, DEVICE, OPTIONS.
+/// Reads the text files CURRENT, DEVICE and OPTIONS.
 pub fn texts(bytes: &[u8]) {
     let directory = Path::new("/db");
     for name in [FileName::Current, FileName::Device, FileName::Options] {
@@ -94,7 +94,7 @@ pub fn texts(bytes: &[u8]) {
     }
 }
 
-/// Inputs that the writers made, each with the target that it is for: where fuzzing begins.
+/// Returns inputs that the encoders made, each with its target, from which fuzzing begins.
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = vec![("compaction_file", seed(0)), ("compaction_file", seed(1))];
@@ -133,7 +133,7 @@ fn text_seeds() -> Vec<String> {
 fn batch_seed() -> WriteBatch {
     let mut batch = WriteBatch::new();
     for i in 0..20_u8 {
-        // Within the limits, all of them.
+        // All entries are within the limits.
         let _small_enough = batch.put([b'k', i], vec![i; usize::from(i) * 7]);
         let _small_enough = batch.delete([b'd', i]);
         let _small_enough = batch.put_log_data(vec![i; usize::from(i)]);

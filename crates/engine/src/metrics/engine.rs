@@ -1,6 +1,6 @@
-//! The counters and histograms that the engine writes as it works, one set per open database.
+//! The counters and histograms that the engine writes, one set for each open database.
 //!
-//! What must stay true: all methods but `snapshot` and `rotate` are lock-free and do not allocate.
+//! What must stay true: all methods but `snapshot` and `rotate` take no lock and do not allocate.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use super::snapshot::{
 use super::{ShardedCounters, Ticker};
 use crate::timeline::{OperationKind, Recorder};
 
-/// Closed one-second windows that are remembered of each operation's latency.
+/// Number of finished one-second windows that are kept of each operation's latency.
 const WINDOWS: usize = 16;
 
-/// One in how many operations is timed: powers of two; 1 for all, 0 for none.
+/// One in how many operations is timed: a power of two, or 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LatencySampling {
     /// Point reads.
     pub(crate) get_one_in: u32,
     /// Write batches.
     pub(crate) write_one_in: u32,
-    /// Everything else.
+    /// Multi-gets and seeks.
     pub(crate) other_one_in: u32,
 }
 
@@ -40,10 +40,10 @@ impl Default for LatencySampling {
 }
 
 impl LatencySampling {
-    /// Every operation is timed.
+    /// Times every operation.
     pub(crate) const EXACT: LatencySampling =
         LatencySampling { get_one_in: 1, write_one_in: 1, other_one_in: 1 };
-    /// No operation is timed. Counts, stalls, flushes and compactions still are.
+    /// Times no operation. Counts, stalls, flushes and compactions are still measured.
     pub(crate) const OFF: LatencySampling =
         LatencySampling { get_one_in: 0, write_one_in: 0, other_one_in: 0 };
 
@@ -56,68 +56,68 @@ impl LatencySampling {
     }
 }
 
-/// When an operation began, if it is one of those that are timed.
+/// The start of an operation, if it is timed.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub(crate) struct OpTimer(Option<Instant>);
 
-/// What the filters said to one point read.
+/// The answers of filters to one point read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FiltersAsked {
-    /// Filters asked.
+    /// Filters that were asked.
     pub(crate) checks: u64,
-    /// Filters that said no.
+    /// Filters that excluded their table.
     pub(crate) negatives: u64,
-    /// Filters that said yes of a table without the key.
+    /// Filters that allowed a table without the key.
     pub(crate) false_positives: u64,
 }
 
-/// What an iterator did, told when it is dropped.
+/// The work of an iterator, recorded when it is dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IterDone {
-    /// Steps, both ways.
+    /// Steps in both directions.
     pub(crate) steps: u64,
-    /// Entries passed over.
+    /// Entries that were skipped.
     pub(crate) skipped: u64,
-    /// Seeks made to go past many versions of a key.
+    /// Seeks that skipped many versions of one key.
     pub(crate) reseeks: u64,
 }
 
-/// What a flush did.
+/// The work of a flush.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlushDone {
     /// Entries in the memtables.
     pub(crate) entries_in: u64,
-    /// Keys that stay in memory.
+    /// Hot keys that stayed in memory.
     pub(crate) keys_kept: u64,
-    /// Bytes of keys and values in them.
+    /// Bytes of keys and values in the memtables.
     pub(crate) bytes_in: u64,
     /// Bytes of tables written.
     pub(crate) bytes_out: u64,
     /// Tables written.
     pub(crate) tables_out: u64,
-    /// From start to installed.
+    /// Time from the start until the tables are installed.
     pub(crate) duration: Duration,
 }
 
-/// What a compaction did.
+/// The work of a compaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CompactionDone {
-    /// The level that it wrote to.
+    /// The output level.
     pub(crate) output_level: u8,
-    /// Bytes of input tables from other levels, not counting those that were moved.
+    /// Bytes of rewritten input tables from other levels.
     pub(crate) bytes_in_above: u64,
-    /// Bytes of input tables of the output level.
+    /// Bytes of rewritten input tables from the output level.
     pub(crate) bytes_in_level: u64,
     /// Bytes of tables written.
     pub(crate) bytes_out: u64,
-    /// Bytes of tables that changed level without being rewritten.
+    /// Bytes of tables that moved to another level without being rewritten.
     pub(crate) bytes_moved: u64,
     /// Entries read.
     pub(crate) entries_in: u64,
     /// Entries dropped.
     pub(crate) entries_dropped: u64,
-    /// From start to installed.
+    /// Time from the start until the tables are installed.
     pub(crate) duration: Duration,
 }
 
@@ -150,11 +150,11 @@ struct CompactionMeter {
 }
 
 thread_local! {
-    /// The state of the generator that draws which operations are timed; never 0.
+    /// The state of this thread's generator, which draws the operations that are timed; never 0.
     static LOTTERY: Cell<u32> = const { Cell::new(0x9e37_79b9) };
 }
 
-/// True once in `one_in` draws (a power of two; 0 for never), without rhythm.
+/// Returns true once in `one_in` draws (a power of two; 0 for never), at random.
 #[inline]
 fn drawn(one_in: u32) -> bool {
     let mut state = LOTTERY.get();
@@ -162,15 +162,15 @@ fn drawn(one_in: u32) -> bool {
     state ^= state >> 17;
     state ^= state << 5;
     LOTTERY.set(state);
-    // Of one_in 0 this is the state itself, which is never 0.
+    // For `one_in` 0 this is the state itself, which is never 0.
     state & one_in.wrapping_sub(1) == 0
 }
 
-/// Everything that one open database counts. About 430 KiB, nearly all of it latency windows.
+/// Everything that one open database counts. About 430 KiB, nearly all for latency windows.
 #[derive(Debug)]
 pub(crate) struct EngineMetrics {
     counters: ShardedCounters,
-    /// By operation, see [`LatencySampling`].
+    /// The sampling rate of each operation; see [`LatencySampling`].
     one_in: [AtomicU32; Operation::ALL.len()],
     latencies: [WindowedHistogram; Operation::ALL.len()],
     stalls: [StallMeter; StallCause::ALL.len()],
@@ -178,12 +178,12 @@ pub(crate) struct EngineMetrics {
     flushes: FlushMeter,
     compactions: [CompactionMeter; LEVELS_MAX],
     background_errors: AtomicU64,
-    /// What happened when.
+    /// The flight recorder.
     pub(crate) timeline: Arc<Recorder>,
 }
 
 impl EngineMetrics {
-    /// All at 0; `second` is the current one of a monotonic clock, see [`Self::rotate`].
+    /// Creates metrics that are all 0. `second` is the current one; see [`Self::rotate`].
     pub(crate) fn new(sampling: LatencySampling, second: u64) -> EngineMetrics {
         let metrics = EngineMetrics {
             counters: ShardedCounters::new(),
@@ -200,12 +200,12 @@ impl EngineMetrics {
         metrics
     }
 
-    /// With the recorder of the database, which others know too.
+    /// Replaces the recorder by that of the database, which others share.
     pub(crate) fn with_timeline(self, timeline: Arc<Recorder>) -> EngineMetrics {
         EngineMetrics { timeline, ..self }
     }
 
-    /// From now on times so many operations.
+    /// Sets the sampling rates from now on.
     pub(crate) fn set_sampling(&self, sampling: LatencySampling) {
         for (operation, one_in) in Operation::ALL.into_iter().zip(&self.one_in) {
             let rate = sampling.one_in(operation);
@@ -214,7 +214,7 @@ impl EngineMetrics {
         }
     }
 
-    /// Begins an operation; hand the timer to the `record_` method at its end.
+    /// Begins an operation. Pass the timer to the `record_` method at its end.
     #[inline]
     pub(crate) fn start(&self, operation: Operation) -> OpTimer {
         let timed = drawn(self.one_in[operation as usize].load(Ordering::Relaxed));
@@ -234,7 +234,7 @@ impl EngineMetrics {
         }
     }
 
-    /// A point read is over; `value_bytes` if it found a value.
+    /// Records a point read. `value_bytes` is the size of the value, `None` if there is none.
     #[inline]
     pub(crate) fn record_get(&self, timer: OpTimer, value_bytes: Option<usize>) {
         self.counters.add(Ticker::Gets, 1);
@@ -245,7 +245,7 @@ impl EngineMetrics {
         self.finish(Operation::Get, timer);
     }
 
-    /// A read of `keys` keys is over, which found `hits` values of `value_bytes` bytes in all.
+    /// Records a multi-get of `keys` keys that found `hits` values of `value_bytes` bytes together.
     pub(crate) fn record_multi_get(&self, timer: OpTimer, keys: u64, hits: u64, value_bytes: u64) {
         self.counters.add(Ticker::MultiGets, 1);
         self.counters.add(Ticker::Gets, keys);
@@ -254,7 +254,7 @@ impl EngineMetrics {
         self.finish(Operation::MultiGet, timer);
     }
 
-    /// A batch of `entries` entries with `bytes` of keys and values is written.
+    /// Records a written batch of `entries` entries with `bytes` bytes of keys and values.
     #[inline]
     pub(crate) fn record_write(&self, timer: OpTimer, bytes: u64, entries: u64) {
         self.counters.add(Ticker::Writes, 1);
@@ -263,19 +263,19 @@ impl EngineMetrics {
         self.finish(Operation::Write, timer);
     }
 
-    /// Bytes of keys and values written since open.
+    /// Returns the bytes of keys and values written since open.
     pub(crate) fn write_bytes(&self) -> u64 {
         self.counters.get(Ticker::WriteBytes)
     }
 
-    /// An iterator's seek is over.
+    /// Records a seek of an iterator.
     #[inline]
     pub(crate) fn record_seek(&self, timer: OpTimer) {
         self.counters.add(Ticker::Seeks, 1);
         self.finish(Operation::Seek, timer);
     }
 
-    /// An iterator is dropped.
+    /// Records the work of an iterator that is dropped.
     pub(crate) fn record_iter(&self, done: IterDone) {
         self.timeline.iterated();
         self.counters.add(Ticker::Steps, done.steps);
@@ -283,13 +283,13 @@ impl EngineMetrics {
         self.counters.add(Ticker::IterReseeks, done.reseeks);
     }
 
-    /// A point read found its key in a memtable.
+    /// Records that a memtable answered a point read.
     #[inline]
     pub(crate) fn record_memtable_hit(&self) {
         self.counters.add(Ticker::MemTableHits, 1);
     }
 
-    /// What the filters of the tables said that a point read looked at.
+    /// Records the answers of filters to a point read.
     #[inline]
     pub(crate) fn record_filters(&self, asked: &FiltersAsked) {
         if asked.checks > 0 {
@@ -301,7 +301,7 @@ impl EngineMetrics {
         }
     }
 
-    /// A writer begins to wait, until the guard is dropped.
+    /// Counts a writer as waiting until the guard is dropped.
     pub(crate) fn stall_begin(&self, cause: StallCause) -> StallGuard<'_> {
         let meter = &self.stalls[cause.index()];
         meter.waiting.fetch_add(1, Ordering::Relaxed);
@@ -310,12 +310,12 @@ impl EngineMetrics {
         StallGuard { meter, timeline: &self.timeline, cause, started, _waits }
     }
 
-    /// A step of a flush or compaction took a processor so long.
+    /// Records the CPU time of a step of a flush or compaction, in nanoseconds.
     pub(crate) fn stepped(&self, cpu_ns: u64) {
         self.steps_cpu_ns.record(cpu_ns);
     }
 
-    /// A flush is installed.
+    /// Records an installed flush.
     pub(crate) fn flush_done(&self, done: &FlushDone) {
         let meter = &self.flushes;
         add(&meter.entries_in, done.entries_in);
@@ -326,7 +326,7 @@ impl EngineMetrics {
         meter.durations_ns.record(nanos(done.duration));
     }
 
-    /// A compaction, or a part of one, is installed.
+    /// Records an installed compaction, or part of one.
     pub(crate) fn compaction_done(&self, done: &CompactionDone) {
         let level = usize::from(done.output_level).min(LEVELS_MAX - 1);
         let meter = &self.compactions[level];
@@ -340,20 +340,20 @@ impl EngineMetrics {
         add(&meter.duration_ns, nanos(done.duration));
     }
 
-    /// Work in the background failed.
+    /// Counts a failure of background work.
     pub(crate) fn background_error(&self) {
         add(&self.background_errors, 1);
     }
 
-    /// Opens the latency window of `second`; to be called at least once a second.
+    /// Opens the latency window of `second`. Call it at least once a second.
     pub(crate) fn rotate(&self, second: u64) {
         for latency in &self.latencies {
             latency.rotate(second);
         }
     }
 
-    /// What was counted so far; the fields that tell of the present moment, `io` included, are left
-    /// for the caller to fill in.
+    /// Returns the counts so far. The caller fills in the fields that describe the present state,
+    /// including `io`.
     pub(crate) fn snapshot(&self) -> Metrics {
         let latency = |operation: Operation| {
             let histogram = &self.latencies[operation as usize];
@@ -378,7 +378,7 @@ impl EngineMetrics {
         }
     }
 
-    /// The levels from 0 to the deepest that anything was compacted into.
+    /// Returns the totals of the levels from 0 to the deepest output level so far.
     fn compaction_totals(&self) -> Vec<CompactionTotals> {
         let mut levels: Vec<_> = self.compactions.iter().map(CompactionMeter::totals).collect();
         let used = levels.iter().rposition(|level| level.count > 0).map_or(0, |last| last + 1);
@@ -404,7 +404,7 @@ impl EngineMetrics {
             filter_checks: count(Ticker::FilterChecks),
             filter_negatives: count(Ticker::FilterNegatives),
             filter_false_positives: count(Ticker::FilterFalsePositives),
-            // Counted elsewhere.
+            // The commit pipeline, the table cache and the block cache have the others.
             ..Counts::default()
         }
     }
@@ -440,7 +440,7 @@ impl CompactionMeter {
     }
 }
 
-/// Counts a writer as waiting until it is dropped.
+/// A guard that counts a writer as waiting until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct StallGuard<'a> {
@@ -491,7 +491,7 @@ mod tests {
     fn sampling_has_the_rate_it_says_and_no_rhythm() {
         let metrics = EngineMetrics::new(LatencySampling::default(), 0);
         for (operation, one_in) in [(Operation::Get, 8_u32), (Operation::Write, 4)] {
-            // A caller of any short period must have every one of its phases timed at this rate.
+            // With any short period of a caller, each of its phases must be timed at this rate.
             for period in [1, 2, 4, 7, 8, 16] {
                 let mut timed = vec![0_u32; period];
                 let rounds = 20_000;
@@ -564,7 +564,7 @@ mod tests {
         assert_eq!(counts(), (0, 1));
     }
 
-    /// Prints nanoseconds an operation; run with `--release -- --ignored --nocapture measure`.
+    /// Prints nanoseconds per operation. Run with `--release -- --ignored --nocapture measure`.
     #[test]
     #[ignore = "a measurement"]
     fn measure_recording() {
@@ -578,7 +578,7 @@ mod tests {
         for (name, sampling) in levels {
             let metrics = black_box(EngineMetrics::new(sampling, 0));
             let (mut get, mut write) = (f64::INFINITY, f64::INFINITY);
-            // The fastest round: the others were disturbed.
+            // The fastest round counts, because the others were disturbed.
             for _ in 0..ROUNDS {
                 let start = Instant::now();
                 for _ in 0..OPERATIONS {

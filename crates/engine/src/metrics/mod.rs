@@ -1,16 +1,19 @@
-//! What is counted while the engine works. What must stay true: recording takes no lock and
-//! allocates nothing, so that it can stay on in every build and on every operation.
+//! Metrics: what the engine counts and measures while it works.
 //!
-//! Three parts: `engine` is written by the engine as it works, [`Metrics`] is what a caller gets,
-//! and the table in `table` names each metric once, for the Prometheus text and for
-//! docs/metrics.md alike.
+//! - [`EngineMetrics`] has the counters and histograms that the engine writes. [`ShardedCounters`]
+//!   are those of client operations.
+//! - [`Metrics`] is the value that a caller gets.
+//! - The list in `table` names each metric once, for the Prometheus text and for docs/metrics.md.
 //!
-//! Latency costs two readings of the clock, 28 ns each where this was measured, and additions to a
-//! histogram that all threads share: 66 ns an operation, more when threads collide. Against a
-//! cached read of some hundred nanoseconds that is too much, so the shortest operations are
-//! sampled: one read in eight (11 ns on average) and one write in four (18 ns), drawn at random, so
-//! that no rhythm of the caller's can hide from it. What takes long is never sampled: seeks, syncs,
-//! stalls, jobs and all I/O are timed always. Counts are exact always (under 1 ns each).
+//! What must stay true: recording takes no lock and allocates nothing, so that it can stay on in
+//! every build and for every operation.
+//!
+//! To time an operation takes two readings of the clock, 28 ns each as measured, and additions to a
+//! histogram that all threads share: 66 ns together, and more if threads collide. That is too much
+//! for a cached read of some hundred nanoseconds. So one read in eight (11 ns on average) and one
+//! write in four (18 ns) is timed, drawn at random, so that no regular pattern of the caller can
+//! avoid it. Seeks, syncs, stalls, jobs and all I/O take longer and are always timed. Counts are
+//! always exact (under 1 ns each).
 
 mod engine;
 mod sharded;

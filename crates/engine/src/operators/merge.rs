@@ -1,5 +1,4 @@
-//! Merge operators: values that are written as changes of what is there, and made values when they
-//! are read or compacted.
+//! Merge operators: a client writes operands, and reads and compactions make values of them.
 
 use std::sync::Arc;
 
@@ -7,20 +6,21 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::batch::VALUE_BYTES_MAX;
 
-/// Makes values of what was there and the operands that were merged into it since.
+/// Combines a value with the operands that were merged into it.
 ///
-/// It is asked by readers and by flushes and compactions, any number of times about the same
-/// operands, in any grouping that keeps their order, and on any thread: its answer must depend on
-/// its arguments alone. A panic of it is one of the thread that asked.
+/// Reads, flushes and compactions call it: any number of times for the same operands, in any
+/// grouping that keeps their order, and on any thread. So its result must depend only on its
+/// arguments. If it panics, the calling thread panics.
 ///
-/// Most are simpler than that: see [`Merging::associative`].
+/// Most operators are simpler than this trait: see [`Merging::associative`].
 pub trait MergeOperator: Send + Sync {
-    /// A name for people.
+    /// Returns a name for messages.
     fn name(&self) -> &str;
 
-    /// The value of `key` after `operands`, oldest first and at least one, were merged into
-    /// `existing`: the value before them, `None` if there was none. `None` if that cannot be done:
-    /// reads of the key fail then, and the operands stay as they are.
+    /// Returns the value of `key` after `operands` were merged into `existing`. There is at least
+    /// one operand, and the oldest comes first. `existing` is the value before them, `None` if
+    /// there was none. Returns `None` if the operands cannot be merged: then reads of the key fail,
+    /// and the operands stay as they are.
     fn full_merge(
         &self,
         key: &[u8],
@@ -28,20 +28,20 @@ pub trait MergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// One operand that does what `operands`, oldest first and at least two, do one after the
-    /// other. `None` if there is none: they are kept one by one.
+    /// Returns one operand that has the same effect as `operands`, oldest first and at least two.
+    /// Returns `None` if there is none: then they stay separate.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
     }
 }
 
-/// A column family's merge operator, for
+/// The merge operator of a column family, for
 /// [`ColumnFamilyOptions::merge_operator`](crate::ColumnFamilyOptions).
 #[derive(Clone)]
 pub struct Merging(Arc<dyn MergeOperator>);
 
-/// Two are the same if they are one operator.
+/// Two are equal if they are clones of one.
 impl PartialEq for Merging {
     fn eq(&self, other: &Merging) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -55,13 +55,13 @@ impl std::fmt::Debug for Merging {
 }
 
 impl Merging {
-    /// Merges by `operator`.
+    /// Merges with `operator`.
     pub fn new(operator: impl MergeOperator + 'static) -> Merging {
         Merging(Arc::new(operator))
     }
 
-    /// Merges by a function of the key, the value or operand before (`None`: there is none) and the
-    /// operand after it, whose results can themselves be merged like operands: a sum, a maximum, a
+    /// Merges with a function of the key, the previous value or operand (`None` if there is none)
+    /// and the next operand. Its results can be merged like operands, as in a sum, a maximum or a
     /// concatenation. It returns `None` if it cannot merge them.
     ///
     /// ```
@@ -88,13 +88,14 @@ impl Merging {
         Merging::new(Associative { name: name.to_owned(), merge })
     }
 
-    /// The operator's name.
+    /// Returns the operator's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// The value that `operands`, oldest first, make of `existing`; `None` if there is none.
+    /// Returns the value of `existing` with `operands` merged into it, oldest first; `None` if the
+    /// operator refuses, or if the value is too large.
     pub(crate) fn full(
         &self,
         key: &[u8],
@@ -105,7 +106,8 @@ impl Merging {
         merged.filter(|value| value.len() <= VALUE_BYTES_MAX)
     }
 
-    /// The operand that does what `operands`, oldest first, do; `None` if there is none.
+    /// Returns one operand for `operands`, oldest first; `None` if the operator has none, or if it
+    /// is too large.
     pub(crate) fn partial(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         if operands.len() < 2 {
             return None;
@@ -115,6 +117,7 @@ impl Merging {
     }
 }
 
+/// The operator of [`Merging::associative`].
 struct Associative<F> {
     name: String,
     merge: F,
@@ -145,12 +148,12 @@ where
     }
 }
 
-/// The operands of a key that a reader has found, newest first.
+/// The operands of a key that were collected, newest first.
 #[derive(Default)]
 pub(crate) struct Operands(Vec<Vec<u8>>);
 
 impl Operands {
-    /// Takes note of the next older one.
+    /// Adds the next older operand.
     pub(crate) fn push_older(&mut self, operand: &[u8]) {
         self.0.push(operand.to_vec());
     }
@@ -167,12 +170,13 @@ impl Operands {
         self.0.clear();
     }
 
-    /// Oldest first.
+    /// Returns the operands, oldest first.
     pub(crate) fn in_order(&self) -> Vec<&[u8]> {
         self.0.iter().rev().map(Vec::as_slice).collect()
     }
 
-    /// The value that they make of `existing`.
+    /// Returns the value of `existing` with the operands merged into it. Fails with `MergeFailed`
+    /// if there is no operator, or if it refuses.
     pub(crate) fn merge(
         &self,
         operator: Option<&Merging>,
@@ -194,7 +198,7 @@ impl Operands {
     }
 }
 
-/// A merge operator that appends: no other order of operands makes the same.
+/// Returns a merge operator that appends, so that the order of the operands matters.
 #[cfg(test)]
 pub(crate) fn appending() -> Merging {
     Merging::associative("append", |_key, before, operand| {

@@ -1,4 +1,5 @@
-//! What a program gives a column family to run: merge operators, compaction filters, a clock.
+//! Code and clocks that users give to a column family: merge operators, compaction filters, a
+//! clock.
 
 pub(crate) mod compaction_filter;
 pub(crate) mod merge;

@@ -3,27 +3,28 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Tells the seconds since 1970, for values that expire and for nothing else.
+/// Returns the seconds since 1970, which decide only what expires.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> u64 + Send + Sync>);
 
 impl WallClock {
-    /// A clock that tells what `seconds` returns, for tests and simulations.
+    /// Creates a clock that returns the results of `seconds`, for tests and simulations.
     pub fn new(seconds: impl Fn() -> u64 + Send + Sync + 'static) -> WallClock {
         WallClock(Arc::new(seconds))
     }
 
+    /// Returns the seconds since 1970, at most `u32::MAX`.
     pub(crate) fn now(&self) -> u32 {
         u32::try_from(self.seconds()).unwrap_or(u32::MAX)
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     pub(crate) fn seconds(&self) -> u64 {
         (self.0)()
     }
 }
 
-/// The system's.
+/// The clock of the operating system.
 impl Default for WallClock {
     fn default() -> WallClock {
         WallClock::new(|| {
@@ -33,7 +34,7 @@ impl Default for WallClock {
     }
 }
 
-/// All clocks are as good.
+/// All clocks are equal, so that options can be compared.
 impl PartialEq for WallClock {
     fn eq(&self, _other: &WallClock) -> bool {
         true

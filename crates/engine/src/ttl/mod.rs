@@ -1,10 +1,15 @@
-//! Time to live. In a column family with the option `ttl` each stored value ends with the second in
-//! which it was written, as in RocksDB's `DBWithTTL` (four bytes, little-endian, seconds since
-//! 1970). Only this file handles these times: writes append them, reads remove them and hide
-//! expired values, compactions drop expired values, and callbacks of users never see them.
+//! Time to live. In a column family with the option `ttl` each stored value ends with the second of
+//! its write, as in RocksDB's `DBWithTTL` (four bytes, little-endian, seconds since 1970). Only
+//! this file handles these times.
 //!
-//! Invariant: whether a column family has times is decided when it is opened and does not change.
-//! All times come from the clock in the options, which decides only what expires.
+//! 1. Writes append the time ([`timed`], [`timed_batch`]).
+//! 2. Reads remove it ([`untimed`]) and hide expired values ([`hidden_before`],
+//!    [`is_from_before`]).
+//! 3. Compactions drop expired values (`Expiring`).
+//! 4. Operators and filters of users see values without times (`TimedMerging`, `ExpiringFilter`).
+//!
+//! What must stay true: whether a column family has times is decided when it is opened, and does
+//! not change. All times come from the clock in the options, which decides only what expires.
 
 use std::time::Duration;
 
@@ -24,16 +29,16 @@ use crate::write::batch::WriteBatch;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a time behind a value.
+/// Bytes of the time at the end of a value.
 pub(crate) const TIME_BYTES: usize = 4;
 
-/// No time is before this second, in which RocksDB began to write them: what seems to be was
+/// The second in which RocksDB began to write times. A value that ends with an earlier one was
 /// written without a time.
 const EARLIEST: u32 = 1_368_146_402;
 
 // ---- writing -----------------------------------------------------------------------------------
 
-/// `value` with the time behind it.
+/// Returns `value` with the current time appended. Fails if that makes it too large.
 pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
     if value.len() > VALUE_BYTES_MAX - TIME_BYTES {
         let text = format!("a value of {} bytes leaves no room for its time", value.len());
@@ -42,7 +47,7 @@ pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
     Ok(with_time(value, clock.now().to_le_bytes()))
 }
 
-/// `batch` with the time behind the values of column families that have it.
+/// Returns `batch` with the current time appended to the values of column families with times.
 pub(crate) fn timed_batch(
     batch: &WriteBatch,
     has_times: impl Fn(ColumnFamilyId) -> bool,
@@ -67,13 +72,14 @@ pub(crate) fn timed_batch(
     WriteBatch::from_data(data)
 }
 
+/// Returns `value` with `time` appended.
 fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
     [value, &time].concat()
 }
 
 // ---- reading -----------------------------------------------------------------------------------
 
-/// An error if `stored` does not end with a time.
+/// Returns an error if `stored` does not end with a time.
 pub(crate) fn check(stored: &[u8]) -> Result<()> {
     match split(stored) {
         Some(_) => Ok(()),
@@ -81,7 +87,7 @@ pub(crate) fn check(stored: &[u8]) -> Result<()> {
     }
 }
 
-/// Values from before this second are hidden from a reader that begins now. 0: none is.
+/// Returns the second before which values are hidden from a reader that begins now; 0 hides none.
 pub(crate) fn hidden_before(options: &ColumnFamilyOptions, clock: &WallClock) -> u64 {
     match options.ttl {
         Some(ttl) if options.ttl_hide_expired => expired_before(ttl, clock),
@@ -89,7 +95,7 @@ pub(crate) fn hidden_before(options: &ColumnFamilyOptions, clock: &WallClock) ->
     }
 }
 
-/// Values from before this second have expired by now. 0: none has.
+/// Returns the second before which values have expired by now; 0 if none has.
 fn expired_before(ttl: Duration, clock: &WallClock) -> u64 {
     match ttl.as_secs() {
         0 => 0,
@@ -97,17 +103,17 @@ fn expired_before(ttl: Duration, clock: &WallClock) -> u64 {
     }
 }
 
-/// Whether `stored` is from before the second `before`. What has no time is from no second.
+/// Returns true if `stored` was written before the second `before`. Without a time it was not.
 pub(crate) fn is_from_before(stored: &[u8], before: u64) -> bool {
     split(stored).is_some_and(|(_, time)| u64::from(u32::from_le_bytes(time)) < before)
 }
 
-/// The value in `stored`, as it was written.
+/// Returns the value in `stored`, without the time.
 pub(crate) fn untimed(stored: &[u8]) -> &[u8] {
     split(stored).map_or(stored, |(value, _)| value)
 }
 
-/// The value in `stored`, and its time; `None` if there is none.
+/// Returns the value in `stored` and its time; `None` if it has no time.
 fn split(stored: &[u8]) -> Option<(&[u8], [u8; TIME_BYTES])> {
     let (value, time) = stored.split_last_chunk()?;
     (u32::from_le_bytes(*time) >= EARLIEST).then_some((value, *time))
@@ -116,29 +122,30 @@ fn split(stored: &[u8]) -> Option<(&[u8], [u8; TIME_BYTES])> {
 // ---- merging and compacting --------------------------------------------------------------------
 
 impl ColumnFamilyOptions {
-    /// The merge operator for what is stored.
+    /// Returns the merge operator for stored values, which have times if `ttl` is set.
     pub(crate) fn stored_merging(&self) -> Option<Merging> {
         let merging = self.merge_operator.clone();
         if self.ttl.is_none() { merging } else { merging.map(|by| Merging::new(TimedMerging(by))) }
     }
 
-    /// The compaction filter for what is stored.
+    /// Returns the compaction filter for stored values.
     pub(crate) fn stored_filtering(&self, clock: &WallClock) -> Option<Filtering> {
         let Some(ttl) = self.ttl else { return self.compaction_filter.clone() };
         let (inner, clock) = (self.compaction_filter.clone(), clock.clone());
         self.filters().then(|| Filtering::new(Expiring { ttl, clock, inner }))
     }
 
-    /// Whether compactions are to ask about what they come across.
+    /// Returns true if compactions must filter entries.
     pub(crate) fn filters(&self) -> bool {
         self.compaction_filter.is_some() || self.ttl.is_some_and(|ttl| !ttl.is_zero())
     }
 }
 
-/// Merges what is before the times. A result has the time of its newest operand.
+/// Merges the values without their times. The result gets the time of the newest operand.
 struct TimedMerging(Merging);
 
 impl TimedMerging {
+    /// Merges the values of `operands` by `merge`; `None` if one has no time.
     fn merge(
         operands: &[&[u8]],
         merge: impl FnOnce(&[&[u8]]) -> Option<Vec<u8>>,
@@ -173,7 +180,8 @@ impl MergeOperator for TimedMerging {
     }
 }
 
-/// Drops what has expired when a compaction begins, and asks the user's filter about the rest.
+/// Drops values that had expired when the compaction began, and asks the user's filter about the
+/// others.
 struct Expiring {
     ttl: Duration,
     clock: WallClock,
@@ -192,18 +200,20 @@ impl CompactionFilterFactory for Expiring {
     }
 }
 
+/// The filter of [`Expiring`] for one compaction.
 struct ExpiringFilter {
     expired_before: u64,
     inner: Option<Box<dyn CompactionFilter>>,
 }
 
 impl ExpiringFilter {
+    /// Asks the user's filter about the value in `stored`, and keeps its time.
     fn ask(
         &mut self,
         stored: &[u8],
         ask: impl FnOnce(&mut dyn CompactionFilter, &[u8]) -> Decision,
     ) -> Decision {
-        // What has no time is left to who reads it, and told there.
+        // A value without a time is kept. Its readers get the error.
         let Some((value, time)) = split(stored) else { return Decision::Keep };
         match self.inner.as_deref_mut().map(|inner| ask(inner, value)) {
             Some(Decision::Change(value)) => Decision::Change(with_time(&value, time)),

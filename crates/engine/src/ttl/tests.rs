@@ -1,4 +1,4 @@
-//! The bytes of times.
+//! Tests of the stored bytes of times.
 
 use super::*;
 

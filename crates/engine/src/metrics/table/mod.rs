@@ -1,7 +1,7 @@
-//! The one list of metrics: name, type, unit, meaning, and where in [`Metrics`] the numbers are.
-//! The Prometheus text and docs/metrics.md are both made from it.
+//! The list of all metrics: name, type, unit, meaning, and where in [`Metrics`] the values are. The
+//! Prometheus text and docs/metrics.md are made from it.
 //!
-//! What must stay true: a metric's name, unit and labels never change.
+//! What must stay true: the name, unit and labels of a metric never change.
 
 use sateen_control::IoClass;
 
@@ -16,7 +16,7 @@ mod scheduling;
 mod tests;
 mod text;
 
-/// What kind of number a family holds, in Prometheus' words.
+/// The type of a metric, as Prometheus calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Counter,
@@ -70,10 +70,10 @@ const fn histogram(
     Family { name, kind: Kind::Histogram, unit: "seconds", help, write }
 }
 
-/// What `Metrics::health` can say.
+/// The values of `Metrics::health`.
 const HEALTH: [&str; 3] = ["ok", "degraded", "read-only"];
 
-/// Every metric, in the order in which they are written. Nothing else lists them.
+/// Every metric, in the order of the text. There is no other list.
 static FAMILIES: &[&[Family]] = &[CLIENT, LATENCY, CACHES, BACKGROUND, SCHEDULING, STATE];
 
 const CLIENT: &[Family] = &[

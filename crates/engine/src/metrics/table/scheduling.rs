@@ -1,4 +1,4 @@
-//! What the I/O scheduler believes, gives and has done, and how writers are admitted.
+//! Metrics of the I/O scheduler, the tuner, the admission of writers and the scrub.
 
 use sateen_control::Overflow;
 

@@ -1,7 +1,7 @@
-//! The text that Prometheus reads, made from the list of metrics.
+//! The Prometheus text, made from the list of metrics.
 //!
-//! What must stay true: a family is written in one piece; label values are escaped, because column
-//! families are named by users.
+//! What must stay true: all samples of a metric stand together. Label values are escaped, because
+//! users name column families.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use sateen_store::vfs::ClassTotals;
 use super::{FAMILIES, Family};
 use crate::metrics::snapshot::{ColumnFamilyMetrics, LevelShape, Metrics};
 
-/// All metrics in Prometheus' text format, version 0.0.4.
+/// Returns all metrics in Prometheus' text format, version 0.0.4.
 pub(in crate::metrics) fn prometheus_text(metrics: &Metrics) -> String {
     let mut out = String::with_capacity(64 * 1024);
     for family in FAMILIES.iter().copied().flatten() {
@@ -23,7 +23,7 @@ pub(in crate::metrics) fn prometheus_text(metrics: &Metrics) -> String {
     out
 }
 
-/// Writes the samples of one family.
+/// Writes the samples of one metric.
 pub(super) struct Samples<'a> {
     out: &'a mut String,
     name: &'static str,
@@ -32,26 +32,31 @@ pub(super) struct Samples<'a> {
 pub(super) type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Samples<'_> {
+    /// Writes a sample without labels.
     pub(super) fn number(&mut self, value: impl Into<Number>) {
         self.sample("", &[], None, value.into());
     }
 
+    /// Writes a sample with labels.
     pub(super) fn labelled(&mut self, labels: Labels<'_>, value: impl Into<Number>) {
         self.sample("", labels, None, value.into());
     }
 
+    /// Writes a sample for each level.
     pub(super) fn by_level<T, N: Into<Number>>(&mut self, levels: &[T], value: impl Fn(&T) -> N) {
         for (level, totals) in levels.iter().enumerate() {
             self.labelled(&[("level", &level.to_string())], value(totals));
         }
     }
 
+    /// Writes a sample for each column family.
     pub(super) fn by_family(&mut self, metrics: &Metrics, value: fn(&ColumnFamilyMetrics) -> u64) {
         for family in &metrics.column_families {
             self.labelled(&[("cf", &family.name)], value(family));
         }
     }
 
+    /// Writes a sample for each level of each column family.
     pub(super) fn by_family_and_level(&mut self, metrics: &Metrics, value: fn(&LevelShape) -> u64) {
         for family in &metrics.column_families {
             for (level, shape) in family.levels.iter().enumerate() {
@@ -61,6 +66,7 @@ impl Samples<'_> {
         }
     }
 
+    /// Writes a sample for each I/O class.
     pub(super) fn by_class(
         &mut self,
         metrics: &Metrics,
@@ -72,7 +78,7 @@ impl Samples<'_> {
         }
     }
 
-    /// Nanoseconds as cumulative buckets in seconds, from 256 ns to 17 s in powers of two.
+    /// Writes nanoseconds as cumulative buckets in seconds, from 256 ns to 17 s in powers of two.
     pub(super) fn histogram(&mut self, labels: Labels<'_>, histogram: &HistogramSnapshot) {
         let mut buckets = histogram.buckets().peekable();
         let mut below = 0;
@@ -88,6 +94,7 @@ impl Samples<'_> {
         self.sample("_count", labels, None, histogram.count().into());
     }
 
+    /// Writes one line. `le` is the upper end of a bucket.
     fn sample(&mut self, suffix: &str, labels: Labels<'_>, le: Option<&str>, value: Number) {
         self.out.push_str(self.name);
         self.out.push_str(suffix);
@@ -110,6 +117,7 @@ impl Samples<'_> {
     }
 }
 
+/// The value of a sample.
 pub(super) enum Number {
     Whole(u64),
     Real(f64),
@@ -127,6 +135,7 @@ impl From<f64> for Number {
     }
 }
 
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
@@ -135,6 +144,7 @@ pub(super) fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string does not fail");
 }
 
+/// Appends a label value, with `\`, `"` and line ends escaped.
 fn push_escaped(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {

@@ -1,8 +1,15 @@
-//! Compaction filters: what a compaction comes across may be removed or replaced on the way.
+//! Compaction filters: user code that removes or replaces entries during compactions.
 //!
-//! What must stay true: who reads at a snapshot that was there when the compaction began sees what
-//! it saw before; what is removed uncovers nothing older; a filter that panics fails its
-//! compaction, and nothing else.
+//! 1. [`Filtering`] is the option. Each compaction with one gets a [`FilterToBe`].
+//! 2. The first step of the compaction creates the filter ([`FilterToBe::create`]).
+//! 3. The compaction iterator asks [`ActiveFilter`] about values and operands. Entries that a
+//!    snapshot sees are kept without asking.
+//!
+//! What must stay true:
+//!
+//! - A snapshot from before the start of the compaction reads what it read before.
+//! - A removed entry uncovers nothing older.
+//! - A filter that panics fails its compaction, and nothing else.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,74 +22,74 @@ use sateen_store::batch::VALUE_BYTES_MAX;
 #[cfg(test)]
 mod tests;
 
-/// What becomes of an entry.
+/// What a filter decides about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays as it is.
+    /// Keeps the entry.
     Keep,
-    /// It goes. A value goes with all that is older, as if the key had been deleted; of an operand
-    /// of [`Db::merge`](crate::Db::merge) only itself goes.
+    /// Removes the entry. For a value, all older entries of the key go with it, as after a
+    /// deletion. For an operand of [`Db::merge`](crate::Db::merge), only the operand goes.
     Remove,
-    /// This takes its place. At most 1 GiB.
+    /// Replaces the value, by at most 1 GiB.
     Change(Vec<u8>),
 }
 
 /// Decides about the entries of one compaction, in ascending order of their keys.
 ///
-/// It is asked about the newest version of a key among those that are compacted, if that is a value
-/// and no snapshot shows it that was there when the compaction began; about operands of merges it
-/// is asked one by one. A version that is newer still may be elsewhere. What is moved without being
-/// rewritten it does not see, nor is it asked by flushes: a key may be there for long before it is
-/// asked about for the first time, or be asked about again and again. Reads do not ask it.
+/// A filter sees the newest entry of each key among the compacted ones, if that is a value and no
+/// snapshot from before the start of the compaction sees it. It sees operands of merges one by one.
+/// A newer entry of the key may exist elsewhere. A filter does not see tables that are moved
+/// without being rewritten. Flushes and reads do not call it. So it may take long until a key is
+/// first filtered, and a key may be filtered many times.
 ///
-/// A snapshot that is taken while a compaction is under way may show a key both before and after
-/// the filter's decision.
+/// A snapshot that is taken while a compaction runs may show a key both before and after the
+/// filter's decision.
 ///
-/// A panic of it is an error of the background
-/// ([`Error::FilterFailed`](crate::Error::FilterFailed)): the compaction is given up, and writes
-/// are refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which ignores
+/// A panic of the filter is a background error
+/// ([`Error::FilterFailed`](crate::Error::FilterFailed)): the compaction fails, and writes are
+/// refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which ignores
 /// snapshots.
 pub trait CompactionFilter: Send {
-    /// What becomes of `value`, of `key`, in a compaction out of `level` (the uppermost of its
-    /// levels).
+    /// Decides about the value of `key` in a compaction out of `level`, the uppermost of its
+    /// levels.
     fn filter(&mut self, level: u8, key: &[u8], value: &[u8]) -> Decision;
 
-    /// What becomes of a merge operand of `key`. It stays unless this says otherwise.
+    /// Decides about a merge operand of `key`. The default keeps it.
     fn filter_operand(&mut self, level: u8, key: &[u8], operand: &[u8]) -> Decision {
         let _ = (level, key, operand);
         Decision::Keep
     }
 }
 
-/// A compaction, as who makes a filter for it is told.
+/// The compaction for which a factory creates a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionFilterContext {
-    /// Whether all tables of the column family (of a region, if it has any) are part of it.
+    /// Whether all tables of the column family (or of a region, if it has regions) are inputs.
     pub is_full_compaction: bool,
-    /// Whether a client asked for it.
+    /// Whether a client asked for the compaction.
     pub is_manual_compaction: bool,
     /// The column family.
     pub column_family: ColumnFamilyId,
-    /// The level that is written to.
+    /// The level of the outputs.
     pub output_level: u8,
 }
 
-/// Makes a filter for each compaction. RocksDB: `CompactionFilterFactory`.
+/// Creates a filter for each compaction. RocksDB: `CompactionFilterFactory`.
 pub trait CompactionFilterFactory: Send + Sync {
-    /// A name for people.
+    /// Returns a name for messages.
     fn name(&self) -> &str;
 
-    /// A filter for the compaction of `context`; `None` if nothing of it is to be filtered.
+    /// Returns a filter for the compaction of `context`; `None` if it is not to be filtered.
     fn create(&self, context: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>>;
 }
 
-/// A column family's compaction filter, for
+/// The compaction filter of a column family, for
 /// [`ColumnFamilyOptions::compaction_filter`](crate::ColumnFamilyOptions).
 #[derive(Clone)]
 pub struct Filtering(Arc<dyn CompactionFilterFactory>);
 
-/// Two are the same if they are one factory.
+/// Two are equal if they are clones of one.
 impl PartialEq for Filtering {
     fn eq(&self, other: &Filtering) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -96,13 +103,13 @@ impl std::fmt::Debug for Filtering {
 }
 
 impl Filtering {
-    /// Filters by what `factory` makes.
+    /// Filters with the filters that `factory` creates.
     pub fn new(factory: impl CompactionFilterFactory + 'static) -> Filtering {
         Filtering(Arc::new(factory))
     }
 
-    /// Filters values by a function of the level, the key and the value, which several compactions
-    /// may call at once. Operands stay.
+    /// Filters values with a function of the level, the key and the value. Several compactions may
+    /// call it at once. Operands are kept.
     ///
     /// ```
     /// use sateen::{CompactRangeOptions, Db, Decision, Filtering, Options};
@@ -128,13 +135,13 @@ impl Filtering {
         Filtering::new(ByFunction { name: name.to_owned(), filter: Arc::new(filter) })
     }
 
-    /// The factory's name.
+    /// Returns the factory's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// The filter for one compaction.
+    /// Returns the filter for one compaction.
     pub(crate) fn create(
         &self,
         context: &CompactionFilterContext,
@@ -143,11 +150,13 @@ impl Filtering {
     }
 }
 
+/// The factory of [`Filtering::by`].
 struct ByFunction<F> {
     name: String,
     filter: Arc<F>,
 }
 
+/// The filter of [`Filtering::by`].
 struct Function<F>(Arc<F>);
 
 impl<F> CompactionFilterFactory for ByFunction<F>
@@ -172,18 +181,18 @@ where
     }
 }
 
-/// What makes the filter of a compaction that has not begun.
+/// What is needed to create the filter of a compaction that has not begun.
 pub(crate) struct FilterToBe {
     pub(crate) filtering: Filtering,
     pub(crate) context: CompactionFilterContext,
     /// The uppermost level of the inputs.
     pub(crate) level: u8,
-    /// The newest snapshot.
+    /// The newest snapshot that a client holds.
     pub(crate) newest_snapshot: Option<SeqNo>,
 }
 
 impl FilterToBe {
-    /// The filter, if there is to be one.
+    /// Creates the filter; `None` if the factory wants none. Fails if the factory panics.
     pub(crate) fn create(self) -> Result<Option<ActiveFilter>> {
         let name = self.filtering.name().to_owned();
         let filter = guarded(&name, || self.filtering.create(&self.context))?;
@@ -192,7 +201,7 @@ impl FilterToBe {
     }
 }
 
-/// The filter of a compaction under way.
+/// The filter of a running compaction.
 pub(crate) struct ActiveFilter {
     filter: Box<dyn CompactionFilter>,
     name: String,
@@ -201,16 +210,18 @@ pub(crate) struct ActiveFilter {
 }
 
 impl ActiveFilter {
-    /// What becomes of the value of `key` that was written at `seqno`.
+    /// Decides about the value of `key` that was written at `seqno`.
     pub(crate) fn value(&mut self, seqno: SeqNo, key: &[u8], value: &[u8]) -> Result<Decision> {
         self.ask(seqno, |filter, level| filter.filter(level, key, value))
     }
 
-    /// What becomes of an operand of `key` that was written at `seqno`.
+    /// Decides about an operand of `key` that was written at `seqno`.
     pub(crate) fn operand(&mut self, seqno: SeqNo, key: &[u8], value: &[u8]) -> Result<Decision> {
         self.ask(seqno, |filter, level| filter.filter_operand(level, key, value))
     }
 
+    /// Asks the filter, unless a snapshot sees the entry. Fails if it panics, or if its value is
+    /// too large.
     fn ask(
         &mut self,
         seqno: SeqNo,
@@ -230,7 +241,8 @@ impl ActiveFilter {
     }
 }
 
-/// What `act` returns; an error if it panics. Nobody uses what it leaves half done.
+/// Returns the result of `act`, or an error if it panics. The state that a panic leaves is never
+/// used.
 fn guarded<T>(name: &str, act: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(act)).map_err(|panic| Error::FilterFailed {
         filter: name.to_owned(),
@@ -238,6 +250,7 @@ fn guarded<T>(name: &str, act: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
+/// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let texts = [panic.downcast_ref::<&str>().copied(), panic.downcast_ref().map(String::as_str)];
     texts.into_iter().flatten().next().unwrap_or("no text")
