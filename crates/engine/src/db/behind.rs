@@ -1,8 +1,8 @@
-//! Distinguishes damage from data that a writer in another process has replaced.
+//! Tells damage from data that a writer in another process has replaced.
 //!
-//! Invariant: an error is damage only if the manifest, read again after the error, still names the
-//! data that could not be read. The writer removes only data that the manifest no longer names, and
-//! such data never comes back.
+//! What must stay true: an error is damage only if the manifest, read again after the error, still
+//! names the data that could not be read. The writer removes only data that the manifest no longer
+//! names, and such data never comes back.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(crate) struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// `error`, or [`Error::Behind`] if this is a reader and the writer has replaced what it came
-    /// to.
+    /// Returns `error`, or [`Error::Behind`] if this database is read-only and the writer has
+    /// replaced the data.
     #[inline]
     pub(crate) fn explain(&self, error: Error) -> Error {
         if self.core.env.read_only && error.may_be_given_up() {
@@ -48,7 +48,7 @@ impl Explainer<'_> {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
         let needs = |manifest: &ManifestFollower| match name {
             Some(FileName::Table(file)) => manifest.tables().any(|table| is_of(table, file, place)),
-            // Logs that nothing needs are kept for readers of the log, and may be removed.
+            // WALs that recovery does not need are kept for readers of the WAL, and may be removed.
             Some(FileName::Wal(log)) => {
                 let missing = matches!(place, Some((_, CorruptionKind::MissingFile)));
                 log >= manifest.oldest_log() || !missing
@@ -59,7 +59,7 @@ impl Explainer<'_> {
             Ok(Some(manifest)) if manifest.identity.uid == self.core.tree.versions.db_uid() => {
                 !needs(&manifest)
             }
-            // Another database took its place, or it was removed.
+            // The directory now holds another database, or none.
             Ok(_) | Err(Error::IncompatibleDirectory { .. }) => true,
             Err(told @ (Error::Io { .. } | Error::Behind { .. })) => return told,
             Err(_) => false,
@@ -77,7 +77,7 @@ impl Explainer<'_> {
         Error::Behind { cause }
     }
 
-    /// The manifest that counts at this moment.
+    /// Returns the manifest that CURRENT names now.
     fn manifest_now(&self) -> Result<Option<ManifestFollower>> {
         let families = self.core.tree.families();
         let whole = families.values().filter(|data| data.region().is_none());
@@ -90,8 +90,8 @@ impl Explainer<'_> {
     }
 }
 
-/// Whether damage at a place of a file would be damage of a table. Without a place it is one of
-/// the whole file.
+/// Returns true if damage at `place` of a file is damage of `table`. Without a place, the whole
+/// file is meant.
 fn is_of(table: &TableMeta, file: FileId, place: Option<(u64, CorruptionKind)>) -> bool {
     if table.placement.values() == Some(file) {
         return true;
@@ -113,7 +113,8 @@ fn is_of(table: &TableMeta, file: FileId, place: Option<(u64, CorruptionKind)>) 
     }
 }
 
-/// Why a file that is dumped cannot be read: `error`, or that its bytes are `gone` since.
+/// Returns why a file cannot be dumped: `error`, or [`Error::Behind`] if its bytes are `gone` by
+/// now.
 pub(crate) fn of_file(path: &Path, error: Error, gone: Result<bool>) -> Error {
     match gone {
         Ok(true) if error.may_be_given_up() => {

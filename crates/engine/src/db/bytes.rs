@@ -1,14 +1,15 @@
-//! The bytes of a key or value that an iterator hands out.
+//! The bytes of a key or value that an iterator returns.
 
 use std::borrow::Borrow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Bytes up to this length need no allocation.
+/// Length up to which bytes are stored without an allocation.
 const INLINE_BYTES: usize = 22;
 
-/// Bytes of a key or value, owned. Up to 22 bytes are stored inline, without an allocation; longer
-/// ones are copied once into memory that all clones share. A clone never copies more than 24 bytes.
+/// The owned bytes of a key or value. Up to 22 bytes are stored inline, without an allocation.
+/// Longer ones are copied once, into memory that all clones share. A clone never copies more than
+/// 24 bytes.
 ///
 /// ```
 /// use sateen::Bytes;
@@ -123,7 +124,7 @@ impl std::hash::Hash for Bytes {
     }
 }
 
-/// As a byte string: `b"apple"`.
+/// Prints a byte string, such as `b"apple"`.
 impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "b\"{}\"", self.escape_ascii())

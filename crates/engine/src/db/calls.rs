@@ -12,9 +12,9 @@ use crate::options::{ReadOptions, WriteOptions};
 use crate::read::lookup::{Copy, Pin, PinnedSlice};
 use crate::tree::families::ColumnFamilyData;
 
-/// A column family to be read with options other than the default ones: at a snapshot, for example.
-/// Made by [`Db::at`], [`Db::reading`], and the same methods of
-/// [`ColumnFamily`](crate::ColumnFamily).
+/// A column family to be read with options other than the default ones, such as a snapshot.
+/// [`Db::at`], [`Db::reading`] and the same methods of [`ColumnFamily`](crate::ColumnFamily) return
+/// it.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ impl<'a> Reading<'a> {
         Reading { db, family, options }
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`, or `None` if there is none.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ impl<'a> Reading<'a> {
         self.db.find(self.family, key.as_ref(), &self.options, Copy)
     }
 
-    /// As [`Reading::get`], without copying a value that is in a block.
+    /// Returns what [`Reading::get`] does, without copying a value that is in a block.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
         self.db.find(self.family, key.as_ref(), &self.options, Pin)
     }
 
-    /// Whether there is a value of `key`.
+    /// Returns true if `key` has a value.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ impl<'a> Reading<'a> {
         Ok(self.get_pinned(key)?.is_some())
     }
 
-    /// The values of many keys at one moment, in the order of the keys.
+    /// Returns the values of many keys at one moment, in the order of `keys`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ impl<'a> Reading<'a> {
         self.db.find_many(self.family, keys, &self.options)
     }
 
-    /// The entries of a range of keys in order: see [`Db::range`].
+    /// Returns the entries of a range of keys in order, as [`Db::range`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -126,13 +126,13 @@ impl<'a> Reading<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::range`]; `InvalidArgument` if the options have bounds, which are a cursor's.
+    /// As [`Db::range`]. `InvalidArgument` if the options have bounds, which are for cursors.
     pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
         check_family(self.family)?;
         Iter::range(&self.db.core, self.family, &self.options, &range)
     }
 
-    /// The entries whose keys begin with `prefix`, in order: see [`Db::prefix`].
+    /// Returns the entries whose keys begin with `prefix` in order, as [`Db::prefix`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
         Iter::prefix(&self.db.core, self.family, &self.options, prefix.as_ref())
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ impl<'a> Reading<'a> {
         self.range(..)
     }
 
-    /// A cursor. Seek before use.
+    /// Returns a cursor. It must be moved to a key before use.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -188,9 +188,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A column family to be written with options other than the default ones: durably, for example.
-/// Made by [`Db::writing`] and [`ColumnFamily::writing`](crate::ColumnFamily::writing). A batch
-/// gets its options from [`Db::write`].
+/// A column family to be written with options other than the default ones, such as a sync.
+/// [`Db::writing`] and [`ColumnFamily::writing`](crate::ColumnFamily::writing) return it. The
+/// options of a batch are passed to [`Db::write`].
 ///
 /// ```
 /// use sateen::WriteOptions;
@@ -234,7 +234,7 @@ impl<'a> Writing<'a> {
         self.single(ValueKind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// Deletes `key`. It need not exist.
+    /// Deletes `key`, whether it exists or not.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ impl<'a> Writing<'a> {
         self.single(ValueKind::Delete, key.as_ref(), &[])
     }
 
-    /// Merges `operand` into the value of `key`: see [`Db::merge`].
+    /// Merges `operand` into the value of `key`, as [`Db::merge`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -282,7 +282,8 @@ impl<'a> Writing<'a> {
         self.single(ValueKind::SingleDelete, key.as_ref(), &[])
     }
 
-    /// Deletes the keys from `begin` up to, without, `end`: see [`Db::delete_range`].
+    /// Deletes the keys from `begin` (inclusive) to `end` (exclusive), as [`Db::delete_range`]
+    /// does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,19 @@
-//! A checkpoint: a second database that is as this one was at one moment, made without copying
-//! tables.
+//! Checkpoints: a second database with the content of this one at one moment, created without
+//! copying tables.
 //!
-//! What must stay true: until the new directory is whole it has no CURRENT; a file whose bytes are
-//! shared through a hard link is recorded as shared in both catalogues before the link is made, and
-//! is never punched from then on (format rule F7).
+//! 1. [`Db::checkpoint`] flushes if some entries are in no WAL.
+//! 2. `make` holds all files back from removal, and takes the present versions.
+//! 3. `link_tables` clones each table file. Where that is not possible, it records the files as
+//!    shared and links them, and copies what cannot be linked.
+//! 4. The WALs are copied up to the end of the last whole commit group (`logs_of`).
+//! 5. `VersionSet::write_copy` writes the manifest and CURRENT.
+//! 6. After a failure, `remove_all` removes the new directory.
+//!
+//! What must stay true:
+//!
+//! - The new directory has no CURRENT before it is complete.
+//! - A file whose bytes are shared through a hard link is recorded as shared in both databases
+//!   before the link exists. It is never punched from then on (format rule F7).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,12 +32,13 @@ use crate::open::sync_ancestors;
 use crate::options::WalMode;
 use crate::tree::family_state::FamilyState;
 
+/// Size of the buffer for copies.
 const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
-    /// Makes a database in the directory `path` (which must not exist) that holds what this one
-    /// holds now, all column families at the same moment. Tables are shared through reflinks or
-    /// hard links where the file system can do that, and copied where it cannot.
+    /// Creates a database in the directory `path`, which must not exist, with the present content
+    /// of this one. All column families are from the same moment. Tables are shared through
+    /// reflinks or hard links if the file system has them, and are copied otherwise.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -42,8 +53,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists; `Io` if it cannot be written: then what was made of it
-    /// is removed again.
+    /// `InvalidArgument` if `path` exists. `Io` if it cannot be written; the new directory is
+    /// removed then.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
@@ -67,10 +78,11 @@ impl Db {
     }
 }
 
+/// Writes the checkpoint, without removing it after a failure.
 fn make(core: &DbCore, path: &Path) -> Result<()> {
     let vfs = core.env.vfs.as_ref();
     vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
-    // Nothing that the versions name goes away, and no log either, until all is linked and copied.
+    // The hold keeps all tables and WALs until they are linked and copied.
     let _hold = core.tree.reclaimer.hold();
     let families = core.tree.versions.families();
     let files = table_files(&families);
@@ -84,13 +96,13 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     sync_ancestors(vfs, path)
 }
 
-/// Which database a copy is that is made now.
+/// Returns the identity of a copy that is made now.
 pub(crate) fn identity_of_copy(core: &DbCore) -> Identity {
     let identity = core.tree.versions.identity();
     if core.env.options.load().checkpoint_keeps_identity { identity } else { identity.copy() }
 }
 
-/// The files that hold the tables of `families`.
+/// Returns the files that hold the tables of `families`.
 pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> BTreeSet<FileId> {
     let of_family = |family: &FamilyState| {
         let tables = family.version.tables();
@@ -99,22 +111,22 @@ pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> B
     families.values().flat_map(of_family).collect()
 }
 
-/// The logs that a database of `families` needs, and how much of each.
+/// Returns the WALs that a database of `families` needs, and how many bytes of each.
 pub(crate) fn logs_of(
     core: &DbCore,
     families: &BTreeMap<ColumnFamilyId, FamilyState>,
 ) -> Result<Vec<(LogNumber, u64)>> {
-    // Between two groups: every log ends with a whole record here.
+    // Between two commit groups, where every WAL ends with a whole record.
     let mut logs = core.writes.pipeline.exclusive(|_| core.writes.pipeline.live_logs());
-    // Those that no version needs may be on their way out.
+    // WALs that no version needs may be about to be removed.
     let needed = families.values().map(|family| family.version.log_number()).min();
     logs.retain(|(number, _)| Some(*number) >= needed);
     logs.extend(other_logs(core, &logs)?);
     Ok(logs)
 }
 
-/// The logs that the catalogue needs beside those in use: the empty one of a database that writes
-/// none, and all of one that was opened read-only.
+/// Returns the WALs that the manifest needs besides those in use: the empty one of a database that
+/// writes no WAL, and all of a read-only database.
 fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumber, u64)>> {
     let (directory, oldest) = (core.env.wal_directory(), core.tree.versions.oldest_log());
     let listing = core.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
@@ -128,7 +140,7 @@ fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumbe
     Ok(logs.filter(|log| needed(log) && unknown(log)).map(|log| (log, u64::MAX)).collect())
 }
 
-/// Returns the files whose bytes both databases share.
+/// Clones, links or copies table files. Returns those whose bytes both databases share.
 fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec<FileId>> {
     let vfs = core.env.vfs.as_ref();
     let mut to_link = Vec::new();
@@ -162,22 +174,23 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
         let (from, to) = (table_file_name(&core.env.directory, file), table_file_name(to, file));
         match vfs.hard_link(&from, &to) {
             Ok(()) => shared.push(file),
-            // Another file system, one that has no links, a limit of them, a rule against them:
-            // whatever it is, a copy does without.
+            // Whatever the reason (another file system, no links, too many links, a security rule),
+            // a copy does not need a link.
             Err(_) => copy(vfs, &from, &to, u64::MAX)?,
         }
     }
     Ok(shared)
 }
 
-/// Makes a clone durable: its blocks are, its length and where they are is not.
+/// Makes a clone durable: its blocks are durable, but its length and the place of the blocks are
+/// not.
 fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let options = OpenOptions::WRITE;
     let file = vfs.open(path, options).map_err(|e| Error::io("open", path, e))?;
     file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", path, e))
 }
 
-/// Copies the first `bytes` of a file, durably.
+/// Copies the first `bytes` of a file and syncs the copy.
 pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<()> {
     let class = IoClass::Manifest;
     let source = vfs.open(from, OpenOptions::READ).map_err(|e| Error::io("open", from, e))?;
@@ -198,7 +211,8 @@ pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<
     target.sync_data(class).map_err(|e| Error::io("sync", to, e))
 }
 
-/// Best effort: what stays has no CURRENT and is no database.
+/// Removes an unfinished checkpoint. Best effort: files that stay have no CURRENT, so they are no
+/// database.
 fn remove_all(core: &DbCore, path: &Path) {
     let vfs = core.env.vfs.as_ref();
     for name in vfs.list(path).unwrap_or_default() {

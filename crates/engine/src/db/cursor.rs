@@ -1,4 +1,15 @@
-//! The cursor: a merge of memtables and tables, seen at one moment.
+//! The cursor: the entries of a column family in order, as of one moment.
+//!
+//! [`Cursor::new`]:
+//!
+//! 1. It checks the bounds and finds the trees that they touch: the family itself, or regions.
+//! 2. It pins the super version of each, then takes a sequence number. With several trees, it takes
+//!    a snapshot before.
+//! 3. [`OpenForRead`] opens memtables and tables as one [`Source`].
+//! 4. A [`DbIter`] over that source shows what the sequence number sees.
+//!
+//! On top of it, each move ends iteration at the end of a prefix ([`PrefixSeek`]), skips expired
+//! values (`pass_expired`), and counts.
 
 use std::sync::Arc;
 
@@ -23,11 +34,11 @@ use crate::tree::families::ColumnFamilyData;
 use crate::tree::super_version::SuperVersion;
 use crate::ttl::{self, TIME_BYTES};
 
-/// A cursor over the keys of a column family in order, as they were when it was made (or at the
-/// snapshot of its options). It keeps what it sees from being reclaimed until it is dropped.
+/// A cursor over the keys of a column family in order, as of its creation or of the snapshot in its
+/// options. What it sees is kept until it is dropped.
 ///
-/// It stands on no key until the first seek. After an error it is not `valid` and
-/// [`Cursor::status`] says why: the end of the data and a failure are never the same answer.
+/// It stands on no key until the first seek. After an error it is not `valid`, and
+/// [`Cursor::status`] returns the error, so that a failure is not taken for the end of the data.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -46,13 +57,14 @@ use crate::ttl::{self, TIME_BYTES};
 pub struct Cursor {
     inner: DbIter<Source>,
     core: Arc<DbCore>,
-    /// What it sees; that of regions is held by their source.
+    /// The super version that it reads. With regions, the source holds theirs.
     _pinned: Option<Arc<SuperVersion>>,
     prefix: Option<PrefixSeek>,
-    /// Behind each value, and not shown.
+    /// Number of bytes at the end of each stored value that hold its time and are not shown.
     time_bytes: usize,
-    /// Values from before this second are not shown.
+    /// The second before which values have expired and are not shown.
     hidden_before: u64,
+    /// Number of calls of `next` and `prev`.
     steps: u64,
 }
 
@@ -83,11 +95,12 @@ impl Cursor {
         }
         let (lower, upper) = (bounds.lower(), bounds.upper());
         let mut trees = family.trees_between(lower, upper).peekable();
-        // One after the other is no moment that they share: what is seen is of a moment before.
+        // Several super versions are taken one after the other, so they have no moment in common. A
+        // snapshot from before the first of them is one that all can show.
         let several = options.snapshot.is_none() && family.region_begins().len() > 0;
         let view = core.view(options)?;
         let before = several.then(|| core.writes.snapshot());
-        // The order matters: see `SuperVersion`.
+        // The super versions first, then the sequence number.
         let first = trees.next().unwrap_or(family).pin_super_version();
         let regions: Vec<_> = trees
             .filter_map(|tree| Some((tree.region()?.begin.clone(), tree.pin_super_version())))
@@ -152,7 +165,7 @@ impl Cursor {
         })
     }
 
-    /// True if the iterator stands on a key.
+    /// Returns true if the cursor stands on a key.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -171,7 +184,7 @@ impl Cursor {
         self.inner.valid()
     }
 
-    /// The error that made the iterator invalid, if one did.
+    /// Returns the error that made the cursor invalid, if one did.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -299,7 +312,7 @@ impl Cursor {
         }
     }
 
-    /// Moves to the key before. Does nothing unless `valid`.
+    /// Moves to the previous key. Does nothing unless `valid`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -337,7 +350,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on while the iterator stands on a value whose time is over.
+    /// Moves on while the cursor stands on an expired value.
     #[inline]
     fn pass_expired(&mut self, backwards: bool) {
         if self.hidden_before > 0 {
@@ -351,6 +364,7 @@ impl Cursor {
         }
     }
 
+    /// Moves one key, and counts for the thread's performance context.
     #[cold]
     fn step_counted(&mut self, backwards: bool) {
         let before = self.inner.stats();
@@ -372,7 +386,7 @@ impl Cursor {
         }
     }
 
-    /// Counts a move that is over.
+    /// Counts a finished move for the thread's performance context.
     #[cold]
     #[inline(never)]
     fn count(&self, moved: PerfMetric, before: &DbIterStats) {
@@ -381,7 +395,7 @@ impl Cursor {
         let now = self.inner.stats();
         let (deletions, newer) = (now.deletions - before.deletions, now.newer - before.newer);
         let skipped = (now.skipped - before.skipped).saturating_sub(deletions + newer);
-        // A step goes past what the iterator stood on.
+        // A step also passes the entry that the cursor stood on.
         let left = u64::from(moved != PerfMetric::IterSeekCount);
         perf::add(PerfMetric::InternalKeySkippedCount, skipped + left);
         perf::add(PerfMetric::InternalDeleteSkippedCount, deletions);
@@ -389,6 +403,7 @@ impl Cursor {
         perf::add(PerfMetric::InternalMergeCount, now.operands - before.operands);
     }
 
+    /// Moves one key. Seeks to the current key first if tables were skipped that the step may need.
     fn step_by_prefix(&mut self, backwards: bool) {
         if self.prefix.as_mut().is_some_and(|prefix| prefix.leaves(backwards)) {
             let here = self.inner.key().to_vec();
@@ -402,6 +417,7 @@ impl Cursor {
         self.end_with_prefix();
     }
 
+    /// Notes the prefix of the key that a seek to the first or last key found.
     fn start_at_end(&mut self) {
         if let Some(prefix) = &mut self.prefix
             && self.inner.valid()
@@ -410,6 +426,7 @@ impl Cursor {
         }
     }
 
+    /// Ends iteration if the cursor has left the prefix that it must stay in.
     fn end_with_prefix(&mut self) {
         if let Some(prefix) = &self.prefix
             && self.inner.valid()
@@ -419,7 +436,7 @@ impl Cursor {
         }
     }
 
-    /// The key; empty unless `valid`. Lives until the next move.
+    /// Returns the key, which lives until the next move. Empty unless `valid`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -437,7 +454,7 @@ impl Cursor {
         self.inner.key()
     }
 
-    /// The value; empty unless `valid`. Lives until the next move.
+    /// Returns the value, which lives until the next move. Empty unless `valid`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The handle of a column family: the same methods as [`Db`], for one column family.
+//! The handle of a column family, with the methods that [`Db`] has for the default one.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::read::lookup::{Copy, Pin, PinnedSlice};
 use crate::snapshot::Snapshot;
 use crate::tree::families::ColumnFamilyData;
 
-/// A handle of a column family: keys and values of their own, in the same database, and in the same
-/// batches as those of other column families. Made by [`Db::create_column_family`] and
-/// [`Db::column_family`].
+/// A handle of a column family: a separate set of keys in the same database, which shares batches
+/// with the other column families. [`Db::create_column_family`] and [`Db::column_family`] return
+/// it.
 ///
-/// A handle is cheap to clone, `Send` and `Sync`, and keeps the database open. It is valid until
-/// the column family is dropped; then its operations fail with `NoSuchColumnFamily`, and iterators
-/// made before go on.
+/// A handle is cheap to clone, `Send` and `Sync`, and keeps the database open. Once the column
+/// family is dropped, its operations fail with `NoSuchColumnFamily`. Iterators that exist by then
+/// go on.
 ///
 /// ```
 /// use sateen::{ColumnFamilyOptions, Db, Options, WriteBatch, WriteOptions};
@@ -49,7 +49,7 @@ impl ColumnFamily {
         ColumnFamily { db: db.clone(), data }
     }
 
-    /// Its name.
+    /// Returns its name.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ impl ColumnFamily {
         self.data.name()
     }
 
-    /// Its database.
+    /// Returns its database.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ impl ColumnFamily {
         &self.db
     }
 
-    /// The order of its keys.
+    /// Returns the comparator of its keys.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ impl ColumnFamily {
         self.data.comparator()
     }
 
-    /// Its number; never used again for another.
+    /// Returns its id, which no other column family ever gets.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -103,9 +103,9 @@ impl ColumnFamily {
     }
 }
 
-/// Reading, as the methods of [`Db`] do in the default column family.
+/// Reading, as [`Db`] does in the default column family.
 impl ColumnFamily {
-    /// The value of `key`.
+    /// Returns the value of `key`, or `None` if there is none.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -118,14 +118,14 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// `Io` or `Corruption` if a table cannot be read: never a wrong answer. `NoSuchColumnFamily`
-    /// if the family was dropped.
+    /// `Io` or `Corruption` if a table cannot be read. `NoSuchColumnFamily` if the family was
+    /// dropped.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         check_family(&self.data)?;
         self.db.find(&self.data, key.as_ref(), &ReadOptions::default(), Copy)
     }
 
-    /// As [`ColumnFamily::get`], without copying a value that is in a block.
+    /// Returns what [`ColumnFamily::get`] does, without copying a value that is in a block.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ impl ColumnFamily {
         self.db.find(&self.data, key.as_ref(), &ReadOptions::default(), Pin)
     }
 
-    /// Whether there is a value of `key`.
+    /// Returns true if `key` has a value.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ impl ColumnFamily {
         Ok(self.get_pinned(key)?.is_some())
     }
 
-    /// The values of many keys at one moment, in the order of the keys.
+    /// Returns the values of many keys at one moment, in the order of `keys`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ impl ColumnFamily {
         self.db.find_many(&self.data, keys, &ReadOptions::default())
     }
 
-    /// The entries of a range of keys, in order and from both ends: see [`Db::range`] and [`Iter`].
+    /// Returns the entries of a range of keys, in order and from both ends, as [`Db::range`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -194,14 +194,15 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the range ends before it begins; `NoSuchColumnFamily` if the family was
+    /// `InvalidArgument` if the range ends before it begins. `NoSuchColumnFamily` if the family was
     /// dropped.
     pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
         check_family(&self.data)?;
         Iter::range(&self.db.core, &self.data, &ReadOptions::default(), &range)
     }
 
-    /// The entries whose keys begin with `prefix`, in order and from both ends: see [`Db::prefix`].
+    /// Returns the entries whose keys begin with `prefix`, in order and from both ends, as
+    /// [`Db::prefix`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -214,14 +215,14 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the keys are not compared as bytes; `NoSuchColumnFamily` if the family
+    /// `InvalidArgument` if the keys are not compared as bytes. `NoSuchColumnFamily` if the family
     /// was dropped.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
         check_family(&self.data)?;
         Iter::prefix(&self.db.core, &self.data, &ReadOptions::default(), prefix.as_ref())
     }
 
-    /// All entries, in order and from both ends.
+    /// Returns all entries, in order and from both ends.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -237,7 +238,8 @@ impl ColumnFamily {
         self.range(..)
     }
 
-    /// A cursor, which lends keys and values instead of copying them. Seek before use.
+    /// Returns a cursor, which lends keys and values instead of copying them. It must be moved to a
+    /// key before use.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -258,7 +260,8 @@ impl ColumnFamily {
         Cursor::new(&self.db.core, &self.data, options)
     }
 
-    /// The column family as it was at `snapshot`: `loans.at(&snapshot).range(..)`.
+    /// Returns the column family as it was at `snapshot`, for reads such as
+    /// `loans.at(&snapshot).range(..)`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -274,7 +277,7 @@ impl ColumnFamily {
         self.reading(ReadOptions::at(snapshot))
     }
 
-    /// The column family, to be read with these options.
+    /// Returns the column family, to be read with these options.
     ///
     /// ```
     /// use sateen::ReadOptions;
@@ -291,7 +294,7 @@ impl ColumnFamily {
         Reading::new(&self.db, &self.data, options)
     }
 
-    /// False if `key` is not there for sure, at the cost of no I/O: see [`Db::may_contain`].
+    /// Returns false if `key` certainly has no value. It does no I/O, as [`Db::may_contain`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -308,8 +311,8 @@ impl ColumnFamily {
     }
 }
 
-/// Writing, as the methods of [`Db`] do in the default column family. Each is atomic; several
-/// together are a [`WriteBatch`](crate::WriteBatch).
+/// Writing, as [`Db`] does in the default column family. Each call is atomic. A
+/// [`WriteBatch`](crate::WriteBatch) makes several writes atomic.
 impl ColumnFamily {
     /// Sets `key` to `value`.
     ///
@@ -322,13 +325,13 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if key or value are too large; `Background` if the database refuses
-    /// writes; `NoSuchColumnFamily` if the family was dropped.
+    /// `InvalidArgument` if key or value are too large. `Background` if the database refuses
+    /// writes. `NoSuchColumnFamily` if the family was dropped.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.writing(WriteOptions::default()).put(key, value)
     }
 
-    /// Deletes `key`. It need not exist.
+    /// Deletes `key`, whether it exists or not.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -346,7 +349,7 @@ impl ColumnFamily {
         self.writing(WriteOptions::default()).delete(key)
     }
 
-    /// Merges `operand` into the value of `key`, as the merge operator of the column family says.
+    /// Merges `operand` into the value of `key`, with the merge operator of the column family.
     ///
     /// ```
     /// use sateen::{ColumnFamilyOptions, Merging};
@@ -391,8 +394,8 @@ impl ColumnFamily {
         self.writing(WriteOptions::default()).single_delete(key)
     }
 
-    /// Deletes all keys from `begin` up to, without, `end`, with one write: see
-    /// [`Db::delete_range`].
+    /// Deletes all keys from `begin` (inclusive) to `end` (exclusive) with one write, as
+    /// [`Db::delete_range`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -411,7 +414,7 @@ impl ColumnFamily {
         self.writing(WriteOptions::default()).delete_range(begin, end)
     }
 
-    /// The column family, to be written with these options.
+    /// Returns the column family, to be written with these options.
     ///
     /// ```
     /// use sateen::WriteOptions;

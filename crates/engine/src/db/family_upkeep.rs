@@ -1,4 +1,4 @@
-//! The upkeep of one column family, by its handle.
+//! Flushes, compactions, options and observation of one column family, through its handle.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::events::CompactionInfo;
 use crate::live_table::LiveTable;
 use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions};
 
-/// Upkeep. Nothing here is needed to read or write.
+/// Upkeep. Nothing here is needed for reads and writes.
 impl ColumnFamily {
-    /// Stores its memtable in a table; with [`atomic_flush`](crate::Options::atomic_flush) those of
-    /// all column families.
+    /// Flushes its memtable. With [`atomic_flush`](crate::Options::atomic_flush), those of all
+    /// column families are flushed.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -27,12 +27,12 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// `Background` with the cause if it cannot be stored; `NoSuchColumnFamily`.
+    /// `Background` with the cause if the flush fails; `NoSuchColumnFamily`.
     pub fn flush(&self) -> Result<()> {
         self.flush_with(&FlushOptions::default())
     }
 
-    /// As [`ColumnFamily::flush`], with options: whether to wait for the end.
+    /// Flushes as [`ColumnFamily::flush`] does. The options say whether to wait for the end.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -48,8 +48,8 @@ impl ColumnFamily {
         self.db().flush_cf(self, options)
     }
 
-    /// Compacts the keys from `begin` to `end`: see
-    /// [`Db::compact_range`](crate::Db::compact_range).
+    /// Compacts the keys from `begin` to `end`, as [`Db::compact_range`](crate::Db::compact_range)
+    /// does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ impl ColumnFamily {
         self.db().compact_range(self, begin, end, options)
     }
 
-    /// Compacts chosen tables into a level: see [`Db::compact_files`](crate::Db::compact_files).
+    /// Compacts chosen files into a level, as [`Db::compact_files`](crate::Db::compact_files) does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ impl ColumnFamily {
         self.db().compact_files(self, files, output_level, options)
     }
 
-    /// Takes in files of sorted entries: see [`Db::ingest`](crate::Db::ingest).
+    /// Ingests files of sorted entries, as [`Db::ingest`](crate::Db::ingest) does.
     ///
     /// ```
     /// use sateen::{IngestOptions, SstFileWriter};
@@ -120,7 +120,7 @@ impl ColumnFamily {
         self.db().ingest(self, paths, options)
     }
 
-    /// Its options in force.
+    /// Returns its options in force.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -135,15 +135,15 @@ impl ColumnFamily {
         self.db().options_cf(self)
     }
 
-    /// Changes its options, all or none: see [`ColumnFamily::options`].
+    /// Changes its options, all or none. [`ColumnFamily::options`] has an example.
     ///
     /// # Errors
-    /// `InvalidArgument` names what is unknown, wrong or fixed at open.
+    /// `InvalidArgument` names the option that is unknown, has a wrong value, or is fixed at open.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.db().set_options_cf(self, changes)
     }
 
-    /// A property by name: see [`Db::property`](crate::Db::property).
+    /// Returns a property by name, as [`Db::property`](crate::Db::property) does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ impl ColumnFamily {
         self.db().property_cf(self, name)
     }
 
-    /// Its tables: see [`Db::live_tables`](crate::Db::live_tables).
+    /// Returns its tables, as [`Db::live_tables`](crate::Db::live_tables) does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -171,7 +171,8 @@ impl ColumnFamily {
         self.db().live_tables_cf(self)
     }
 
-    /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
+    /// Returns about how many bytes of tables hold the keys from `begin` (inclusive) to `end`
+    /// (exclusive).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -185,7 +186,8 @@ impl ColumnFamily {
         self.db().approximate_size(self, begin, end)
     }
 
-    /// How long until writes to it stop: see [`Db::time_to_stall`](crate::Db::time_to_stall).
+    /// Returns how long it takes until writes to it stop, as
+    /// [`Db::time_to_stall`](crate::Db::time_to_stall) does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -201,8 +203,8 @@ impl ColumnFamily {
         self.db().time_to_stall_cf(self)
     }
 
-    /// Bytes a second that background work keeps up with: see
-    /// [`Db::sustainable_write_rate`](crate::Db::sustainable_write_rate).
+    /// Returns the bytes per second that background work keeps up with, as
+    /// [`Db::sustainable_write_rate`](crate::Db::sustainable_write_rate) does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

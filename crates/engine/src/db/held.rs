@@ -1,5 +1,5 @@
-//! What a database holds at one moment beyond what is stored: what must be given back once nobody
-//! works or reads any more. For tests that it is.
+//! Lists what a database holds at one moment and must release once nobody works or reads: pins,
+//! leases, spare files, open tables. For tests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::background::driver::interfere::Interference;
 use crate::background::held::Held;
 
 impl Db {
-    /// What is held at this moment. Not part of the interface.
+    /// Returns what is held at this moment. Not part of the public API.
     #[doc(hidden)]
     #[must_use]
     pub fn held(&self) -> Held {
@@ -18,7 +18,7 @@ impl Db {
         held.leases = core.tree.reclaimer.leases().0;
         held.spare_files =
             core.background.chores.spare_files.count() + core.writes.spare_logs.count();
-        // One reference is the column family's own, the other is the one that is counted with.
+        // One reference is the column family's own, and this count takes another.
         let readers = |pinned: Arc<_>| Arc::strong_count(&pinned).saturating_sub(2);
         let families = core.tree.families();
         held.readers = families.values().map(|tree| readers(tree.pin_super_version())).sum();
@@ -27,8 +27,8 @@ impl Db {
         held
     }
 
-    /// Interferes with the background as `how` says. Returns false if there was nothing to do it
-    /// to. Not part of the interface.
+    /// Interferes with the background as `how` says. Returns false if there was nothing to
+    /// interfere with. Not part of the public API.
     #[doc(hidden)]
     pub fn interfere(&self, how: Interference) -> bool {
         self.core().background.driver.interfere(how)

@@ -1,14 +1,15 @@
-//! Iterators in the sense of Rust, on top of a [`Cursor`].
+//! Rust iterators, on top of a [`Cursor`].
 //!
 //! One cursor serves both ends, so that both see the same moment:
 //!
 //! 1. [`Iter::next`] steps the cursor forwards if it stands on the last entry of the front.
-//!    Otherwise `turn` seeks there, and the key that the back gave last becomes the upper limit.
-//! 2. [`Iter::next_back`] does the same the other way round.
-//! 3. `give` compares the key with the limit of the other end, if there is one: that is where both
-//!    ends meet.
+//!    Otherwise `turn_forward` seeks there, and the last key of the back becomes the upper limit.
+//! 2. [`Iter::next_back`] does the same in the other direction (`turn_backward`).
+//! 3. `give` compares the key with the limit of the other end, if there is one (`is_over`). Both
+//!    ends meet there.
 //!
-//! Invariant: after the end, the meeting of both ends, or an error, every call returns `None`.
+//! What must stay true: after the end, after both ends have met, and after an error, every call
+//! returns `None`.
 
 use std::iter::FusedIterator;
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
@@ -26,9 +27,9 @@ use crate::tree::families::ColumnFamilyData;
 /// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of
 /// [`Bound`](std::ops::Bound)s, of anything that is bytes.
 ///
-/// It says what [`RangeBounds`](std::ops::RangeBounds) says, but leaves the compiler no choice of a
-/// key's type, so that `..` and `b"a"..b"bc"` need no annotation. Any other type that is
-/// `RangeBounds` comes in as `(bounds.start_bound(), bounds.end_bound())`.
+/// It says the same as [`RangeBounds`](std::ops::RangeBounds), but leaves the compiler no choice of
+/// the key's type, so that `..` and `b"a"..b"bc"` need no annotation. Any other `RangeBounds` type
+/// is passed as `(bounds.start_bound(), bounds.end_bound())`.
 ///
 /// ```
 /// use std::ops::Bound::{Excluded, Unbounded};
@@ -46,9 +47,9 @@ use crate::tree::families::ColumnFamilyData;
 /// # Ok::<(), sateen::Error>(())
 /// ```
 pub trait KeyRange {
-    /// Where the range begins.
+    /// Returns where the range begins.
     fn lower(&self) -> Bound<&[u8]>;
-    /// Where the range ends.
+    /// Returns where the range ends.
     fn upper(&self) -> Bound<&[u8]>;
 }
 
@@ -115,17 +116,17 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
-/// The entries of a range of keys in order, as they were when the iterator was made: what `range`,
-/// `prefix` and `iter` of [`Db`](crate::Db), [`ColumnFamily`](crate::ColumnFamily) and
-/// [`Reading`](crate::Reading) return.
+/// The entries of a range of keys in order, as they were when the iterator was created. The methods
+/// `range`, `prefix` and `iter` of [`Db`](crate::Db), [`ColumnFamily`](crate::ColumnFamily) and
+/// [`Reading`](crate::Reading) return it.
 ///
 /// - It iterates from both ends. `rev` costs nothing; each change of direction costs a seek.
-/// - An item is a `Result`. After the first error the iterator has ended: there is no way to miss
-///   entries without noticing, as long as errors are looked at.
-/// - Key and value are [`Bytes`]: one copy of each, and an allocation for each of more than 22
-///   bytes. A [`Cursor`] lends them instead, without a copy.
-/// - It keeps what it sees from being reclaimed, until it is dropped. Writes do not wait for it.
-///   It does not keep the database open, but goes on if that is closed.
+/// - An item is a `Result`. After the first error the iterator has ended. So no entry is missed
+///   unnoticed, as long as errors are handled.
+/// - Key and value are [`Bytes`]: each is copied once, and allocates only if it is longer than 22
+///   bytes. A [`Cursor`] lends them without a copy.
+/// - It keeps what it sees until it is dropped. Writes do not wait for it. It does not keep the
+///   database open, but goes on after a close.
 /// - It is `Send` and `Sync`.
 ///
 /// ```
@@ -153,31 +154,34 @@ pub struct Iter {
     cursor: Cursor,
     comparator: Comparator,
     at: At,
-    /// The last key of the front, or a bound that the cursor does not know: shown keys are above.
+    /// The last key of the front, or a bound that the cursor does not have. Shown keys are above
+    /// it.
     low: Option<Vec<u8>>,
     high: Option<High>,
 }
 
-/// The last key of the back, or a bound that the cursor does not know: shown keys are below.
+/// The last key of the back, or a bound that the cursor does not have. Shown keys are below it.
 struct High {
     key: Vec<u8>,
-    /// The key itself may be shown.
+    /// True if the key itself may be shown.
     inclusive: bool,
 }
 
-/// Where the cursor stands.
+/// The position of the cursor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
+    /// Nowhere yet.
     Start,
-    /// On the last entry that the front gave.
+    /// On the last entry that the front returned.
     Front,
-    /// On the last entry that the back gave.
+    /// On the last entry that the back returned.
     Back,
+    /// The iterator has ended.
     End,
 }
 
 impl Iter {
-    /// The entries of `family` within `bounds`.
+    /// Returns the entries of `family` within `bounds`.
     pub(crate) fn range(
         core: &Arc<DbCore>,
         family: &Arc<ColumnFamilyData>,
@@ -195,7 +199,8 @@ impl Iter {
         {
             match comparator.compare(first, last) {
                 std::cmp::Ordering::Greater => return Err(Error::reversed_bounds(first, last)),
-                // The successor of one bound may be above the other.
+                // Found here, because the successor of an inclusive bound may be above the other
+                // bound.
                 std::cmp::Ordering::Equal => {
                     is_empty = !matches!((lower, upper), (Bound::Included(_), Bound::Included(_)));
                 }
@@ -231,7 +236,7 @@ impl Iter {
         })
     }
 
-    /// The entries of `family` whose keys begin with `prefix`.
+    /// Returns the entries of `family` whose keys begin with `prefix`.
     pub(crate) fn prefix(
         core: &Arc<DbCore>,
         family: &Arc<ColumnFamilyData>,
@@ -249,7 +254,7 @@ impl Iter {
         })
     }
 
-    /// Brings the cursor to the next entry of the front from anywhere else.
+    /// Moves the cursor to the next entry of the front, from the start or the back.
     #[cold]
     fn turn_forward(&mut self) {
         if self.at == At::Back {
@@ -262,7 +267,7 @@ impl Iter {
         }
     }
 
-    /// Brings the cursor to the next entry of the back from anywhere else.
+    /// Moves the cursor to the next entry of the back, from the start or the front.
     #[cold]
     fn turn_backward(&mut self) {
         if self.at == At::Front {
@@ -275,7 +280,7 @@ impl Iter {
         }
     }
 
-    /// Whether the cursor stands beyond what the other end has given.
+    /// Returns true if the cursor has met the other end.
     #[inline]
     fn is_over(&self) -> bool {
         match self.at {
@@ -290,7 +295,7 @@ impl Iter {
         }
     }
 
-    /// The entry that the cursor stands on, unless the iterator ends here.
+    /// Returns the entry under the cursor, or ends the iterator.
     #[inline]
     fn give(&mut self) -> Option<Result<(Bytes, Bytes)>> {
         if self.cursor.valid() && !self.is_over() {
@@ -301,7 +306,7 @@ impl Iter {
     }
 }
 
-/// `options` for a cursor that gets its bounds from elsewhere.
+/// Returns `options`, or an error if they have bounds: an [`Iter`] has its own.
 fn without_bounds(options: &ReadOptions) -> Result<ReadOptions> {
     let of_cursor = options.lower_bound.is_some()
         || options.upper_bound.is_some()

@@ -1,4 +1,4 @@
-//! Listeners of the program, and how the engine calls them.
+//! The trait of listeners, and the adapter through which the engine calls them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use crate::events::{
     MakesHandle, SealInfo, StallInfo,
 };
 
-/// Hears what a database does. Each method may be called by any thread of the database or of the
-/// program, several at once. It should return soon: the thread that calls it does nothing else
-/// meanwhile. It may read, write and ask for background work, but must not wait for that work. The
-/// handle that it is given does not keep the database open. RocksDB: `EventListener`.
+/// Callbacks for the events of a database. Any thread of the database or of the program may call a
+/// method, several threads at once. It should return soon, because the calling thread waits for it.
+/// It may read, write and ask for background work, but must not wait for that work. The handle that
+/// it receives does not keep the database open. RocksDB: `EventListener`.
 pub trait EventListener: Send + Sync {
-    /// A flush begins.
+    /// A flush has begun.
     fn flush_begins(&self, db: &Db, flush: &FlushInfo) {
         let _ = (db, flush);
     }
-    /// A flush is part of the database.
+    /// The tables of a flush are installed.
     fn flush_ended(&self, db: &Db, flush: &FlushInfo) {
         let _ = (db, flush);
     }
-    /// A compaction begins.
+    /// A compaction has begun.
     fn compaction_begins(&self, db: &Db, compaction: &CompactionInfo) {
         let _ = (db, compaction);
     }
-    /// A compaction is part of the database, or failed.
+    /// The result of a compaction is installed, or the compaction has failed.
     fn compaction_ended(&self, db: &Db, compaction: &CompactionInfo) {
         let _ = (db, compaction);
     }
-    /// A file was taken in.
+    /// A file was ingested.
     fn file_ingested(&self, db: &Db, file: &IngestInfo) {
         let _ = (db, file);
     }
-    /// A memtable takes no more writes.
+    /// A memtable was sealed.
     fn memtable_sealed(&self, memtable: &SealInfo) {
         let _ = memtable;
     }
-    /// Writers are admitted in another way.
+    /// The admission of writers has changed.
     fn stall_changed(&self, stall: &StallInfo) {
         let _ = stall;
     }
-    /// Something failed that keeps the database from working, or damage was found.
+    /// An error has stopped writes, or damage was found.
     fn background_error(&self, reason: ErrorReason, error: &Error) {
         let _ = (reason, error);
     }
-    /// All is well again.
+    /// The database has recovered from an error.
     fn recovered(&self) {}
 }
 
@@ -60,7 +60,7 @@ impl Listeners {
     }
 }
 
-/// Calls the method of a listener that fits what is told.
+/// Calls the method of a listener that belongs to the event.
 struct Adapter(Arc<dyn EventListener>);
 
 impl Hears for Adapter {

@@ -1,7 +1,9 @@
-//! The list of the files of a database, for a program that copies them itself.
+//! Lists the files of a database, for a program that copies them itself.
 //!
-//! The manifest, CURRENT and OPTIONS are returned as contents. They are generated in memory from
-//! one version of the tree, so that they agree with each other while the database goes on.
+//! 1. [`Db::live_files`] flushes the memtables if the options or unlogged writes demand it.
+//! 2. `list` lists table files, and WALs up to the end of the last commit group.
+//! 3. The manifest, CURRENT and OPTIONS are returned as contents. They are written to a file system
+//!    in memory from one version of the tree, so that they agree while the database goes on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +18,10 @@ use crate::db::Db;
 use crate::db::checkpoint::{identity_of_copy, logs_of, table_files};
 use crate::options::WalMode;
 
-/// What a file of a database is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveFileKind {
-    /// It holds tables.
+    /// A compaction file, which holds tables.
     Table,
     /// A write-ahead log.
     Wal,
@@ -31,31 +33,31 @@ pub enum LiveFileKind {
     Options,
 }
 
-/// A file that belongs into a copy of a database.
+/// A file that belongs in a copy of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveFile {
-    /// What it is.
+    /// Its kind.
     pub kind: LiveFileKind,
-    /// The directory that it is in.
+    /// The directory that holds it.
     pub directory: PathBuf,
-    /// Its name there, and in the copy.
+    /// Its name, in this directory and in the copy.
     pub name: String,
     /// The number in its name; 0 if it has none.
     pub number: u64,
-    /// How many of its bytes belong into the copy.
+    /// Number of its bytes that belong in the copy.
     pub size_bytes: u64,
-    /// The file on the disk may be longer than that.
+    /// True if the file on disk may be longer than that.
     pub is_trimmed: bool,
-    /// What the copy must contain instead of what is on the disk.
+    /// The contents for the copy, if they differ from the file on disk.
     pub contents: Option<Vec<u8>>,
 }
 
-/// How files are listed ([`Db::live_files`]).
+/// Options of [`Db::live_files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveFilesOptions {
-    /// Flushes all memtables first if the logs have at least so many bytes. Default: 0, which
-    /// flushes always. `None`: the logs are part of the copy. RocksDB: `wal_size_for_flush`.
+    /// Flushes all memtables first if the WALs have at least this many bytes. Default: 0, which
+    /// always flushes. `None`: the WALs become part of the copy. RocksDB: `wal_size_for_flush`.
     pub flush_from_wal_bytes: Option<u64>,
 }
 
@@ -66,9 +68,9 @@ impl Default for LiveFilesOptions {
 }
 
 impl Db {
-    /// Lists the files of which a copy is this database as it is now. The caller must call
-    /// [`Db::disable_file_deletions`] before, and copies before it enables them again. In the copy
-    /// all files are in one directory. RocksDB: `GetLiveFilesStorageInfo`.
+    /// Returns the files that make a copy of this database at this moment. The caller must call
+    /// [`Db::disable_file_deletions`] first, and copies the files before it enables deletions
+    /// again. In the copy all files are in one directory. RocksDB: `GetLiveFilesStorageInfo`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -101,7 +103,7 @@ impl Db {
             core.env.health.check()?;
             let logged =
                 || core.writes.pipeline.live_logs().iter().map(|(_, bytes)| bytes).sum::<u64>();
-            // What is in no log is nowhere else.
+            // Unlogged entries are only in memory.
             let unlogged =
                 core.env.options.load().wal == WalMode::Off || core.writes.has_unlogged_writes();
             if unlogged || options.flush_from_wal_bytes.is_some_and(|least| logged() >= least) {
@@ -112,6 +114,7 @@ impl Db {
     }
 }
 
+/// Lists the files, with deletions held back.
 fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
     let _hold = core.tree.reclaimer.hold();
     let families = core.tree.versions.families();
@@ -125,7 +128,7 @@ fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
         let path = wal_file_name(&core.env.wal_directory(), log);
         files.push(on_disk(core, LiveFileKind::Wal, &path, log.0, bytes)?);
     }
-    // A copy of a file may be a link to it: then neither database may give back parts of it.
+    // The caller may link a file instead of copying it. Then neither database may punch it.
     let shared: Vec<_> = tables.into_iter().collect();
     let memory = MemVfs::new();
     let at = Path::new("/catalogue");
@@ -154,7 +157,7 @@ fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
     Ok(files)
 }
 
-/// A file of which at most the first `bytes` belong into the copy.
+/// Describes a file of which at most the first `bytes` belong in the copy.
 fn on_disk(
     core: &DbCore,
     kind: LiveFileKind,

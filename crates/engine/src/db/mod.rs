@@ -1,4 +1,5 @@
-//! The public face of a database.
+//! The public API: opening and closing a database, and its column families. Reads, writes,
+//! iterators and upkeep are in the files beside this one.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -41,12 +42,12 @@ mod write;
 
 pub use tables::WaitForCompactOptions;
 
-/// An open database. Cheap to clone, `Send` and `Sync`: all clones and threads may use it at once.
-/// It closes when the last clone and the last handle of a column family are dropped, or by
-/// [`Db::close`], which tells whether that went well. Iterators and snapshots do not keep it open.
+/// An open database. It is cheap to clone, `Send` and `Sync`: all clones and threads may use it at
+/// once. It closes when the last clone and the last handle of a column family are dropped, or with
+/// [`Db::close`], which reports errors. Iterators and snapshots do not keep it open.
 ///
-/// Without a [`ColumnFamily`] in its name or arguments a method is about the default column family,
-/// or about the whole database.
+/// A method without a [`ColumnFamily`] in its name or arguments works on the default column family
+/// or on the whole database.
 ///
 /// ```
 /// use sateen::{Db, Options};
@@ -61,15 +62,16 @@ pub use tables::WaitForCompactOptions;
 #[derive(Clone)]
 pub struct Db {
     core: Arc<DbCore>,
-    /// Closes when the last handle goes: threads and iterators hold `core`, not this.
+    /// Closes the database with its last handle. Threads and iterators hold `core` instead.
     _closer: Option<Arc<Closer>>,
 }
 
+/// Closes the database when dropped.
 struct Closer(Arc<DbCore>);
 
 impl Drop for Closer {
     fn drop(&mut self) {
-        // Who wants to hear of it calls `Db::close`.
+        // `Db::close` reports the error; a drop cannot.
         let _unheard = self.0.close();
     }
 }
@@ -82,8 +84,8 @@ impl std::fmt::Debug for Db {
 
 /// Opening and closing.
 impl Db {
-    /// Opens the database in the directory `path`, making it if it is not there and the options
-    /// allow. Column families that exist are opened with the options of
+    /// Opens the database in the directory `path`. Creates it if it does not exist and the options
+    /// allow that. Existing column families are opened with the options of
     /// [`Options::column_family`]; [`Db::open_with`] gives each its own.
     ///
     /// ```
@@ -97,14 +99,15 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Locked` if it is open elsewhere, `IncompatibleDirectory` if the directory holds something
-    /// else or a newer format, `Corruption` if it is damaged, `InvalidArgument` if options are.
+    /// `Locked` if the database is open elsewhere, `IncompatibleDirectory` if the directory holds
+    /// something else or a newer format, `Corruption` if files are damaged, `InvalidArgument` if an
+    /// option is wrong.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(Arc::new(PosixVfs::new()), path, options, &[])
     }
 
-    /// Opens a database in a file system of the caller's, column families with options of their
-    /// own.
+    /// Opens a database in the file system `vfs`, with options for the column families in
+    /// `families`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -122,7 +125,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::open`]; `NoSuchColumnFamily` if one of `families` does not exist and
+    /// As [`Db::open`]. `NoSuchColumnFamily` if one of `families` does not exist and
     /// `create_missing_column_families` is off.
     pub fn open_with(
         vfs: Arc<dyn Vfs>,
@@ -133,10 +136,10 @@ impl Db {
         Db::of(open::open(vfs, path.as_ref(), options, families)?)
     }
 
-    /// Opens the database for reading: nothing in the directory is changed, not even by recovery,
-    /// which stays in memory. Any number of readers may do so, also while a writer has it open:
-    /// they see it as it was when they opened it, and reads fail that need what the writer has
-    /// given back since. For a view that lasts make a checkpoint and open that.
+    /// Opens the database for reading. Nothing in the directory is changed: recovery stays in
+    /// memory. Any number of readers may do so, also while a writer has the database open. They see
+    /// it as it was when they opened it. A read fails if it needs a table that the writer has
+    /// removed since. For a lasting view, create a checkpoint and open that.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -154,7 +157,7 @@ impl Db {
         Db::open_read_only_with(Arc::new(PosixVfs::new()), path, options)
     }
 
-    /// [`Db::open_read_only`] in a file system of the caller's.
+    /// Opens a database for reading in the file system `vfs`, as [`Db::open_read_only`] does.
     ///
     /// # Errors
     /// As [`Db::open`].
@@ -166,7 +169,8 @@ impl Db {
         Db::open_read_only_families_with(vfs, path, options, &[])
     }
 
-    /// The same, with options for the column families named in `families`.
+    /// Opens a database for reading in the file system `vfs`, with options for the column families
+    /// in `families`.
     ///
     /// # Errors
     /// As [`Db::open_with`].
@@ -179,7 +183,7 @@ impl Db {
         Db::of(open::open_read_only(vfs, path.as_ref(), options, families)?)
     }
 
-    /// Makes the first handle of a database that was just opened, and starts its threads.
+    /// Returns the first handle of a database that was just opened, and starts its threads.
     pub(crate) fn of(core: Arc<DbCore>) -> Result<Db> {
         let db = Db { _closer: Some(Arc::new(Closer(core.clone()))), core };
         let announced: Weak<DbCore> = Arc::downgrade(&db.core);
@@ -188,8 +192,8 @@ impl Db {
         Ok(db)
     }
 
-    /// The names of the column families of the database in `path`, which may be open, in the order
-    /// in which they were made. Needs none of their options.
+    /// Returns the names of the column families of the database in `path`, in the order of their
+    /// creation. The database may be open, and no options are needed.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -201,12 +205,13 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `IncompatibleDirectory` if there is no database of ours, `Corruption`, `Io`.
+    /// `IncompatibleDirectory` if there is no database of ours; `Corruption`; `Io`.
     pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
         Db::list_column_families_with(&PosixVfs::new(), path)
     }
 
-    /// [`Db::list_column_families`] in a file system of the caller's.
+    /// Returns the names of column families in the file system `vfs`, as
+    /// [`Db::list_column_families`] does.
     ///
     /// # Errors
     /// As [`Db::list_column_families`].
@@ -214,8 +219,8 @@ impl Db {
         open::column_families(vfs, path.as_ref())
     }
 
-    /// Closes the database: background work ends at its next step, the log is synced (without a
-    /// log, memtables are flushed), the directory is free again. Other handles fail from then on.
+    /// Closes the database. Background work ends at its next step, the WAL is synced, entries that
+    /// are in no WAL are flushed, and the directory is unlocked. Other handles fail from then on.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -227,12 +232,12 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What kept the last writes from being stored. The database is closed all the same.
+    /// The reason why the last writes could not be stored. The database is closed nevertheless.
     pub fn close(&self) -> Result<()> {
         self.core.close()
     }
 
-    /// The directory.
+    /// Returns the directory of the database.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -252,7 +257,7 @@ impl Db {
 
 /// Column families.
 impl Db {
-    /// The column family that every database has.
+    /// Returns the default column family, which every database has.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -266,7 +271,7 @@ impl Db {
         ColumnFamily::new(self, self.core.tree.default_family.clone())
     }
 
-    /// The column family of that name, if there is one.
+    /// Returns the column family of that name, if there is one.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -279,7 +284,7 @@ impl Db {
         self.core.tree.families().by_name(name).map(|data| ColumnFamily::new(self, data.clone()))
     }
 
-    /// The names of all column families, ascending.
+    /// Returns the names of all column families, ascending.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -293,7 +298,7 @@ impl Db {
         self.core.tree.families().names().cloned().collect()
     }
 
-    /// Makes a column family.
+    /// Creates a column family.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -306,7 +311,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if there is one of that name.
+    /// `InvalidArgument` if a column family has this name.
     pub fn create_column_family(
         &self,
         name: &str,
@@ -323,7 +328,7 @@ impl Db {
         Ok(ColumnFamily::new(self, data))
     }
 
-    /// Drops a column family with all that is in it. The name may be used again at once.
+    /// Drops a column family and everything in it. The name may be used again at once.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -335,8 +340,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for the default column family, `NoSuchColumnFamily` if it is dropped
-    /// already.
+    /// `InvalidArgument` for the default column family. `NoSuchColumnFamily` if the family was
+    /// dropped before.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let core = &self.core;
         core.env.check_writable("dropping a column family")?;
@@ -351,8 +356,8 @@ impl Db {
         let edits = family.data.trees().map(drop).collect();
         core.background.chores.sync_kept_logs()?;
         let last_seqno = core.writes.pipeline.visible_seqno();
-        // First the record of it, then no more writes: should it fail, nothing that was written
-        // meanwhile is missing. What is written between the two came before the drop.
+        // The edit comes first, and writes end after it. If the edit fails, no write was refused in
+        // between. A write between the two counts as made before the drop.
         let dropped = core.tree.versions.install_together(edits, last_seqno, &core.tree.reclaimer);
         if let Err(error) = dropped {
             core.background.driver.edit_failed(&error);
@@ -374,6 +379,7 @@ impl Db {
     }
 }
 
+/// Fails if the column family was dropped.
 fn check_family(family: &ColumnFamilyData) -> Result<()> {
     if family.is_dropped() {
         return Err(Error::NoSuchColumnFamily(family.name().to_owned()));
@@ -381,6 +387,7 @@ fn check_family(family: &ColumnFamilyData) -> Result<()> {
     Ok(())
 }
 
+/// Fails if the column family has no merge operator.
 fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     if family.options().merge_operator.is_none() {
         return Err(Error::NoMergeOperator(family.name().to_owned()));
@@ -388,6 +395,7 @@ fn check_merges(family: &ColumnFamilyData) -> Result<()> {
     Ok(())
 }
 
+/// Fails if the end of a range comes before its begin.
 pub(crate) fn check_range(comparator: &Comparator, begin: &[u8], end: &[u8]) -> Result<()> {
     if comparator.compare(end, begin).is_lt() {
         let (begin, end) = (begin.escape_ascii(), end.escape_ascii());

@@ -1,5 +1,7 @@
-//! What the engine tells of itself: metrics in one value, and properties by name as users of
-//! RocksDB ask for them.
+//! Metrics, the timeline, and properties by name, as users of RocksDB ask for them.
+//!
+//! - [`Db::metrics`] collects everything into one value (`collect_metrics`).
+//! - [`Db::property`] computes one value by name (`property`).
 
 use std::sync::Arc;
 
@@ -22,12 +24,12 @@ use crate::options::control;
 use crate::timeline::Timeline;
 use crate::tree::families::ColumnFamilyData;
 
-/// So many files are looked at between two looks at what they are.
+/// Number of files that one call examines.
 const FILES_AT_A_TIME: usize = 1024;
 
 impl Db {
-    /// Everything that the engine counts, at this moment. In a database that is open for reading
-    /// alone this looks at the files of tables first, each once, as [`Db::table_files`] does.
+    /// Returns everything that the engine counts, at this moment. A read-only database first
+    /// examines each table file once, as [`Db::table_files`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -41,9 +43,8 @@ impl Db {
         Observer { core: self.core() }.collect_metrics()
     }
 
-    /// What each file holds that holds tables, in the order of their numbers. Files that were there
-    /// when the database was opened and that nobody has looked at yet are looked at first, which
-    /// opens each of them.
+    /// Returns the space of each table file, in the order of file numbers. Files that existed at
+    /// open and were not examined yet are examined first, which opens each of them.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -58,8 +59,9 @@ impl Db {
         Observer { core: self.core() }.table_files()
     }
 
-    /// What the flight recorder knows: jobs, steps, decisions and stalls of the recent past, and
-    /// the slowest operations of each second with where their time went. Copies a few MiB at most.
+    /// Returns what the flight recorder has: jobs, steps, decisions and stalls of the recent past,
+    /// and the slowest operations of each second with where their time went. It copies a few MiB at
+    /// most.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -77,8 +79,8 @@ impl Db {
         timeline
     }
 
-    /// Brings a timeline of this database up to date. Every few seconds this loses nothing; what
-    /// was forgotten before it could be copied is counted in the timeline.
+    /// Brings a timeline of this database up to date. Called every few seconds, it loses nothing.
+    /// Events that were overwritten before they were copied are counted in the timeline.
     pub fn extend_timeline(&self, timeline: &mut Timeline) {
         let core = self.core();
         core.env.metrics.timeline.extend(timeline);
@@ -87,9 +89,9 @@ impl Db {
         timeline.column_families.extend(names);
     }
 
-    /// A property of the default column family or the database by name, such as
-    /// `sateen.num-files-at-level0`; the prefix `rocksdb.` does as well. `None` if there is none of
-    /// that name. [`PROPERTIES`] lists them.
+    /// Returns a property of the default column family or of the database, such as
+    /// `sateen.num-files-at-level0`. The prefix `rocksdb.` is accepted as well. Returns `None` if
+    /// the name is unknown. [`PROPERTIES`] lists the names.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -121,7 +123,8 @@ impl Db {
         property(self.core(), &family.data, name)
     }
 
-    /// About how many bytes of tables hold the keys from `begin` up to, not including, `end`.
+    /// Returns about how many bytes of tables hold the keys from `begin` (inclusive) to `end`
+    /// (exclusive).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -143,8 +146,8 @@ impl Db {
         family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
     }
 
-    /// Bytes of keys and values from `begin` up to, not including, `end` that are only in
-    /// memtables. This walks through those entries. RocksDB: `INCLUDE_MEMTABLES`.
+    /// Returns the bytes of keys and values from `begin` (inclusive) to `end` (exclusive) that are
+    /// only in memtables. It walks through these entries. RocksDB: `INCLUDE_MEMTABLES`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -178,7 +181,7 @@ impl Db {
     }
 }
 
-/// The names that [`Db::property`] knows, without their prefix. `<N>` stands for a level.
+/// The names that [`Db::property`] knows, without prefix. `<N>` stands for a level.
 pub const PROPERTIES: &[&str] = &[
     "stats",
     "dbstats",
@@ -226,7 +229,7 @@ pub const PROPERTIES: &[&str] = &[
     "health",
 ];
 
-/// Collects what a database knows of itself.
+/// Collects metrics and properties of a database.
 #[derive(Clone, Copy)]
 struct Observer<'a> {
     core: &'a DbCore,
@@ -279,7 +282,7 @@ impl Observer<'_> {
         metrics
     }
 
-    /// What all regions of a column family have, together.
+    /// Returns the metrics of a column family, its regions added up.
     fn family_metrics(&self, family: &Arc<ColumnFamilyData>) -> ColumnFamilyMetrics {
         let mut metrics =
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
@@ -289,7 +292,7 @@ impl Observer<'_> {
             let (debt, chain) = self.standing_of(tree);
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
             for (all, shape) in metrics.levels.iter_mut().zip(shapes) {
-                // In a region there is one run to look into, not those of all.
+                // A read looks only into the runs of one region.
                 all.runs = all.runs.max(shape.runs);
                 all.tables += shape.tables;
                 all.bytes += shape.bytes;
@@ -307,8 +310,8 @@ impl Observer<'_> {
         metrics
     }
 
-    /// What compaction has to move in a tree, and the longest chain of compactions that a flush
-    /// could wait for. Of a database that is open for reading alone control does not know.
+    /// Returns the debt of a tree, and the longest chain of compactions that a flush could wait
+    /// for. In a read-only database it is computed here, because control does not run.
     fn standing_of(&self, tree: &ColumnFamilyData) -> (u64, CompactionChain) {
         if self.core.env.read_only {
             let options = control::column_family(&self.core.env.options.load(), &tree.options());
@@ -338,7 +341,7 @@ impl Observer<'_> {
 
     fn table_file_totals(&self) -> TableFileTotals {
         if self.core.env.read_only {
-            // Nobody else looks at files that were there at open.
+            // A read-only database has no chores that examine files found at open.
             self.look_at_found_files();
         }
         let (descriptors, descriptors_max) = self.core.tree.tables.descriptors();
@@ -359,7 +362,8 @@ impl Observer<'_> {
         totals
     }
 
-    /// Bytes a second that writers of the column family are slowed down to, 0 if they are stopped.
+    /// Returns the rate to which writers of the column family are held, in bytes per second; 0 if
+    /// they are stopped.
     fn write_rate_limit(&self, family: &ColumnFamilyData) -> Option<u64> {
         let gates = [&family.gate, &self.core.background.driver.gate];
         let limit = |gate: &AdmissionGate| match gate.current().state {
@@ -371,8 +375,8 @@ impl Observer<'_> {
     }
 }
 
-/// About what the current version of a column family takes: its tables' descriptions. Older ones
-/// share them.
+/// Returns about how much memory the current version takes. That is the metadata of its tables,
+/// which older versions share.
 fn version_bytes(version: &Version) -> u64 {
     let of = |table: &TableMeta| {
         size_of::<TableMeta>() + table.smallest.bytes().len() + table.largest.bytes().len()
@@ -479,7 +483,7 @@ fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option
     Some(number.to_string())
 }
 
-/// One line for each table: where it is, what it holds.
+/// Returns one line for each table: its level, size and key range.
 fn tables_text(family: &Arc<ColumnFamilyData>) -> String {
     let mut text = String::new();
     for tree in family.trees() {

@@ -1,4 +1,12 @@
-//! Reading: points, many of them at one moment, iterators and snapshots.
+//! Reads: single keys, many keys at one moment, iterators and snapshots.
+//!
+//! A point read (`Db::find`):
+//!
+//! 1. It takes the super version of the tree that holds the key, then a sequence number. The order
+//!    matters (`tree/super_version.rs`).
+//! 2. `SuperVersion::get` searches memtables and tables.
+//! 3. `Explainer` tells damage from a table that another process has replaced.
+//! 4. `shown` hides values that have expired, and removes the stored time.
 
 use std::sync::Arc;
 
@@ -20,7 +28,7 @@ use crate::ttl;
 
 /// Reading.
 impl Db {
-    /// The value of `key` in the default column family.
+    /// Returns the value of `key` in the default column family, or `None` if there is none.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -32,7 +40,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Io` or `Corruption` if a table cannot be read: never a wrong answer.
+    /// `Io` or `Corruption` if a table cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.find(&self.core.tree.default_family, key.as_ref(), &ReadOptions::default(), Copy)
     }
@@ -62,7 +70,7 @@ impl Db {
         self.find(&family.data, key.as_ref(), options, Copy)
     }
 
-    /// As [`Db::get`], without copying a value that is in a block.
+    /// Returns what [`Db::get`] does, without copying a value that is in a block.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -102,7 +110,7 @@ impl Db {
         self.find(&family.data, key.as_ref(), options, Pin)
     }
 
-    /// The values of many keys at one moment, in the order of the keys.
+    /// Returns the values of many keys at one moment, in the order of `keys`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -125,6 +133,7 @@ impl Db {
         self.find_many(&family.data, keys, options)
     }
 
+    /// Reads many keys at one moment, in key order. The answers are in the order of `keys`.
     pub(super) fn find_many<K: AsRef<[u8]>>(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -135,19 +144,19 @@ impl Db {
         let timer = core.env.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.env.check_open().and_then(|()| check_family(family));
-        // In key order neighbours share blocks; the answers go back to where they were asked for.
+        // In key order, neighbours share blocks.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         let comparator = family.comparator();
         order.sort_unstable_by(|a, b| comparator.compare(keys[*a].as_ref(), keys[*b].as_ref()));
-        // Of several trees one after the other is no moment that they share: what is seen is of a
-        // moment before.
+        // The super versions of several trees are taken one after the other, so they have no moment
+        // in common. A snapshot from before the first of them is one that all can show.
         let several = options.snapshot.is_none() && family.region_begins().len() > 0;
         let (checked, view) = match checked.and_then(|()| core.view(options)) {
             Ok(view) => (Ok(()), view),
             Err(error) => (Err(error), None),
         };
         let before = several.then(|| core.writes.snapshot());
-        // The order matters: see `SuperVersion`.
+        // The super versions first, then the sequence number.
         let mut trees = Vec::new();
         for at in &order {
             let tree = family.tree(keys[*at].as_ref());
@@ -188,6 +197,7 @@ impl Db {
         answers
     }
 
+    /// Returns the value of `key`, in the form that `sink` makes of it.
     #[inline]
     pub(super) fn find<S: ValueSink>(
         &self,
@@ -200,7 +210,7 @@ impl Db {
         core.env.check_open()?;
         let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
-        // The order matters: see `SuperVersion`.
+        // The super version first, then the sequence number.
         let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
@@ -215,7 +225,7 @@ impl Db {
         Ok(found)
     }
 
-    /// Whether there is a value of `key` in the default column family.
+    /// Returns true if `key` has a value in the default column family.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -231,8 +241,8 @@ impl Db {
         Ok(self.get_pinned(key)?.is_some())
     }
 
-    /// The entries of a range of keys of the default column family, in order and from both ends.
-    /// See [`Iter`].
+    /// Returns the entries of a range of keys of the default column family, in order and from both
+    /// ends ([`Iter`]).
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -255,8 +265,8 @@ impl Db {
         Iter::range(&self.core, &self.core.tree.default_family, &options, &range)
     }
 
-    /// The entries of the default column family whose keys begin with `prefix`, in order and from
-    /// both ends.
+    /// Returns the entries of the default column family whose keys begin with `prefix`, in order
+    /// and from both ends.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -271,13 +281,13 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the column family compares keys otherwise than as bytes.
+    /// `InvalidArgument` if the column family does not compare keys as bytes.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
         let options = ReadOptions::default();
         Iter::prefix(&self.core, &self.core.tree.default_family, &options, prefix.as_ref())
     }
 
-    /// All entries of the default column family, in order and from both ends.
+    /// Returns all entries of the default column family, in order and from both ends.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -296,7 +306,8 @@ impl Db {
         self.range(..)
     }
 
-    /// The default column family as it was at `snapshot`: `db.at(&snapshot).range(..)`.
+    /// Returns the default column family as it was at `snapshot`, for reads such as
+    /// `db.at(&snapshot).range(..)`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -312,7 +323,7 @@ impl Db {
         self.reading(ReadOptions::at(snapshot))
     }
 
-    /// The default column family, to be read with these options.
+    /// Returns the default column family, to be read with these options.
     ///
     /// ```
     /// use sateen::ReadOptions;
@@ -330,7 +341,7 @@ impl Db {
         Reading::new(self, &self.core.tree.default_family, options)
     }
 
-    /// A cursor over the default column family. Seek before use.
+    /// Returns a cursor over the default column family. It must be moved to a key before use.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -369,7 +380,7 @@ impl Db {
         Cursor::new(&self.core, &family.data, options)
     }
 
-    /// A consistent view of all column families as they are now.
+    /// Returns a consistent view of all column families at this moment.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -386,8 +397,8 @@ impl Db {
     }
 }
 
-/// What was found in `family`, as clients see it: without its time, and nothing if it is from
-/// before the second `hidden_before`.
+/// Returns a value as clients see it: without its time, and `None` if it was written before the
+/// second `hidden_before`.
 #[inline]
 fn shown<S: ValueSink>(
     family: &ColumnFamilyData,

@@ -1,4 +1,4 @@
-//! The public face of a database that follows another one.
+//! The public API of secondaries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,19 +10,21 @@ use super::Db;
 use crate::open;
 use crate::options::{ColumnFamilyOptions, Options};
 
-/// Following another database.
+/// Following a primary.
 impl Db {
-    /// Opens the database in `path` for reading beside whoever has it open for writing, the
-    /// primary, in this process or another. It shows what the primary had written when it was
-    /// opened, flushed or not, and later what [`Db::try_catch_up_with_primary`] takes in. It takes
-    /// no lock, changes nothing, and starts no thread.
+    /// Opens the database in `path` for reading, as a secondary of the process or handle that has
+    /// it open for writing, the primary. It shows what the primary had written at that moment,
+    /// flushed or not. [`Db::try_catch_up_with_primary`] adds what was written later. A secondary
+    /// takes no lock, changes nothing, and starts no thread.
     ///
-    /// The primary knows nothing of it and gives up tables that it needs no more: a read that comes
-    /// to one fails with [`Error::Behind`](crate::Error::Behind) and is possible again after
-    /// catching up. Writes that the primary made without the log are seen once it has flushed
-    /// them. Snapshots hold until the next catching up that took in something. Column families
-    /// that the primary makes later are not seen; of one that it drops handles fail from the next
-    /// catching up on.
+    /// The primary does not know about it, and removes tables that itself does not need.
+    ///
+    /// - A read of a removed table fails with [`Error::Behind`](crate::Error::Behind). After
+    ///   catching up it succeeds again.
+    /// - Writes that the primary did not log are visible once it has flushed them.
+    /// - Snapshots are valid until a catch-up that applied something.
+    /// - Column families that the primary creates later are not visible. Handles of one that it
+    ///   drops fail after the next catch-up.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -39,16 +41,16 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::open_read_only`]; `Behind` if the primary goes on too fast to be followed.
+    /// As [`Db::open_read_only`]. `Behind` if the primary changes too fast to be followed.
     pub fn open_secondary(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_secondary_with(Arc::new(PosixVfs::new()), path, options, &[])
     }
 
-    /// [`Db::open_secondary`] in a file system of the caller's, column families with options of
-    /// their own.
+    /// Opens a secondary in the file system `vfs`, with options for the column families in
+    /// `families`.
     ///
     /// # Errors
-    /// As [`Db::open_secondary`]; `NoSuchColumnFamily` if one of `families` does not exist.
+    /// As [`Db::open_secondary`]. `NoSuchColumnFamily` if one of `families` does not exist.
     pub fn open_secondary_with(
         vfs: Arc<dyn Vfs>,
         path: impl AsRef<Path>,
@@ -58,10 +60,9 @@ impl Db {
         Db::of(open::open_secondary(vfs, path.as_ref(), options, families)?)
     }
 
-    /// Takes in what the primary has written since this was last called or the secondary was
-    /// opened: all of it at one moment. Returns whether there was anything; if not that costs a
-    /// few small reads. Iterators go on as they were. What only catching up could tell, such as
-    /// the newest writes, may be a moment old when it returns.
+    /// Applies what the primary has written since the last call or the opening, all of it at one
+    /// moment. Returns true if there was anything. Otherwise it costs a few small reads. Iterators
+    /// go on as they were. Writes that the primary makes during the call may be missing afterwards.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -76,9 +77,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotSecondary`](crate::Error::NotSecondary) if it is no secondary; `Behind` if the
-    /// primary goes on too fast to be followed; `Io` and `Corruption` if its files cannot be read.
-    /// What was seen before is seen still.
+    /// [`Error::NotSecondary`](crate::Error::NotSecondary) if it is no secondary. `Behind` if the
+    /// primary changes too fast to be followed. `Io` and `Corruption` if its files cannot be read.
+    /// After an error the secondary shows what it showed before.
     pub fn try_catch_up_with_primary(&self) -> Result<bool> {
         self.core.catch_up()
     }

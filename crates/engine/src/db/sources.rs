@@ -1,4 +1,10 @@
-//! What a cursor goes through: the memtables and tables of one tree, or those of regions.
+//! The sources of a cursor: the memtables and tables of one tree, or of the regions of a column
+//! family.
+//!
+//! 1. [`OpenForRead::tree`] merges the memtables and the runs of a super version. If there are
+//!    range tombstones, it hides what they cover.
+//! 2. A [`LevelIter`] opens the tables of a run when it comes to them. It asks `look` first, which
+//!    skips a table that the table filter or the prefix filter excludes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,15 +33,18 @@ use crate::tree::super_version::SuperVersion;
 pub(crate) struct OpenForRead {
     pub(super) core: Arc<DbCore>,
     pub(super) options: TableIterOptions,
+    /// The sequence number at which range tombstones count.
     pub(super) as_of: SeqNo,
+    /// True if range tombstones do not count.
     pub(super) ignore_ranges: bool,
+    /// The prefix that the iterator stays in, if it does.
     pub(super) wanted: Option<SharedWanted>,
-    /// Tables that are passed by.
+    /// Tables that the caller's table filter excludes.
     pub(super) unwanted: Option<Arc<BTreeSet<TableId>>>,
 }
 
 impl OpenForRead {
-    /// All that `pinned` has within `bounds`, in order.
+    /// Returns the entries of `pinned` within `bounds`, in order.
     pub(super) fn tree(&self, pinned: &SuperVersion, bounds: &IterBounds) -> Tree {
         let ranges = if self.ignore_ranges { None } else { pinned.ranges() };
         let seen = ranges.map(|ranges| SeenRanges { ranges: Arc::new(ranges), as_of: self.as_of });
@@ -90,8 +99,8 @@ impl OpenTable for OpenForRead {
     }
 }
 
-/// Whether a tree has an entry, a deletion included, from `smallest` to `largest`, as `pinned`
-/// shows it. Ranges of keys that are deleted count if they touch that.
+/// Returns true if `pinned` has an entry from `smallest` to `largest`, a tombstone included. Range
+/// tombstones count if they touch that range.
 pub(crate) fn has_entries(
     core: &Arc<DbCore>,
     pinned: &SuperVersion,
@@ -116,20 +125,22 @@ pub(crate) fn has_entries(
     Ok(tree.valid() && *key::user_key(tree.key()) <= *largest)
 }
 
-/// One of the sources of a merge: dispatched by a match, not through a pointer.
+/// A source of a merge. A match dispatches it, which is faster than a pointer.
 #[expect(clippy::large_enum_variant, reason = "few of them, and a box costs every step")]
 pub(crate) enum Child {
     Memory(MemTableIter),
     Run(LevelIter<Run, OpenForRead>),
 }
 
-/// All of one tree that a reader sees.
+/// The merged entries of one tree.
 pub(crate) enum Tree {
+    /// Without range tombstones.
     Whole(MergingIter<Child>),
+    /// Without the entries that range tombstones cover.
     Covered(CoveredIter<MergingIter<Child>>),
 }
 
-/// What an iterator goes through: one tree, or those of regions.
+/// The entries that a cursor goes through: of one tree, or of several regions.
 pub(super) enum Source {
     Whole(MergingIter<Child>),
     Covered(CoveredIter<MergingIter<Child>>),
@@ -145,7 +156,7 @@ impl From<Tree> for Source {
     }
 }
 
-/// What is one of several iterators is one.
+/// Implements [`InternalIterator`] for an enum whose variants each hold one.
 macro_rules! one_of_them_is_an_iterator {
     ($which:ident: $($one:ident),+) => {
         impl InternalIterator for $which {

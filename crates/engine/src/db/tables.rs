@@ -1,4 +1,5 @@
-//! The public face of a database: the tables that it consists of, and the work on them.
+//! The public API for tables and the work on them: listing, ingesting, dropping, compacting, and
+//! pausing the background.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,28 +17,29 @@ use crate::live_table::LiveTable;
 use crate::options::ReadOptions;
 use crate::tree::families::ColumnFamilyData;
 
-/// How to wait for background work ([`Db::wait_for_compact`]).
+/// Options of [`Db::wait_for_compact`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitForCompactOptions {
-    /// Store what is in memory first. Default: false. RocksDB: `flush`.
+    /// Flush all memtables first. Default: false. RocksDB: `flush`.
     pub flush: bool,
     /// Close the database afterwards. Default: false. RocksDB: `close_db`.
     pub close: bool,
     /// Fail if background work is paused, instead of waiting for its end. Default: false. RocksDB:
     /// `abort_on_pause`.
     pub abort_on_pause: bool,
-    /// How long at most; `None`: as long as it takes. Default: none. RocksDB: `timeout`.
+    /// Longest wait; `None` for no limit. Default: none. RocksDB: `timeout`.
     pub timeout: Option<Duration>,
 }
 
 /// Tables, and the work on them.
 impl Db {
-    /// A handle that does not keep the database from being closed.
+    /// Returns a handle that does not keep the database open.
     pub(crate) fn borrowed(core: Arc<DbCore>) -> Db {
         Db { core, _closer: None }
     }
 
-    /// The tables of all column families: level by level, of each run in the order of their keys.
+    /// Returns the tables of all column families. For each family they are in the order of their
+    /// levels, and within a run in the order of their keys.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -84,10 +86,9 @@ impl Db {
         tables
     }
 
-    /// A UUID that tells this database from all others. It stays the same for as long as the
-    /// database exists. A checkpoint has its own, unless
-    /// [`checkpoint_keeps_identity`](crate::Options::checkpoint_keeps_identity) is on; what copies
-    /// the files copies the identity. RocksDB: `GetDbIdentity`.
+    /// Returns a UUID that identifies this database as long as it exists. A checkpoint has its own,
+    /// unless [`checkpoint_keeps_identity`](crate::Options::checkpoint_keeps_identity) is on. A
+    /// copy of the files has the same identity. RocksDB: `GetDbIdentity`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -100,8 +101,8 @@ impl Db {
         self.core.tree.versions.identity().uuid()
     }
 
-    /// False if `key` is not there for sure. It costs no I/O: the memtables and the filters of
-    /// tables that are open are asked. RocksDB: `KeyMayExist`.
+    /// Returns false if `key` certainly has no value. It does no I/O: it asks the memtables, the
+    /// key ranges of tables, and the filters of open tables. RocksDB: `KeyMayExist`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -123,14 +124,14 @@ impl Db {
         self.core.env.check_open()?;
         let key = key.as_ref();
         let _view = self.core.view(options)?;
-        // The order matters: see `SuperVersion`.
+        // The super version first, then the sequence number.
         let super_version = family.data.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
         super_version.may_contain(key, seqno, &self.core.lookup(&family.data, options))
     }
 
-    /// True if the value of `key` is in a memtable, so that reading it costs no I/O. RocksDB:
-    /// `value_found` of `KeyMayExist`.
+    /// Returns true if the value of `key` is in a memtable, so that reading it needs no I/O.
+    /// RocksDB: `value_found` of `KeyMayExist`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ impl Db {
         check_family(&family.data)?;
         self.core.env.check_open()?;
         let key = key.as_ref();
-        // The order matters: see `SuperVersion`.
+        // The super version first, then the sequence number.
         let super_version = family.data.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
         let lookup = self.core.lookup(&family.data, options);
@@ -161,14 +162,14 @@ impl Db {
         if !is_there || !family.data.has_times() {
             return Ok(is_there);
         }
-        // Its time may be over.
+        // The value may have expired.
         Ok(self.get_pinned_cf(family, key, options)?.is_some())
     }
 
-    /// Drops the tables below level 0 that have nothing but keys from `begin` to `end` (both
-    /// inclusive; `None`: all), at once and without reading them. What of the range is elsewhere
-    /// stays, so that older values of a key may be seen again: to delete a range there is
-    /// [`Db::delete_range`], which lets go of such tables, too. RocksDB: `DeleteFilesInRange`.
+    /// Drops the tables below level 0 that only hold keys from `begin` to `end` (both inclusive;
+    /// `None`: no bound), at once and without reading them. Entries of the range in other tables
+    /// stay, so older values of a key may become visible again. To delete a range, use
+    /// [`Db::delete_range`], which also drops such tables. RocksDB: `DeleteFilesInRange`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `begin` is above `end`; `Background` if the database refuses writes.
+    /// `InvalidArgument` if `begin` is above `end`. `Background` if the database refuses writes.
     pub fn delete_files_in_range(
         &self,
         family: &ColumnFamily,
@@ -190,9 +191,9 @@ impl Db {
         self.core.background.drop_tables(&family.data, begin, end)
     }
 
-    /// Takes in files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. What is
-    /// in them is newer than all that was written before; of several files with a key in common the
-    /// later one wins. Writers go on meanwhile, but for a moment at the end.
+    /// Ingests files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. Their
+    /// entries are newer than everything that was written before. If several files have a key, the
+    /// later file wins. Writers go on meanwhile, except for a moment at the end.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -209,9 +210,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Io`, `Corruption` and `IncompatibleDirectory` of a file; `InvalidArgument` if it has
-    /// operands and the column family no merge operator; `TimedOut` if keys in its range are
-    /// written all the time; `Background`. Nothing was taken in then.
+    /// `Io`, `Corruption` and `IncompatibleDirectory` of a file. `InvalidArgument` if a file has
+    /// merge operands and the column family has no merge operator. `TimedOut` if keys in the range
+    /// of a file are written all the time. `Background`. Nothing is ingested then.
     pub fn ingest<P: AsRef<std::path::Path>>(
         &self,
         family: &ColumnFamily,
@@ -223,8 +224,8 @@ impl Db {
         Ingestion { core: &self.core }.ingest(&family.data, &paths, options)
     }
 
-    /// Files of tables that are not needed any more stay until as many calls of
-    /// [`Db::enable_file_deletions`], for somebody who copies them.
+    /// Keeps table files that are not needed any more until as many calls of
+    /// [`Db::enable_file_deletions`], for a program that copies them.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -267,8 +268,9 @@ impl Db {
         self.core.background.board.poke();
     }
 
-    /// [`Db::compact_range`] fails with `ManualCompactionPaused`, those under way after the job
-    /// that runs for them, until as many calls of [`Db::resume_manual_compactions`].
+    /// Pauses manual compactions until as many calls of [`Db::resume_manual_compactions`]. Until
+    /// then [`Db::compact_range`] fails with `ManualCompactionPaused`. A call that is under way
+    /// fails after its running job.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -286,7 +288,7 @@ impl Db {
         self.core.background.pause_manual();
     }
 
-    /// Ends one [`Db::pause_manual_compactions`], or the next one, if it comes before.
+    /// Ends one [`Db::pause_manual_compactions`]. Called before it, it cancels the next one.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -299,10 +301,9 @@ impl Db {
         self.core.background.resume_manual();
     }
 
-    /// No flush or compaction starts or goes on until as many calls of
-    /// [`Db::continue_background_work`]. Returns when none is at work. Flushes and compactions that
-    /// are under way go on afterwards where they are. Writers go on until their memtables are full.
-    /// RocksDB: `PauseBackgroundWork`.
+    /// Pauses flushes and compactions until as many calls of [`Db::continue_background_work`].
+    /// Returns when none is at work. Jobs that are under way continue afterwards from where they
+    /// are. Writers go on until their memtables are full. RocksDB: `PauseBackgroundWork`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -314,7 +315,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Closed`, and `Background` if something fails meanwhile: then nothing is paused.
+    /// `Closed`. `Background` if something fails meanwhile; nothing is paused then.
     pub fn pause_background_work(&self) -> Result<()> {
         self.core.background.driver.pause_background()
     }
@@ -329,15 +330,15 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if there is none.
+    /// `InvalidArgument` if background work is not paused.
     pub fn continue_background_work(&self) -> Result<()> {
         self.core.background.driver.continue_background()
     }
 
-    /// Compacts the tables in `files`, and all that lies between them and `output_level` in their
-    /// range of keys, into that level by one compaction. A file is named as in
-    /// [`LiveTable::file`], with or without its directory. Returns what was made. RocksDB:
-    /// `CompactFiles`.
+    /// Compacts the tables in `files` into `output_level` with one compaction, together with
+    /// everything between them and that level in their key range. A file is named as in
+    /// [`LiveTable::file`], with or without its directory. Returns the compaction that was done.
+    /// RocksDB: `CompactFiles`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -352,10 +353,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` names a file that is not of this column family, a level that is no output
-    /// level for the tables, or says that the tables were compacted meanwhile;
-    /// `ManualCompactionPaused` if `cancelled` is set or manual compactions are paused;
-    /// `Background`.
+    /// `InvalidArgument` if a file does not belong to this column family, if the level is no
+    /// possible output level, or if the tables were compacted meanwhile. `ManualCompactionPaused`
+    /// if `cancelled` is set or manual compactions are paused. `Background`.
     pub fn compact_files<P: AsRef<Path>>(
         &self,
         family: &ColumnFamily,
@@ -368,8 +368,8 @@ impl Db {
         self.core.background.compact_files(&family.data, &files, output_level, options)
     }
 
-    /// Returns when all listeners have returned from what they were told of flushes and compactions
-    /// that are installed. Returns at once within a listener. RocksDB: `listener_wait` of
+    /// Waits until all listeners have returned from the calls about flushes and compactions that
+    /// are installed. Returns at once within a listener. RocksDB: `listener_wait` of
     /// `FlushOptions`.
     ///
     /// ```
@@ -383,7 +383,7 @@ impl Db {
         self.core.env.events.wait_for_listeners();
     }
 
-    /// Returns when no flush or compaction is left to do.
+    /// Waits until no flush or compaction is left to do.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -397,8 +397,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `BackgroundPaused` if the options say so; `TimedOut`; `Background` if something failed
-    /// meanwhile; those of [`Db::close`].
+    /// `BackgroundPaused` if the background is paused and the options say so; `TimedOut`;
+    /// `Background` if something failed meanwhile; those of [`Db::close`].
     pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<()> {
         let until = options.timeout.map(|most| self.core.env.now() + most);
         if options.flush {

@@ -1,4 +1,5 @@
-//! The public face of a database: its upkeep. Nothing here is needed to read or write.
+//! The public API for upkeep: flushes, compactions, options, health and admission. Nothing here is
+//! needed for reads and writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Opt
 
 /// Upkeep.
 impl Db {
-    /// Stores the memtable of the default column family in a table.
+    /// Flushes the memtable of the default column family.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -25,7 +26,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Background` with the cause if it cannot be stored.
+    /// `Background` with the cause if the flush fails.
     pub fn flush(&self) -> Result<()> {
         self.flush_cf(&self.default_column_family(), &FlushOptions::default())
     }
@@ -50,7 +51,7 @@ impl Db {
         self.core.background.flush(&trees, options.wait)
     }
 
-    /// Stores the memtables of all column families.
+    /// Flushes the memtables of all column families.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -70,8 +71,8 @@ impl Db {
         self.core.background.flush(&families, true)
     }
 
-    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: all) of a column family
-    /// down to the lowest level that has any.
+    /// Compacts the keys from `begin` to `end` (both inclusive; `None`: no bound) of a column
+    /// family down to the lowest level that holds any.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -85,7 +86,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `begin` is above `end`; `Background` if it failed.
+    /// `InvalidArgument` if `begin` is above `end`. `Background` if a compaction failed.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -97,7 +98,7 @@ impl Db {
         self.core.background.compact_range(&family.data, begin, end, options)
     }
 
-    /// Returns when there is no background work left to do.
+    /// Waits until there is no background work left to do.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -114,12 +115,14 @@ impl Db {
         self.core.background.wait_idle()
     }
 
-    /// Verifies every checksum of every live table and log, beside clients and below all other
-    /// work, at no more than `rate` bytes a second (`None`: as the option `scrub_rate` says).
-    /// Returns when that is done. What is damaged is in the report, and apart from that what the
-    /// operating system refused to read; the [`HealthListener`](crate::HealthListener) hears of
-    /// both as they are found, and the metrics count what is damaged. No cache is filled or emptied
-    /// by it. If one runs already this waits for its end, and it goes on at the new rate.
+    /// Verifies every checksum of every live table and WAL, beside clients and with lower priority
+    /// than all other work. It reads at most `rate` bytes per second (`None`: as the option
+    /// `scrub_rate` says), and neither fills nor empties a cache. Returns when it is done.
+    ///
+    /// The report lists what is damaged, and separately what the operating system refused to read.
+    /// The [`HealthListener`](crate::HealthListener) receives both as they are found, and the
+    /// metrics count what is damaged. If a scrub is running already, this call waits for it, and
+    /// that scrub goes on at the new rate.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -132,14 +135,15 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Closed` if the database is closed meanwhile, `ReadOnly` if it was opened so: then
-    /// [`Db::check`] does the same, and more.
+    /// `Closed` if the database is closed meanwhile. `ReadOnly` for a read-only database, where
+    /// [`Db::check`] does the same and more.
     pub fn scrub(&self, rate: Option<u64>) -> Result<ScrubReport> {
         self.core.background.scrubber.scrub(rate)
     }
 
-    /// Does one piece of background work on the calling thread: how a database that was opened with
-    /// `background_threads = 0` gets any done. Returns false if there was nothing to do.
+    /// Does one piece of background work on the calling thread. A database that was opened with
+    /// `background_threads = 0` gets its background work done this way. Returns false if there was
+    /// nothing to do.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -155,7 +159,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Closed`. Failures of the work itself show in [`Db::health`].
+    /// `Closed`. A failure of the work itself shows in [`Db::health`].
     pub fn step(&self) -> Result<bool> {
         self.core.background.step_here()
     }
@@ -172,7 +176,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` names what is unknown, wrong or fixed at open.
+    /// `InvalidArgument` names the option that is unknown, has a wrong value, or is fixed at open.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.core.set_options(changes)
     }
@@ -197,16 +201,16 @@ impl Db {
         self.core.set_family_options(&family.data, changes)
     }
 
-    /// Whether a process opened the database of which this one is a copy (`fork`). Such a database
-    /// cannot be used; closing it does nothing.
+    /// Returns true if this process is a fork of the one that opened the database. Such a database
+    /// cannot be used, and closing it does nothing.
     #[doc(hidden)]
     #[must_use]
     pub fn is_of_parent_process(&self) -> bool {
         self.core.env.is_of_parent()
     }
 
-    /// The options in force. `max_open_files` is what the process's limit on open files leaves of
-    /// it.
+    /// Returns the options in force. `max_open_files` is reduced to what the process's limit on
+    /// open files leaves.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -238,7 +242,7 @@ impl Db {
         (*family.data.options()).clone()
     }
 
-    /// Whether the database works, and if not, why.
+    /// Returns the health of the database, and the cause if it is not healthy.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -254,7 +258,7 @@ impl Db {
         (self.core.env.health.health(), self.core.env.health.cause())
     }
 
-    /// Makes a database that refuses writes work again, once the cause is gone.
+    /// Lets a database that refuses writes work again, once the cause is gone.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -264,7 +268,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// What still keeps it from working; it stays as it is.
+    /// The error that still keeps it from working. The health stays as it was.
     pub fn resume(&self) -> Result<()> {
         self.core.env.check_open()?;
         if self.core.env.read_only {
@@ -273,7 +277,7 @@ impl Db {
         self.core.background.chores.resume_inner()
     }
 
-    /// The newest sequence number that readers see.
+    /// Returns the newest sequence number that readers see.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -288,7 +292,8 @@ impl Db {
         self.core.writes.pipeline.visible_seqno().0
     }
 
-    /// How long a write would wait now; zero if it would not. `None`: until something is mended.
+    /// Returns how long a write would wait now; zero if it would not wait. `None` if writes are
+    /// refused until an error is resolved.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -306,8 +311,9 @@ impl Db {
         waits.chain([self.core.background.driver.gate.expected_wait()]).max()
     }
 
-    /// How long until writes to the default column family stop if they and the background go on as
-    /// they do now. `None`: they will not, or it is not known because admission is not smooth.
+    /// Returns how long it takes until writes to the default column family stop, if clients and
+    /// background go on as now. `None` if they will not stop, or if this is not known because
+    /// admission is not smooth.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -340,9 +346,9 @@ impl Db {
         outlook.time_to_stall_ns.map(Duration::from_nanos)
     }
 
-    /// Bytes of keys and values a second that background work keeps up with if only the default
-    /// column family is written to; otherwise its share of them. `None`: not known, because
-    /// admission is not smooth.
+    /// Returns how many bytes of keys and values per second the background keeps up with, if only
+    /// the default column family is written to; otherwise its share of them. `None` if this is not
+    /// known because admission is not smooth.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,10 @@
-//! Writing: single entries and batches, with or without column families that do not exist
-//! (`ignore_missing_column_families`).
+//! Writes: single entries and batches.
+//!
+//! 1. The limits on keys and values are checked, and that the column families exist.
+//! 2. Values of column families with a `ttl` get the time of the write.
+//! 3. Entries of a column family with regions go to the region that holds their key. A range
+//!    tombstone goes to each region that it touches.
+//! 4. `DbCore::write` admits and commits the write.
 
 use std::sync::Arc;
 
@@ -16,7 +21,8 @@ use crate::ttl;
 use crate::write::Payload;
 use crate::write::batch::WriteBatch;
 
-/// Writing. Each of these is atomic; [`WriteOptions::default`] does as the `wal` option says.
+/// Writing. Each call is atomic. With [`WriteOptions::default`], the `wal` option decides about
+/// syncs.
 impl Db {
     /// Sets `key` to `value` in the default column family.
     ///
@@ -30,7 +36,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if key or value are too large; `Background` if the database refuses
+    /// `InvalidArgument` if key or value are too large. `Background` if the database refuses
     /// writes.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (family, key, value) = (&self.core.tree.default_family, key.as_ref(), value.as_ref());
@@ -61,7 +67,7 @@ impl Db {
         self.single_cf(&family.data, ValueKind::Put, key.as_ref(), value.as_ref(), options)
     }
 
-    /// Deletes `key` in the default column family. It need not exist.
+    /// Deletes `key` in the default column family, whether it exists or not.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -102,8 +108,8 @@ impl Db {
         self.single_cf(&family.data, ValueKind::Delete, key.as_ref(), &[], options)
     }
 
-    /// Merges `operand` into the value of `key` in the default column family, as the merge operator
-    /// of its options says: a write that reads nothing.
+    /// Merges `operand` into the value of `key` in the default column family, with the merge
+    /// operator of its options. This reads nothing: the merge is done by reads and compactions.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -122,7 +128,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put`]; [`Error::NoMergeOperator`] if the column family has none.
+    /// As [`Db::put`]. [`Error::NoMergeOperator`] if the column family has none.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let (family, key, operand) =
             (&self.core.tree.default_family, key.as_ref(), operand.as_ref());
@@ -155,9 +161,9 @@ impl Db {
         self.single_cf(&family.data, ValueKind::Merge, key.as_ref(), operand.as_ref(), options)
     }
 
-    /// Deletes `key` in the default column family. RocksDB's promise is asked for (the key was put
-    /// at most once since it was deleted last, and not merged), but nothing depends on it: this
-    /// does what [`Db::delete`] does, and is stored as what it is.
+    /// Deletes `key` in the default column family, as [`Db::delete`] does. RocksDB requires that
+    /// the key was put at most once since its last deletion and was not merged. Sateen does not
+    /// depend on that, and only stores which kind of deletion it was.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -199,8 +205,9 @@ impl Db {
         self.single_cf(&family.data, ValueKind::SingleDelete, key.as_ref(), &[], options)
     }
 
-    /// Deletes all keys of the default column family from `begin` up to, without, `end`, with one
-    /// write however many they are. Tables that have nothing but them are not read any more.
+    /// Deletes all keys of the default column family from `begin` (inclusive) to `end` (exclusive)
+    /// with one write, however many there are. Tables that hold only deleted keys are not read any
+    /// more.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -214,8 +221,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put`]; `InvalidArgument` if `end` comes before `begin`. Nothing is deleted if they
-    /// are equal.
+    /// As [`Db::put`]. `InvalidArgument` if `end` comes before `begin`. If they are equal, nothing
+    /// is deleted.
     pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         let family = &self.core.tree.default_family;
         self.delete_keys(family, begin.as_ref(), end.as_ref(), &WriteOptions::default())
@@ -263,7 +270,7 @@ impl Db {
         self.write(&batch, options)
     }
 
-    /// The default column family, to be written with these options.
+    /// Returns the default column family, to be written with these options.
     ///
     /// ```
     /// use sateen::WriteOptions;
@@ -278,9 +285,8 @@ impl Db {
         Writing::new(self, &self.core.tree.default_family, options)
     }
 
-    /// Applies all of `batch`, or nothing of it. With
-    /// [`WriteOptions::ignore_missing_column_families`] entries of column families that do not
-    /// exist are left out.
+    /// Applies all of `batch` or nothing. With [`WriteOptions::ignore_missing_column_families`],
+    /// entries of column families that do not exist are left out.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -302,7 +308,8 @@ impl Db {
         if !options.ignore_missing_column_families {
             return self.write_all(batch, options);
         }
-        // A column family that is dropped meanwhile is looked for again: nothing was applied.
+        // If a column family is dropped meanwhile, nothing was applied, and the families are looked
+        // up again.
         loop {
             match self.write_all(&self.of_present_families(batch)?, options) {
                 Err(Error::NoSuchColumnFamily(_)) => {}
@@ -311,7 +318,7 @@ impl Db {
         }
     }
 
-    /// The entries of `batch` whose column families exist, and its log data.
+    /// Returns the entries of `batch` whose column families exist, and its log data.
     fn of_present_families(&self, batch: &WriteBatch) -> Result<WriteBatch> {
         let families = self.core.tree.families();
         batch.moved(|entry| {
@@ -343,7 +350,7 @@ impl Db {
         }
     }
 
-    /// Applies all of `batch`, or nothing of it: see [`Db::write`].
+    /// Applies all of `batch` or nothing.
     fn write_all(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
         let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
@@ -377,7 +384,7 @@ impl Db {
         } else {
             batch
         };
-        // Entries of other regions than the first go there.
+        // Each entry goes to the region that holds its key.
         let region = |entry: &BatchEntry<'_>| {
             let Some(family) = families.by_id(entry.column_family) else {
                 return vec![entry.column_family];
@@ -393,6 +400,7 @@ impl Db {
         self.core.write(&Payload::Batch(batch), batch.len_bytes() as u64, options)
     }
 
+    /// Writes one entry to a column family that is known to exist.
     #[inline]
     fn single(
         &self,
@@ -420,7 +428,7 @@ impl Db {
         self.core.write(&payload, (key.len() + value.len()) as u64, options)
     }
 
-    /// Makes durable everything that was written so far, whatever it was written with.
+    /// Makes all writes so far durable, whatever options they were made with.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -431,8 +439,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Io` if the log cannot be synced: then it is not used any more and writes are refused until
-    /// [`Db::resume`], or until there is space again if that is why.
+    /// `Io` if the WAL cannot be synced. Then the WAL is not used any more, and writes are refused
+    /// until [`Db::resume`] succeeds, or until there is space again if the disk was full.
     pub fn sync_wal(&self) -> Result<()> {
         self.core.env.check_writable("a sync")?;
         self.core.background.driver.sync_log().map(drop)

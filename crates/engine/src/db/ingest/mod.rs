@@ -1,15 +1,24 @@
-//! Taking in files of sorted entries that were written outside ([`SstFileWriter`]).
+//! Ingests files of sorted entries that an [`SstFileWriter`] wrote.
 //!
-//! Their entries are written anew, into files of the database, which checks every block of them;
-//! clients go on meanwhile. Then, between two groups of writes, the tables get sequence numbers,
-//! newer than all that was written and older than what comes, and join level 0 by one edit, all or
-//! none. From there they go down as other tables do: without being rewritten where nothing is.
+//! 1. `open_external` opens each file and reads its ranges to delete.
+//! 2. `layers` sorts the files into layers: files of one layer do not overlap, and a later layer is
+//!    newer.
+//! 3. `write_layers` writes the entries into tables of the database, which verifies every block.
+//!    Clients go on meanwhile.
+//! 4. `join` flushes memtables that have keys in the range of a file, and syncs the WAL. Between
+//!    two commit groups, `install_tables` then gives the tables sequence numbers that are newer
+//!    than every write so far, and adds them to level 0 with one edit.
+//! 5. Listeners are called, and the files are removed if the options say so.
 //!
-//! Ranges of keys that a file deletes become deletions of ranges of the database, each with a
-//! number of its own just below that of the file's tables: they spare what is in the file itself.
+//! The ranges that a file deletes become range tombstones, with sequence numbers just below that of
+//! the file's tables. So they do not delete the entries of the file itself. From level 0 the tables
+//! move down by trivial moves where they overlap nothing.
 //!
-//! What must stay true: no memtable has anything in the range of a file when that joins: readers
-//! would take it for newer; and none has deleted a range when a file joins that does.
+//! What must stay true:
+//!
+//! - When a file joins, no memtable has an entry in its range: readers would take that entry for
+//!   newer.
+//! - When a file with ranges joins, no memtable has a range tombstone.
 
 mod place;
 mod told;
@@ -35,26 +44,27 @@ use crate::core::DbCore;
 use crate::tree::families::ColumnFamilyData;
 pub use writer::{SstFileInfo, SstFileWriter};
 
-/// How often what is written into a file's range is flushed before that is given up.
+/// Number of flushes of keys in a file's range before the ingestion gives up.
 const ATTEMPTS: usize = 20;
+/// Size of the reads of a file that is ingested.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// How files are ingested.
+/// Options of an ingestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngestOptions {
-    /// The files are removed once they are taken in. Default: false. RocksDB: `move_files`.
+    /// Remove the files once they are ingested. Default: false. RocksDB: `move_files`.
     pub move_files: bool,
-    /// Memtables that have keys in the range of a file are flushed; otherwise that is an error.
+    /// Flush memtables that have keys in the range of a file. If false, such keys are an error.
     /// Default: true. RocksDB: `allow_blocking_flush`.
     pub allow_flush: bool,
-    /// The entries may get a sequence number that is newer than what is there. Off, it is an error
-    /// if they would need one: if an entry or a deleted range lies in the range of a file, if files
-    /// overlap each other, or if a snapshot is held. Default: true. RocksDB:
+    /// Give the entries a sequence number that is newer than existing entries. If false, it is an
+    /// error if they would need one: if an entry or a range tombstone lies in the range of a file,
+    /// if files overlap each other, or if a snapshot is held. Default: true. RocksDB:
     /// `allow_global_seqno`.
     pub allow_global_seqno: bool,
-    /// It is an error ([`Error::NotBottommost`]) if a file cannot go to the last level: if it
-    /// overlaps entries, another file, or the range of a table in the last level. The files still
-    /// join level 0, and go down from there without being rewritten. Default: false. RocksDB:
+    /// Fail with [`Error::NotBottommost`] if a file cannot go to the last level: if it overlaps
+    /// entries, another file, or the range of a table in the last level. The files still join level
+    /// 0, and move down from there without being rewritten. Default: false. RocksDB:
     /// `fail_if_not_bottommost_level`.
     pub fail_if_not_bottommost_level: bool,
 }
@@ -70,10 +80,10 @@ impl Default for IngestOptions {
     }
 }
 
-/// A file to be taken in.
+/// A file that is ingested.
 struct External {
     path: PathBuf,
-    /// Its entries, if it has any.
+    /// The table of its entries, if it has any.
     table: Option<Arc<Table>>,
     /// The ranges that it deletes.
     ranges: Vec<(UserKey, UserKey)>,
@@ -91,13 +101,13 @@ fn iter(table: &Arc<Table>) -> TableIter {
     table.iter(TableIterOptions::compaction(IoClass::Flush, CHUNK_BYTES))
 }
 
-/// The sequence numbers of a layer, above the first one of all.
+/// The sequence numbers of a layer, relative to the first one of the ingestion.
 struct Numbers<'a> {
     ranges: Vec<(&'a (UserKey, UserKey), u64)>,
     tables: u64,
 }
 
-/// Numbers for the ranges and then the tables of each layer: later ones are newer.
+/// Returns numbers for the ranges and then the tables of each layer. Later layers are newer.
 fn numbers<'a>(layers: &[Vec<&'a External>]) -> Vec<Numbers<'a>> {
     let mut next = 0..;
     let mut take = || next.next().unwrap_or(u64::MAX);
@@ -109,20 +119,20 @@ fn numbers<'a>(layers: &[Vec<&'a External>]) -> Vec<Numbers<'a>> {
     layers.iter().map(of_layer).collect()
 }
 
-/// Tables for one tree, of one of the layers of files that lie on top of each other.
+/// The tables of one layer for one tree.
 struct Written {
     tree: Arc<ColumnFamilyData>,
     layer: u64,
     tables: Vec<Arc<TableMeta>>,
 }
 
-/// Takes files into a database.
+/// Ingests files into a database.
 pub(crate) struct Ingestion<'a> {
     pub(crate) core: &'a Arc<DbCore>,
 }
 
 impl Ingestion<'_> {
-    /// Takes in files.
+    /// Ingests the files at `paths`, all or none.
     pub(crate) fn ingest(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -143,13 +153,14 @@ impl Ingestion<'_> {
         }
         let mut outputs = Vec::new();
         let layers = layers(&files);
-        // Before anything is written, and again before it counts.
+        // Checked before anything is written, and again before the tables join.
         self.check_place(family, &layers, options)?;
         let installed = self
             .write_layers(family, &layers, &mut outputs)
             .and_then(|written| self.join(family, &layers, &written, options));
         if let Err(error) = installed {
-            // A manifest that failed may name them.
+            // An edit in the failed manifest may name the output files, so they must stay until it
+            // is replaced.
             let files: Vec<FileId> = outputs.iter().flat_map(Output::files).copied().collect();
             if self.core.tree.versions.manifest_is_dead() {
                 self.core.background.board.after_roll(&files);
@@ -169,6 +180,7 @@ impl Ingestion<'_> {
         Ok(())
     }
 
+    /// Opens a file, and checks that an [`SstFileWriter`] wrote it.
     fn open_external(&self, path: &Path, comparator: &Comparator) -> Result<External> {
         let file = self.core.env.vfs.open(path, OpenOptions::READ);
         let file = file.map_err(|error| Error::io("open", path, error))?;
@@ -211,7 +223,7 @@ impl Ingestion<'_> {
         Ok(External { path: path.into(), table, ranges, smallest, largest })
     }
 
-    /// Writes the entries of `layers`, each of files that do not overlap, into tables.
+    /// Writes the entries of `layers` into tables. The files of a layer do not overlap.
     fn write_layers(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -241,7 +253,7 @@ impl Ingestion<'_> {
                         end(&mut open, outputs)?;
                         let compression = tree.options().compression_of(0);
                         let context = OutputContext {
-                            // No work of the background, after which others would be removed.
+                            // Not background work, after which unused spare files would be removed.
                             spare_files: None,
                             ..self.core.background.driver.flusher.outputs.context(
                                 tree,
@@ -272,7 +284,7 @@ impl Ingestion<'_> {
         Ok(written)
     }
 
-    /// Makes `written` a part of the database.
+    /// Installs the tables of `written`, at a moment when no memtable has keys in their range.
     fn join(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -294,7 +306,7 @@ impl Ingestion<'_> {
                 }
                 self.core.background.flush_inner(&trees, true)?;
             }
-            // What was written before is not lost if these are not.
+            // Earlier writes must survive a power loss if these tables do.
             self.core.background.driver.sync_log()?;
             let install = |first| self.install_tables(&trees, written, &numbers, first);
             if let Some(versions) =
@@ -312,6 +324,7 @@ impl Ingestion<'_> {
         Err(Error::TimedOut("a moment in which nobody writes into the range of a file"))
     }
 
+    /// Installs the tables with one edit, with sequence numbers from `first` on.
     fn install_tables(
         &self,
         trees: &[Arc<ColumnFamilyData>],
@@ -319,7 +332,7 @@ impl Ingestion<'_> {
         numbers: &[Numbers<'_>],
         first: SeqNo,
     ) -> Result<Vec<Option<Arc<sateen_control::version::Version>>>> {
-        // What was written since; nothing, mostly.
+        // Syncs what was written since the last sync, which is usually nothing.
         let durable_log = self.core.background.driver.sync_log()?;
         let ranges = numbers.iter().flat_map(|layer| &layer.ranges);
         let ranges = ranges.map(|((begin, end), number)| RangeTombstone {
@@ -336,7 +349,7 @@ impl Ingestion<'_> {
                 durable_log,
                 ..VersionEdit::default()
             };
-            // Layer by layer: later ones are newer.
+            // Layer by layer, because later ones are newer.
             for (layer, number) in (0..).zip(numbers) {
                 let mut of_it = written.iter().filter(|it| it.layer == layer);
                 let Some(it) = of_it.find(|it| it.tree.id() == tree.id()) else { continue };
@@ -361,7 +374,7 @@ impl Ingestion<'_> {
     }
 }
 
-/// The ranges that `table` of the file at `path` has.
+/// Returns the ranges in `table` of the file at `path`.
 fn read_ranges(
     path: &Path,
     table: &Arc<Table>,
@@ -391,7 +404,7 @@ fn read_ranges(
     if all { Ok(ranges) } else { Err(malformed()) }
 }
 
-/// The files in layers: each lies above those before it that it overlaps.
+/// Returns the files in layers. Each file is in a layer above every earlier file that it overlaps.
 fn layers(files: &[External]) -> Vec<Vec<&External>> {
     let mut layers: Vec<Vec<&External>> = Vec::new();
     for file in files {
@@ -408,6 +421,7 @@ fn layers(files: &[External]) -> Vec<Vec<&External>> {
     layers
 }
 
+/// Fails if an [`SstFileWriter`] would not write such an entry.
 fn check_entry(path: &Path, internal: &[u8]) -> Result<()> {
     let fine = key::seqno(internal) == SeqNo(0)
         && key::kind(internal).is_some_and(|kind| kind != ValueKind::RangeDelete);
@@ -418,7 +432,8 @@ fn check_entry(path: &Path, internal: &[u8]) -> Result<()> {
     Err(Error::corruption(path, 0, kind))
 }
 
-/// Whether a memtable of `tree` has anything in the range of `file`.
+/// Returns true if a memtable of `tree` has an entry or a range tombstone that conflicts with
+/// `file`.
 fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
     let view = tree.pin_super_version();
     let has_entry = |memtable: &Arc<MemTable>| {
@@ -428,8 +443,8 @@ fn holds(tree: &ColumnFamilyData, file: &External) -> bool {
     };
     let has_range = |memtable: &Arc<MemTable>| {
         let ranges = memtable.ranges();
-        // Ranges are stored in the order of their numbers: what a table was written without is told
-        // by the newest one.
+        // Range tombstones must enter the version in the order of their sequence numbers, because a
+        // table records one number up to which tombstones were applied to it.
         ranges.is_some_and(|ranges| {
             let (from, to) = (file.smallest.bytes(), file.largest.bytes());
             !file.ranges.is_empty() || ranges.iter().any(|range| range.touches(from, to))

@@ -1,4 +1,4 @@
-//! Refuses files that overlap existing keys, for callers who do not allow that.
+//! Refuses files that overlap existing keys, if the options do not allow that.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::db::sources::has_entries;
 use crate::tree::families::ColumnFamilyData;
 
 impl Ingestion<'_> {
-    /// Checks what `allow_global_seqno` and `fail_if_not_bottommost_level` ask for.
+    /// Checks the conditions of `allow_global_seqno` and `fail_if_not_bottommost_level`.
     pub(super) fn check_place(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -46,7 +46,7 @@ impl Ingestion<'_> {
     }
 }
 
-/// Refuses a file that lies on top of something.
+/// Returns the error for a file that overlaps something.
 fn refuse(file: &External, options: &IngestOptions, reason: &'static str) -> Result<()> {
     if options.allow_global_seqno {
         return Err(not_bottommost(file, reason));

@@ -8,7 +8,7 @@ use crate::live_table::LiveTable;
 use crate::tree::families::ColumnFamilyData;
 
 impl Ingestion<'_> {
-    /// Tells listeners of each of `files`.
+    /// Calls the listeners for each of `files`.
     pub(super) fn tell_ingested(&self, family: &Arc<ColumnFamilyData>, files: &[External]) {
         if !self.core.env.events.are_heard() {
             return;

@@ -1,6 +1,7 @@
 //! Writes a file of sorted entries outside of any database, to be ingested into one.
 //!
-//! It has a table of the entries, one of the ranges of keys that it deletes, or both.
+//! The file has a table of entries, a table of ranges to delete, or both. Entries are written as
+//! they come; ranges are kept in memory until [`SstFileWriter::finish`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,36 +22,35 @@ use crate::operators::wall_clock::WallClock;
 use crate::options::Options;
 use crate::ttl;
 
-/// What stands for the database in files that belong to none.
+/// The database identifier in files that belong to no database.
 pub(super) const EXTERNAL_UID: u64 = u64::from_le_bytes(*b"external");
-/// The number of each of them.
+/// The file number of these files.
 pub(super) const EXTERNAL_FILE: FileId = FileId(0);
-/// The table of their entries.
+/// The table of entries.
 pub(super) const ENTRIES: TableId = TableId(1);
-/// The table of their deletions of ranges: from each key up to, without, its value. They ascend,
-/// and none touches another.
+/// The table of ranges to delete: each from its key (inclusive) to its value (exclusive). They
+/// ascend, and none touches another.
 pub(super) const RANGES: TableId = TableId(2);
 
-/// What was written ([`SstFileWriter::finish`]).
+/// A finished file ([`SstFileWriter::finish`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SstFileInfo {
-    /// Where.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Entries, deletions included.
+    /// Number of entries, including deletions.
     pub entries: u64,
-    /// Ranges of keys that are deleted, those that touch each other as one.
+    /// Number of ranges that are deleted. Ranges that overlap or touch count as one.
     pub ranges: u64,
-    /// The first key, or begin of a range.
+    /// The smallest key or begin of a range.
     pub smallest: Vec<u8>,
-    /// The last key, or end of a range.
+    /// The largest key or end of a range.
     pub largest: Vec<u8>,
 }
 
-/// Writes a file that [`Db::ingest`](crate::Db::ingest) takes: entries in strictly ascending order
-/// of their keys.
+/// Writes a file for [`Db::ingest`](crate::Db::ingest). Keys are added in strictly ascending order.
 ///
 /// ```
 /// use sateen::{Db, IngestOptions, Options, SstFileWriter};
@@ -71,20 +71,24 @@ pub struct SstFileWriter {
     path: PathBuf,
     vfs: Arc<dyn Vfs>,
     file: CompactionFileWriter,
+    /// The table of entries.
     builder: TableBuilder,
     comparator: Comparator,
+    /// Buffer for the internal key of an entry.
     internal: Vec<u8>,
     smallest: Option<Vec<u8>>,
+    /// The key that was added last.
     last: Vec<u8>,
     ranges: Vec<(UserKey, UserKey)>,
     options: TableBuilderOptions,
-    /// What tells the times of values, if they have them.
+    /// The clock for the times of values, if they have times.
     times: Option<WallClock>,
 }
 
 impl SstFileWriter {
-    /// Begins the file `path`, which must not exist. Of the options those of blocks count, and
-    /// `ttl`: only column families that have it can read what is written with it, and no others.
+    /// Creates the file `path`, which must not exist. The options about blocks count, the
+    /// comparator, and `ttl`: a file that was written with `ttl` fits only column families that
+    /// have it, and vice versa.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -98,12 +102,12 @@ impl SstFileWriter {
     /// ```
     ///
     /// # Errors
-    /// `Io` if it exists or cannot be made.
+    /// `Io` if the file exists or cannot be created.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<SstFileWriter> {
         SstFileWriter::create_with(Arc::new(PosixVfs::new()), path, options)
     }
 
-    /// [`SstFileWriter::create`] in a file system of the caller's.
+    /// Creates a file in the file system `vfs`, as [`SstFileWriter::create`] does.
     ///
     /// # Errors
     /// As [`SstFileWriter::create`].
@@ -185,7 +189,7 @@ impl SstFileWriter {
         self.add(key.as_ref(), ValueKind::Delete, &[])
     }
 
-    /// Adds an operand for the merge operator of the column family that the file goes to.
+    /// Adds a merge operand, for the merge operator of the column family that the file goes to.
     ///
     /// # Errors
     /// As [`SstFileWriter::put`].
@@ -193,9 +197,9 @@ impl SstFileWriter {
         self.add(key.as_ref(), ValueKind::Merge, operand.as_ref())
     }
 
-    /// Deletes all keys from `begin` up to, without, `end`, but for those that this file has
-    /// itself. Ranges may be added in any order, also among entries; they are kept in memory.
-    /// An empty one says nothing.
+    /// Deletes all keys from `begin` (inclusive) to `end` (exclusive), except those in this file.
+    /// Ranges may be added in any order, also between entries. They are kept in memory. An empty
+    /// range has no effect.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -225,7 +229,7 @@ impl SstFileWriter {
         Ok(())
     }
 
-    /// Bytes that were written so far; what is in the buffer is not counted.
+    /// Returns the bytes written so far, without what is still in a buffer.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -242,6 +246,7 @@ impl SstFileWriter {
         self.file.bytes_written()
     }
 
+    /// Adds an entry, with the time of the write if values have times.
     fn add(&mut self, user_key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
         if self.smallest.is_none() {
             self.smallest = Some(user_key.to_vec());
@@ -317,7 +322,7 @@ impl SstFileWriter {
     }
 }
 
-/// The same ranges, in order, those that overlap or touch as one.
+/// Returns the ranges in order. Those that overlap or touch are united.
 fn united(mut ranges: Vec<(UserKey, UserKey)>) -> Vec<(UserKey, UserKey)> {
     ranges.sort();
     let mut united: Vec<(UserKey, UserKey)> = Vec::new();

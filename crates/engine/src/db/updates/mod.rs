@@ -1,9 +1,18 @@
-//! Reading what was written, batch by batch, from the logs: for those who keep another database
-//! like this one.
+//! Reads what was written, batch by batch, from the WALs: for programs that keep another database
+//! in step with this one.
 //!
-//! What must stay true: a batch is shown once it is visible to readers of the database and never
-//! before, each once, in the order of their commits; what is not there any more is an error, never
-//! left out; nothing comes from memory, so that what is shown is what recovery would replay.
+//! 1. [`Db::updates_since`] finds the WAL that holds the sequence number, and keeps it and later
+//!    ones from being removed (`KeptLogs::hold`).
+//! 2. `read` reads the next record. Where the WAL ends, `go_on` looks for more, or enters the next
+//!    WAL and checks that its link fits.
+//! 3. `advance` returns a batch once its writes are visible to readers.
+//! 4. `as_written` removes what the engine added: times of values, and the ids of regions.
+//!
+//! What must stay true:
+//!
+//! - A batch is shown once, in commit order, and not before readers of the database see it.
+//! - A batch that is in no WAL any more is an error. It is never left out.
+//! - Nothing comes from memory: what is shown is what recovery would replay.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,19 +34,19 @@ use crate::write::batch::WriteBatch;
 #[cfg(test)]
 mod tests;
 
-/// The batches of a database from some sequence number on: see [`Db::updates_since`].
+/// The batches of a database from a sequence number on ([`Db::updates_since`]).
 ///
-/// It keeps the logs that it has not read yet from being removed: drop it when it is not needed.
+/// It keeps the WALs that it has not read yet from being removed, so drop it when it is not needed.
 pub struct Updates {
     core: Arc<DbCore>,
-    /// Batches that end before are passed by.
+    /// Batches that end before this sequence number are skipped.
     wanted: SeqNo,
-    /// The log that is read, or the next one if that is none yet.
+    /// The WAL that is read, or the first one to read. It is held.
     held: LogNumber,
     reader: Option<WalReader>,
-    /// Up to here the log in `reader` was complete when that was last looked at.
+    /// The offset up to which the WAL in `reader` was written when it was last looked at.
     end: u64,
-    /// Read, and not visible yet.
+    /// A batch that was read and is not visible yet.
     early: Option<Batch>,
     current: Option<Batch>,
     status: Result<()>,
@@ -58,18 +67,21 @@ impl std::fmt::Debug for Updates {
     }
 }
 
-/// Reading the log.
+/// Reading the WAL.
 impl Db {
-    /// What was written, as it was committed, from the batch that has the sequence number `seqno`
-    /// on, or the first one after it if no batch has it; 0 is as 1. Batches that were committed
-    /// together come as one. Where [`memtable_hot_part`](crate::ColumnFamilyOptions) is set, what
-    /// the database writes again by itself comes as a batch, too, which changes nothing. A batch of
-    /// log data alone ([`WriteBatch::put_log_data`]) comes before the write that got the next
-    /// sequence number, if both are in the same log; who asks for that write may not see it.
+    /// Returns the batches that were committed, from the one with the sequence number `seqno` on.
+    /// If no batch has it, they begin with the next one. 0 means 1.
     ///
-    /// Only what went to the log is there: neither what was written with
-    /// [`disable_wal`](crate::WriteOptions::disable_wal) nor files that were ingested. What is
-    /// shown is visible to readers, and as durable as its writer asked for. Logs stay as long as
+    /// - Batches that were committed together come as one.
+    /// - With [`memtable_hot_part`](crate::ColumnFamilyOptions), values that the database wrote
+    ///   again by itself come as batches, too, which change nothing.
+    /// - A batch of log data alone ([`WriteBatch::put_log_data`]) comes before the write with the
+    ///   next sequence number, if both are in the same WAL. A caller that asks for that write may
+    ///   not see it.
+    ///
+    /// Only logged writes are there: no writes with
+    /// [`disable_wal`](crate::WriteOptions::disable_wal), and no ingested files. A batch is visible
+    /// to readers when it is shown, and as durable as its writer asked for. WALs stay as long as
     /// recovery needs them, and for readers as [`Options::wal_ttl_seconds`] and
     /// [`Options::wal_size_limit_bytes`] say.
     ///
@@ -92,9 +104,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotInLog`] if `seqno` is not written yet or something from there on is in no log
-    /// any more; `InvalidArgument` if the database writes no log; `ReadOnly` in a secondary; `Io`
-    /// and `Corruption` if the log cannot be read.
+    /// [`Error::NotInLog`] if `seqno` is not written yet, or if a write from there on is in no WAL
+    /// any more. `InvalidArgument` if the database writes no WAL. `ReadOnly` in a secondary. `Io`
+    /// and `Corruption` if the WAL cannot be read.
     ///
     /// [`Options::wal_ttl_seconds`]: crate::Options::wal_ttl_seconds
     /// [`Options::wal_size_limit_bytes`]: crate::Options::wal_size_limit_bytes
@@ -102,8 +114,9 @@ impl Db {
         Updates::new(self.core(), SeqNo(seqno), false)
     }
 
-    /// As [`Db::updates_since`], but where older writes are in no log any more it begins with the
-    /// oldest one that is: what RocksDB does. The sequence number of the first batch tells.
+    /// Returns the batches as [`Db::updates_since`] does. If older writes are in no WAL any more,
+    /// it begins with the oldest one that is, as RocksDB does. The sequence number of the first
+    /// batch shows that.
     ///
     /// # Errors
     /// As [`Db::updates_since`].
@@ -133,10 +146,10 @@ impl Updates {
         let mut kept = core.writes.kept_logs.lock();
         let logs = logs(core, &kept);
         let begun = logs.iter().rposition(|log| log.begins <= wanted);
-        // Logs before that may have log data and nothing else, and begin where it does.
+        // WALs before that may hold only log data, and begin at the same number.
         let begins = begun.and_then(|at| logs.get(at)).map(|log| log.begins);
         let begun = begins.and_then(|begins| logs.iter().position(|log| log.begins == begins));
-        // A database that is not written to may have no log at all.
+        // A database that was never written to may have no WAL at all.
         let any = from_oldest || visible == SeqNo(0);
         let Some(first) = begun.or(any.then_some(0)) else {
             let oldest = logs.first().map_or(visible.0 + 1, |log| log.begins.0);
@@ -163,7 +176,7 @@ impl Updates {
         updates.status.clone().map(|()| updates)
     }
 
-    /// True if it is at a batch.
+    /// Returns true if it stands on a batch.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -178,7 +191,7 @@ impl Updates {
         self.current.is_some()
     }
 
-    /// Goes on to the next batch. Where there was none, one may have been written since.
+    /// Moves to the next batch. If there was none before, one may have been written since.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -200,8 +213,8 @@ impl Updates {
         }
     }
 
-    /// The sequence number of the first write of the batch; 0 if it is at none. A batch that has
-    /// only log data has that of the write after it.
+    /// Returns the sequence number of the batch's first write; 0 if it stands on none. A batch of
+    /// log data alone has the number of the write after it.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -216,9 +229,9 @@ impl Updates {
         self.current.as_ref().map_or(0, |batch| batch.first.0)
     }
 
-    /// The sequence number of the last write of the batch; 0 if it is at none. There may be more of
-    /// them than writes: a range that is deleted in several regions takes one in each. Of a batch
-    /// that has only log data it is the one before [`Updates::sequence_number`].
+    /// Returns the sequence number of the batch's last write; 0 if it stands on none. The numbers
+    /// may exceed the count of writes, because a range tombstone takes one in each region. For a
+    /// batch of log data alone it is one less than [`Updates::sequence_number`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -233,7 +246,7 @@ impl Updates {
         self.current.as_ref().map_or(0, |batch| batch.last.0)
     }
 
-    /// The batch. It can be read, and written to another database.
+    /// Returns the batch, which can be read, and written to another database.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -248,7 +261,7 @@ impl Updates {
         self.current.as_ref().map(|batch| &batch.writes)
     }
 
-    /// Why it went no further, if that is not for want of writes. An error stays.
+    /// Returns the error that ended reading, if one did. An error stays.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -260,12 +273,13 @@ impl Updates {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotInLog`] if the next writes are in no log any more, `Io` or `Corruption` if the
-    /// log cannot be read, `Closed` if the database was closed.
+    /// [`Error::NotInLog`] if the next writes are in no WAL any more. `Io` or `Corruption` if the
+    /// WAL cannot be read. `Closed` if the database was closed.
     pub fn status(&self) -> Result<()> {
         self.status.clone()
     }
 
+    /// Returns the next batch that is wanted and visible; `None` if there is none yet.
     fn advance(&mut self) -> Result<Option<Batch>> {
         self.core.env.check_open()?;
         loop {
@@ -277,14 +291,14 @@ impl Updates {
                 self.early = Some(batch);
                 return Ok(None);
             }
-            // One that has only log data ends before it begins.
+            // A batch of log data alone ends before it begins.
             if batch.last.max(batch.first) >= self.wanted {
                 return Ok(Some(batch));
             }
         }
     }
 
-    /// The next batch of the logs; `None` where they end for now.
+    /// Returns the next batch of the WALs; `None` where they end at present.
     fn read(&mut self) -> Result<Option<Batch>> {
         let directory = self.core.env.wal_directory();
         loop {
@@ -311,7 +325,8 @@ impl Updates {
         }
     }
 
-    /// Looks at what more there is of the log, or enters the next one. False if there is nothing.
+    /// Looks for more in the present WAL, or enters the next one. Returns false if there is nothing
+    /// more.
     fn go_on(&mut self) -> Result<bool> {
         let mut kept = self.core.writes.kept_logs.lock();
         let logs = logs(&self.core, &kept);
@@ -344,6 +359,7 @@ impl Updates {
         Ok(true)
     }
 
+    /// Opens `log`, which must continue the WAL at `before`.
     fn enter(&mut self, log: ReadableLog, before: Option<WalPosition>) -> Result<()> {
         let path = wal_file_name(&self.core.env.wal_directory(), log.number);
         let uid = Some(self.core.tree.versions.db_uid());
@@ -366,6 +382,7 @@ impl Updates {
         Ok(())
     }
 
+    /// Returns the error for writes that are in no WAL.
     #[cold]
     fn gap(&self) -> Error {
         let log = self.held;
@@ -380,13 +397,14 @@ impl Drop for Updates {
     }
 }
 
-/// The logs that can be read, oldest first; each but the last is complete.
+/// Returns the WALs that can be read, oldest first. Each but the last is complete.
 fn logs(core: &DbCore, kept: &Kept) -> Vec<ReadableLog> {
     kept.logs().chain(core.writes.pipeline.readable_logs()).collect()
 }
 
-/// What clients wrote that is stored so: without the times of values that expire, and of the column
-/// families that they know. An error says why `payload` is no batch.
+/// Returns the batch that a client wrote, from the record that it became: without the times of
+/// values, and with the column families that clients know. The error says why `payload` is no
+/// batch.
 fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'static str> {
     let read = |data| WriteBatch::from_data(data).map_err(|_| "writes that are no batch");
     let batch = read(payload.to_vec())?;
@@ -410,7 +428,7 @@ fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'stati
         let &(id, place) = places.get(&entry.column_family).unwrap_or(&(entry.column_family, 0));
         let ranged = entry.kind == ValueKind::RangeDelete;
         let continued = (id, entry.key, entry.value, place.wrapping_sub(1));
-        // A range over several regions was one write.
+        // A range tombstone over several regions was one write.
         if ranged && range.replace((id, entry.key, entry.value, place)) == Some(continued) {
             continue;
         }
@@ -425,7 +443,7 @@ fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'stati
     read(data)
 }
 
-/// Of each column family the one that clients know it as a part of, and which part of that it is.
+/// Returns, for each tree, the column family that clients know and the index of the tree in it.
 fn places(families: &Families) -> BTreeMap<ColumnFamilyId, (ColumnFamilyId, usize)> {
     let parts = |whole: &Arc<ColumnFamilyData>| {
         let id = whole.id();

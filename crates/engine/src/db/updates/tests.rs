@@ -1,4 +1,4 @@
-//! What no reader of the database sees yet.
+//! Tests of writes that are in the WAL and that no reader sees.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ fn what_is_in_the_log_and_not_visible_is_not_shown() {
     assert_eq!(updates.batch(), Some(&batch));
 }
 
-/// The write failed and is in the log all the same; its sequence number is another one's then.
+/// The write failed, and is in the WAL nevertheless. Its sequence number is used again by another
+/// write.
 #[test]
 fn what_failed_and_is_in_the_log_is_not_shown() {
     let mem = MemVfs::new();
@@ -61,7 +62,7 @@ fn what_failed_and_is_in_the_log_is_not_shown() {
     assert!(matches!(updates.status(), Err(Error::NotInLog(_))), "{:?}", updates.status());
 }
 
-/// Log data alone takes no sequence number that would tell.
+/// Log data alone has no sequence number that could tell it apart.
 #[test]
 fn log_data_of_a_write_that_failed_is_not_shown() {
     let mem = MemVfs::new();
