@@ -1,5 +1,5 @@
-//! What the recorder keeps, one value of fixed size for each thing that happened. Times are
-//! nanoseconds since the database was opened.
+//! The values in the recorder, each of fixed size. Times are nanoseconds since the database was
+//! opened.
 
 use sateen_control::compaction::CompactionReason;
 use sateen_control::{
@@ -7,33 +7,33 @@ use sateen_control::{
     StallCause,
 };
 
-/// What a background job is.
+/// A background job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobInfo {
     /// Its number, unique since open.
     pub job: JobId,
-    /// Whose tables it makes.
+    /// The column family of its tables.
     pub column_family: ColumnFamilyId,
-    /// For whom its I/O is done: tells flushes from compactions.
+    /// The class of its I/O, which tells flushes from compactions.
     pub class: IoClass,
-    /// Why it was picked; `None` for a flush.
+    /// The reason for a compaction; `None` for a flush.
     pub reason: Option<CompactionReason>,
-    /// The highest level that it reads; 0 for a flush.
+    /// The uppermost level that it reads; 0 for a flush.
     pub level: u8,
-    /// The level that it writes to.
+    /// The output level.
     pub output_level: u8,
-    /// Bytes that it has to read: of memtables, or of tables.
+    /// Bytes of the memtables or tables that it has to read.
     pub input_bytes: u64,
 }
 
 impl JobInfo {
-    /// True if memtables are written to level 0.
+    /// Returns true if the job is a flush.
     #[must_use]
     pub fn is_flush(&self) -> bool {
         self.class == IoClass::Flush
     }
 
-    /// In a few words: "flush", "L0→L1", "L2→L3".
+    /// Returns a short description: "flush", "L0→L1", "L2→L3".
     #[must_use]
     pub fn label(&self) -> String {
         if self.is_flush() {
@@ -46,9 +46,9 @@ impl JobInfo {
 /// Something that happened in the background.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// When it happened.
     pub at_ns: u64,
-    /// What.
+    /// What happened.
     pub kind: EventKind,
 }
 
@@ -56,11 +56,11 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A job exists from now on.
+    /// A job was started.
     JobStarted(JobInfo),
-    /// A job is over.
+    /// A job has ended.
     JobFinished {
-        /// What it was.
+        /// The job.
         info: JobInfo,
         /// When it started.
         started_ns: u64,
@@ -71,108 +71,110 @@ pub enum EventKind {
         /// Bytes that it wrote.
         written_bytes: u64,
     },
-    /// A job gets no grants for a while.
+    /// A job was paused: it gets no grants.
     Paused {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Why.
+        /// The reason.
         reason: PauseReason,
     },
     /// A paused job goes on.
     Resumed {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Level 0 waits for what a job holds: it is to install what it has as soon as that can stand
-    /// by itself, and gets grants as level 0 does until then.
+    /// A compaction has tables that level 0 waits for, and was told to end as soon as its result
+    /// can be installed. Until then it gets grants like a compaction out of level 0.
     FinishEarly {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// A job is given up, at the end of its step if it is in one.
+    /// A job was discarded. If it was in a step, it ends with that.
     Discarded {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Background work may use another bandwidth from now on, in bytes a second.
+    /// The bandwidth of background work has changed. All values are in bytes per second.
     Bandwidth {
-        /// What clients use.
+        /// Bandwidth that clients use.
         client: u64,
-        /// What background work may read.
+        /// Limit on the reads of background work.
         read: u64,
-        /// What background work may write.
+        /// Limit on the writes of background work.
         write: u64,
     },
-    /// Job slots, or the size of a column family's memtables from the next one on, are adjusted.
+    /// The tuner, or a change of options, has changed the job slots, or a column family's memtable
+    /// size from the next memtable on.
     Adjusted(Adjustment),
-    /// What passed the file system in the period that ends here, by
-    /// [`IoClass::index`](crate::vfs::IoClass::index).
+    /// The I/O of the period that ends here, by [`IoClass::index`](crate::vfs::IoClass::index).
     Traffic {
-        /// The length of the period.
+        /// The length of the period in milliseconds.
         period_ms: u32,
         /// KiB read.
         read_kib: [u32; IO_CLASSES],
         /// KiB written.
         written_kib: [u32; IO_CLASSES],
     },
-    /// Writers are admitted like this from now on.
+    /// The admission of writers has changed.
     Admission {
-        /// Those who write to this column family; `None`: all.
+        /// The column family whose writers are affected; `None` for all writers.
         family: Option<ColumnFamilyId>,
-        /// How, and why.
+        /// The new admission, with its cause.
         admission: Admission,
     },
-    /// Writers waited to be admitted, one or several at a time, with at most a few milliseconds in
-    /// between, from `began_ns` to the event's time.
+    /// Writers waited to be admitted from `began_ns` to the event's time. Waits with pauses of at
+    /// most a few milliseconds between them count as one stall.
     Stalled {
-        /// Why.
+        /// The cause.
         cause: StallCause,
-        /// When the first began to wait.
+        /// When the first writer began to wait.
         began_ns: u64,
         /// Waits that ended.
         waits: u32,
-        /// Their lengths together.
+        /// The sum of their lengths.
         waited_ns: u64,
     },
-    /// The file system cannot punch holes: from now on files are given back as a whole, and those
-    /// with much that is dead are written anew. Told once.
+    /// The file system cannot punch holes. From now on the space of dead tables is freed only with
+    /// their file, and files with many dead bytes are rewritten. Recorded once.
     CannotPunch,
-    /// All that is stored is being verified from now on.
+    /// A scrub has begun.
     ScrubBegan,
-    /// It has been.
+    /// A scrub has ended.
     ScrubEnded {
         /// Bytes that were verified.
         bytes: u64,
-        /// How much of it was found damaged.
+        /// Number of findings of damage.
         problems: u64,
     },
-    /// There is no log for what would stay in it when memtables are flushed, or none that can have
-    /// another name beside the tables: all is flushed. Told once for a column family.
+    /// There is no WAL in which values or hot keys could stay at a flush, or the file system cannot
+    /// give it a second name beside the tables. Flushes store everything. Recorded once for each
+    /// column family.
     CannotUseLog,
-    /// A memtable takes no more writes.
+    /// A memtable was sealed.
     Sealed {
-        /// Whose.
+        /// Its column family.
         column_family: ColumnFamilyId,
         /// Bytes of its entries.
         bytes: u64,
     },
 }
 
-/// What a worker did in one go.
+/// What a worker did in a [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// Part of a job, as much as it was granted.
+    /// A part of a job, within its grant.
     Step,
-    /// Making a job's result part of the tree: opening its tables, the manifest's record and sync.
+    /// The installation of a job's result: opening its tables, the record in the manifest, and its
+    /// sync.
     Install,
-    /// The next log, syncs by interval, removing logs, a new manifest.
+    /// A round of the chores: the next WAL, syncs by interval, removal of WALs, a new manifest.
     Chores,
-    /// Giving the bytes of dead tables back.
+    /// Freeing the space of dead tables.
     Reclaim,
 }
 
 impl StepKind {
-    /// The name in files.
+    /// Returns the name in exported files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -184,18 +186,18 @@ impl StepKind {
     }
 }
 
-/// Who did a [`Step`].
+/// The thread that did a [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// A thread of the pool.
+    /// A worker of the pool.
     Pool(u8),
     /// The thread of the chores.
     Chores,
-    /// A client's thread: the database has no threads of its own.
+    /// A client's thread, in a database without threads.
     Client,
 }
 
-/// Some time in which a worker did background work.
+/// A period in which a worker did background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// When it began.
@@ -204,13 +206,13 @@ pub struct Step {
     pub duration_ns: u64,
     /// What was done.
     pub kind: StepKind,
-    /// Who did it.
+    /// The thread.
     pub worker: Worker,
-    /// For which job; number 0 for chores and reclaiming.
+    /// The job; number 0 for chores and reclaiming.
     pub job: JobId,
-    /// For whom the I/O was done.
+    /// The class of the I/O.
     pub class: IoClass,
-    /// Bytes granted; 0 if it needs no grant.
+    /// Bytes granted; 0 for work that needs no grant.
     pub granted_bytes: u64,
     /// How long the grant waited for a worker.
     pub waited_ns: u64,
@@ -218,43 +220,43 @@ pub struct Step {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Bytes of dead tables punched out of files that hold others.
+    /// Bytes of dead tables that were freed by punching holes in files with live tables.
     pub punched_bytes: u64,
-    /// Bytes given back of files that hold nothing else, whole or piece by piece.
+    /// Bytes of files without live tables that were freed, whole or piece by piece.
     pub unlinked_bytes: u64,
     /// Time in reads and writes.
     pub device_ns: u64,
     /// Time in syncs.
     pub sync_ns: u64,
-    /// Syncs.
+    /// Number of syncs.
     pub syncs: u32,
 }
 
 impl Step {
-    /// When it ended.
+    /// Returns when it ended.
     #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns)
     }
 }
 
-/// The kinds of client operation of which the slowest are kept.
+/// A kind of client operation, of which the slowest are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationKind {
     /// A get or multi_get.
     Read,
-    /// A batch.
+    /// A write batch.
     Write,
-    /// An iterator's seek, or its going on to a block that was not in memory.
+    /// A seek of an iterator, or a step to a block that was not in memory.
     Scan,
 }
 
 impl OperationKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [OperationKind; 3] =
         [OperationKind::Read, OperationKind::Write, OperationKind::Scan];
 
-    /// The name in files.
+    /// Returns the name in exported files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -265,48 +267,48 @@ impl OperationKind {
     }
 }
 
-/// One of the slowest operations of its second, and where its time went.
+/// One of the slowest operations of its second, and the parts of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowOperation {
-    /// Which kind.
+    /// The kind.
     pub kind: OperationKind,
-    /// A number for the thread that it ran on.
+    /// The number of the thread on which it ran.
     pub thread: u32,
-    /// When it began. Of an operation that was not drawn for timing: when it first waited.
+    /// When it began. For an operation that was not drawn for timing: when it first waited.
     pub start_ns: u64,
     /// How long it took.
     pub total_ns: u64,
-    /// Waiting in the commit queue, and to become visible behind others.
+    /// Time in the commit queue, and behind other groups until it was visible.
     pub queue_ns: u64,
-    /// Writing to the log.
+    /// Time of writing to the WAL.
     pub wal_append_ns: u64,
-    /// Syncing the log, or waiting for another's sync.
+    /// Time of syncing the WAL, or of waiting for another thread's sync.
     pub sync_ns: u64,
-    /// Inserting into memtables.
+    /// Time of inserting into memtables.
     pub memtable_ns: u64,
-    /// Waiting to be admitted.
+    /// Time of waiting for admission.
     pub admission_ns: u64,
-    /// Reading from files.
+    /// Time of reading from files.
     pub device_read_ns: u64,
-    /// Loading blocks that were not in the cache, and opening tables, the reads apart: checksum,
-    /// decompression, insertion.
+    /// Time of loading blocks that were not in the cache, and of opening tables, without the reads:
+    /// checksum, decompression, insertion.
     pub cache_miss_ns: u64,
-    /// Waiting for locks that others held.
+    /// Time of waiting for locks.
     pub lock_ns: u64,
-    /// Reads from files.
+    /// Number of reads from files.
     pub device_reads: u32,
-    /// Blocks that were not in the cache.
+    /// Number of blocks that were not in the cache.
     pub cache_misses: u32,
 }
 
 impl SlowOperation {
-    /// When it ended.
+    /// Returns when it ended.
     #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.total_ns)
     }
 
-    /// The named parts of its time.
+    /// Returns the parts of its time, by name.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
@@ -322,7 +324,7 @@ impl SlowOperation {
         ]
     }
 
-    /// What is in no other part: computing, and waiting for a processor.
+    /// Returns the time in no other part: computing, and waiting for a processor.
     #[must_use]
     pub fn other_ns(&self) -> u64 {
         let named = [

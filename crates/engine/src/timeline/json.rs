@@ -1,4 +1,5 @@
-//! The timeline as text: plain JSON, and the Chrome trace event format.
+//! Exports the timeline: as plain JSON ([`Timeline::to_json`]), and in the Chrome trace event
+//! format ([`Timeline::to_chrome_trace`]).
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use sateen_control::{
 use super::event::{Event, EventKind, JobInfo, SlowOperation, Step, Worker};
 use super::{JobSpan, Overlap, Overlaps, StepKind, Timeline};
 
-/// A list of objects under way.
+/// A list of objects that is being written.
 struct Objects {
     text: String,
     first: bool,
@@ -21,7 +22,7 @@ impl Objects {
         Objects { text: head.to_owned(), first: true }
     }
 
-    /// Begins the next object: writes its braces and what `fill` puts between them.
+    /// Begins the next object, with the fields that `fill` writes.
     fn object(&mut self, fill: impl FnOnce(&mut Fields<'_>)) {
         self.text.push_str(if self.first { "\n" } else { ",\n" });
         self.first = false;
@@ -34,7 +35,7 @@ impl Objects {
     }
 }
 
-/// The fields of an object.
+/// Writes the fields of an object.
 struct Fields<'a> {
     text: &'a mut String,
     first: bool,
@@ -69,7 +70,7 @@ impl Fields<'_> {
         self
     }
 
-    /// Nanoseconds as microseconds, which trace files count in.
+    /// Writes nanoseconds as microseconds, the unit of trace files.
     fn micros(&mut self, name: &str, ns: u64) -> &mut Self {
         self.name(name);
         let _infallible = write!(self.text, "{}.{:03}", ns / 1000, ns % 1000);
@@ -101,6 +102,7 @@ impl Fields<'_> {
     }
 }
 
+/// Appends `text` as a JSON string.
 fn quote(to: &mut String, text: &str) {
     to.push('"');
     for c in text.chars() {
@@ -160,9 +162,9 @@ impl Timeline {
         }
     }
 
-    /// All of it as one JSON object: `jobs` with their pauses, `steps`, `stalls`, `events` (the
-    /// rest of what happened) and `slow_operations`, each with the background work that overlapped
-    /// it. Times in nanoseconds since open, sizes in bytes.
+    /// Returns the timeline as one JSON object: `jobs` with their pauses, `steps`, `stalls`,
+    /// `events` (all others) and `slow_operations`, each with the background work that overlapped
+    /// it. Times are in nanoseconds since open, sizes in bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut text = String::new();
@@ -287,9 +289,9 @@ impl Timeline {
         }
     }
 
-    /// All of it in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
-    /// `chrome://tracing` open: workers with their steps, jobs with their pauses, stalls by cause,
-    /// the slowest operations by thread, decisions as marks, bandwidths as counters.
+    /// Returns the timeline in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
+    /// `chrome://tracing` open. It has workers with their steps, jobs with their pauses, stalls by
+    /// cause, the slowest operations by thread, decisions as marks, and bandwidths as counters.
     #[must_use]
     pub fn to_chrome_trace(&self) -> String {
         let mut trace =
@@ -326,7 +328,8 @@ impl Timeline {
         trace.out.end("\n]}\n")
     }
 
-    /// Jobs overlap and slices of a track may not: each takes the first track that is free.
+    /// Writes the jobs. Slices of a track may not overlap, so each job takes the first track that
+    /// is free.
     fn trace_jobs(&self, trace: &mut Trace, jobs: &[JobSpan]) {
         let mut tracks: Vec<(bool, u64)> = Vec::new();
         for job in jobs {
@@ -361,9 +364,10 @@ impl Timeline {
         }
     }
 
+    /// Writes an event as a mark or a counter.
     fn trace_event(&self, trace: &mut Trace, event: &Event) {
         match event.kind {
-            // Shown as slices.
+            // These are slices, which are written elsewhere.
             EventKind::JobStarted(_)
             | EventKind::JobFinished { .. }
             | EventKind::Stalled { .. } => {}
@@ -373,7 +377,7 @@ impl Timeline {
                 });
             }
             EventKind::Traffic { period_ms, read_kib, written_kib } => {
-                // A counter holds from its time on: the traffic's period began earlier.
+                // A counter holds from its time on, and the traffic's period began earlier.
                 let began = event.at_ns.saturating_sub(u64::from(period_ms) * 1_000_000);
                 let rate = |kib: u32| u64::from(kib) * 1024 * 1000 / u64::from(period_ms.max(1));
                 for (name, kib) in [("read by class", read_kib), ("written by class", written_kib)]
@@ -412,12 +416,14 @@ impl Timeline {
         }
     }
 
+    /// Writes an event as a mark.
     fn trace_mark(&self, trace: &mut Trace, event: &Event) {
         trace.instant(event_name(&event.kind), event.at_ns, |fields| {
             self.event_fields(fields, &event.kind);
         });
     }
 
+    /// Writes stalls and slow operations.
     fn trace_clients(&self, trace: &mut Trace) {
         let mut causes = Vec::new();
         for stall in self.stalls() {
@@ -514,7 +520,7 @@ const JOBS: u64 = 2;
 const CLIENTS: u64 = 3;
 /// The thread of marks and counters.
 const SCHEDULER: u64 = 1;
-/// Below the numbers of the client threads, above those of the causes of stalls.
+/// Added to the numbers of client threads, above those of the causes of stalls.
 const THREADS: u64 = 100;
 
 fn worker_tid(worker: Worker) -> u64 {
@@ -525,12 +531,13 @@ fn worker_tid(worker: Worker) -> u64 {
     }
 }
 
+/// A trace that is being written.
 struct Trace {
     out: Objects,
 }
 
 impl Trace {
-    /// Names a process, or a thread of it.
+    /// Names a process, or one of its threads.
     fn metadata(&mut self, pid: u64, tid: Option<u64>, name: &str) {
         self.out.object(|fields| {
             let what = if tid.is_some() { "thread_name" } else { "process_name" };
@@ -542,6 +549,7 @@ impl Trace {
         });
     }
 
+    /// Writes a slice.
     fn complete(
         &mut self,
         (pid, tid): (u64, u64),
@@ -556,6 +564,7 @@ impl Trace {
         });
     }
 
+    /// Writes a mark.
     fn instant(&mut self, name: &str, at_ns: u64, args: impl FnOnce(&mut Fields<'_>)) {
         self.out.object(|fields| {
             fields.text("ph", "i").text("s", "p").text("name", name);
@@ -564,6 +573,7 @@ impl Trace {
         });
     }
 
+    /// Writes a counter.
     fn counter(&mut self, name: &str, at_ns: u64, values: impl FnOnce(&mut Fields<'_>)) {
         self.out.object(|fields| {
             fields.text("ph", "C").text("name", name).number("pid", WORKERS);

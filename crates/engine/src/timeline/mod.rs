@@ -1,8 +1,14 @@
 //! The flight recorder: what the background did, decided and waited for, and the slowest client
-//! operations of each second with where their time went. Always on, in memory of fixed size.
+//! operations of each second with the parts of their time. It is always on, in memory of fixed
+//! size.
 //!
-//! [`Db::timeline`](crate::Db::timeline) copies it; [`Timeline::to_chrome_trace`] makes a file of
-//! it that Perfetto and `chrome://tracing` open. docs/timeline.md tells what it costs.
+//! 1. [`Recorder`] takes events and steps from the engine into rings; [`slow`] keeps the slowest
+//!    operations.
+//! 2. [`Db::timeline`](crate::Db::timeline) copies them into a [`Timeline`].
+//! 3. [`Timeline::jobs`], [`Timeline::stalls`] and [`Timeline::overlaps`] put events together.
+//! 4. [`Timeline::to_chrome_trace`] exports them for Perfetto and `chrome://tracing`.
+//!
+//! docs/timeline.md tells what it costs.
 
 mod event;
 mod json;
@@ -23,7 +29,7 @@ pub use sateen_control::{
     PauseReason, StallCause,
 };
 
-/// Up to where a [`Timeline`] has been brought.
+/// The position up to which a [`Timeline`] has copied the recorder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     events: u64,
@@ -31,11 +37,10 @@ struct Cursor {
     slow: slow::SlowCursor,
 }
 
-/// What the flight recorder knew at one moment. All times are nanoseconds since the database was
-/// opened.
+/// A copy of the flight recorder. All times are nanoseconds since the database was opened.
 ///
-/// The recorder forgets what is old; a timeline that is brought up to date by
-/// [`Db::extend_timeline`](crate::Db::extend_timeline) every few seconds misses nothing.
+/// The recorder forgets old entries. A timeline that is extended by
+/// [`Db::extend_timeline`](crate::Db::extend_timeline) every few seconds misses none.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -49,13 +54,13 @@ struct Cursor {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// When it was brought up to date.
+    /// When it was last extended.
     pub until_ns: u64,
-    /// What happened, in the order in which it was recorded.
+    /// Events, in the order in which they were recorded.
     pub events: Vec<Event>,
-    /// What workers did, in the order in which it ended.
+    /// Steps of workers, ordered by their end.
     pub steps: Vec<Step>,
-    /// The slowest operations of each second, in the order of their begin.
+    /// The slowest operations of each second, ordered by their start.
     pub slow: Vec<SlowOperation>,
     /// Events that were forgotten before they could be copied.
     pub lost_events: u64,
@@ -73,11 +78,11 @@ pub struct Timeline {
 /// A job from its start to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSpan {
-    /// What it is.
+    /// The job.
     pub info: JobInfo,
     /// When it started.
     pub start_ns: u64,
-    /// When it ended; if it runs, when the timeline was brought up to date.
+    /// When it ended; for a running job, when the timeline was last extended.
     pub end_ns: u64,
     /// How it ended; `None` if it runs.
     pub result: Option<JobResult>,
@@ -85,55 +90,55 @@ pub struct JobSpan {
     pub read_bytes: u64,
     /// Bytes that it wrote; 0 while it runs.
     pub written_bytes: u64,
-    /// When it was paused.
+    /// Its pauses.
     pub pauses: Vec<PauseSpan>,
 }
 
-/// A time in which a job got no grants.
+/// A period in which a job got no grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseSpan {
     /// When it was paused.
     pub start_ns: u64,
-    /// When it went on or ended.
+    /// When it was resumed, or ended.
     pub end_ns: u64,
-    /// Why.
+    /// The reason.
     pub reason: PauseReason,
 }
 
-/// A time in which writers waited to be admitted.
+/// A period in which writers waited to be admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StallSpan {
-    /// Why.
+    /// The cause.
     pub cause: StallCause,
-    /// When the first began to wait.
+    /// When the first writer began to wait.
     pub start_ns: u64,
-    /// When the last was admitted.
+    /// When the last writer was admitted.
     pub end_ns: u64,
     /// Waits that ended.
     pub waits: u32,
-    /// Their lengths together.
+    /// The sum of their lengths.
     pub waited_ns: u64,
 }
 
-/// Background work that went on while an operation was slow.
+/// Background work that ran during a slow operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// What it was: a job's label, "chores", "reclaim".
+    /// A job's label, "chores" or "reclaim".
     pub label: String,
     /// What was done.
     pub kind: StepKind,
-    /// For which job; number 0 for chores and reclaiming.
+    /// The job; number 0 for chores and reclaiming.
     pub job: JobId,
-    /// For how long both went on.
+    /// How long both ran at the same time.
     pub overlap_ns: u64,
-    /// Bytes that the steps read, wrote and gave back, those from outside of the overlap included.
+    /// Bytes that the steps read, wrote and freed, also outside the overlap.
     pub bytes: u64,
-    /// Time that the steps spent in syncs, as above.
+    /// Time that the steps spent in syncs, also outside the overlap.
     pub sync_ns: u64,
 }
 
 impl Timeline {
-    /// The jobs, in the order of their start, those that run included.
+    /// Returns the jobs, running ones included, ordered by their start.
     #[must_use]
     pub fn jobs(&self) -> Vec<JobSpan> {
         let mut jobs: BTreeMap<JobId, JobSpan> = BTreeMap::new();
@@ -184,7 +189,7 @@ impl Timeline {
         jobs
     }
 
-    /// When writers waited to be admitted, in the order of the ends. A long stall is in pieces.
+    /// Returns the stalls, ordered by their end. A long stall comes in pieces.
     #[must_use]
     pub fn stalls(&self) -> Vec<StallSpan> {
         let all = self.events.iter().chain(&self.open_stalls);
@@ -198,14 +203,14 @@ impl Timeline {
         .collect()
     }
 
-    /// The background work that went on during `operation`, as far as it is remembered, longest
-    /// first.
+    /// Returns the background work that ran during `operation`, as far as it is remembered, longest
+    /// overlap first.
     #[must_use]
     pub fn overlaps(&self, operation: &SlowOperation) -> Vec<Overlap> {
         Overlaps::of(self).with(operation)
     }
 
-    /// Forgets what was over before `ns`.
+    /// Removes everything that ended before `ns`.
     pub fn forget_before(&mut self, ns: u64) {
         self.events.retain(|event| event.at_ns >= ns);
         self.steps.retain(|step| step.end_ns() >= ns);
@@ -213,10 +218,11 @@ impl Timeline {
     }
 }
 
-/// Finds steps by time.
+/// Finds the steps that overlap a period.
 struct Overlaps<'a> {
-    /// By their end.
+    /// The steps, ordered by their end.
     steps: Vec<&'a Step>,
+    /// The longest duration of a step, which limits the search.
     longest_ns: u64,
     labels: BTreeMap<JobId, String>,
 }

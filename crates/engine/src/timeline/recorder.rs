@@ -1,8 +1,11 @@
-//! The recorder of an open database: rings of fixed size that the background writes as it works.
+//! The recorder of an open database: rings of fixed size that the engine writes as it works.
 //!
-//! What must stay true: memory is bounded and nothing grows with time; recording an event is a
-//! short push under a lock of its own, taken last and held over nothing; a client takes one of
-//! these locks only when it was slow or has waited to be admitted.
+//! What must stay true:
+//!
+//! - Memory is bounded, and does not grow with time.
+//! - Recording an event is a short push under a lock of its own. That lock is taken last, and
+//!   nothing waits while it is held.
+//! - A client takes such a lock only if it was slow or waited to be admitted.
 
 use std::sync::Mutex;
 
@@ -18,21 +21,22 @@ use super::Timeline;
 use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
 use super::slow::SlowOperations;
 
-/// Events that are remembered: a minute and more of a scheduler that decides a hundred times a
+/// Number of events that are kept: at least a minute of a scheduler that decides a hundred times a
 /// second.
 const EVENTS: usize = 16384;
-/// Steps that are remembered: half a minute and more of a busy database.
+/// Number of steps that are kept: at least half a minute of a busy database.
 const STEPS: usize = 16384;
-/// A wait that begins so soon after another of the same cause belongs to the same stall.
+/// A wait that begins within this time after another one of the same cause belongs to the same
+/// stall.
 const STALL_GAP_NS: u64 = 5_000_000;
 /// A stall is recorded in pieces of this length.
 const STALL_PIECE_NS: u64 = 1_000_000_000;
-/// How often the traffic is noted.
+/// How often the I/O of all classes is recorded.
 const TRAFFIC_PERIOD_NS: u64 = 100_000_000;
-/// Chores that take less are not worth a place.
+/// Shorter rounds of chores are not recorded.
 const CHORES_MIN_NS: u64 = 200_000;
 
-/// The last so many of what was pushed.
+/// The last `size` entries that were pushed.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     slots: Vec<T>,
@@ -54,8 +58,8 @@ impl<T: Copy> Ring<T> {
         self.pushed += 1;
     }
 
-    /// Appends to `to` what was pushed since `from` had been, oldest first. Returns how many have
-    /// been pushed in all, and how many of them since `from` are lost.
+    /// Appends to `to` the entries that were pushed after the first `from`, oldest first. Returns
+    /// how many were pushed in all, and how many after the first `from` are lost.
     pub(crate) fn copy_since(&self, from: u64, to: &mut Vec<T>) -> (u64, u64) {
         let kept_from = self.pushed - self.slots.len() as u64;
         let start = from.clamp(kept_from, self.pushed);
@@ -65,16 +69,16 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// What a job may do in one step.
+/// The permission for one step of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     /// Since when it waits for a worker.
     pub(crate) at: Instant,
-    /// How much the step may move.
+    /// How many bytes the step may move.
     pub(crate) bytes: u64,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     info: JobInfo,
@@ -83,6 +87,7 @@ struct Running {
     written_bytes: u64,
 }
 
+/// Events, and the state that they are made of.
 #[derive(Debug)]
 struct Events {
     ring: Ring<Event>,
@@ -91,7 +96,7 @@ struct Events {
     traffic: (u64, [[u64; 2]; sateen_control::IO_CLASSES]),
 }
 
-/// Waits with one cause, in short succession.
+/// Waits for one cause, in short succession.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stall {
     began_ns: u64,
@@ -108,7 +113,7 @@ impl Stall {
     }
 }
 
-/// See the module.
+/// The flight recorder of a database.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     epoch: std::time::Instant,
@@ -118,7 +123,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// `epoch` is when the database was opened: what all times count from.
+    /// Creates a recorder. `epoch` is when the database was opened, from which all times count.
     pub(crate) fn new(epoch: std::time::Instant) -> Recorder {
         Recorder {
             epoch,
@@ -143,6 +148,7 @@ impl Recorder {
 
     // ---- jobs ----------------------------------------------------------------------------------
 
+    /// Records that a job was started.
     pub(crate) fn job_started(&self, now: Instant, info: JobInfo) {
         let mut events = lock(&self.events);
         let running = Running { info, started_ns: now.0, read_bytes: 0, written_bytes: 0 };
@@ -150,7 +156,7 @@ impl Recorder {
         events.ring.push(Event { at_ns: now.0, kind: EventKind::JobStarted(info) });
     }
 
-    /// A job is over. Unknown jobs are ignored.
+    /// Records that a job has ended. Unknown jobs are ignored.
     pub(crate) fn job_finished(&self, now: Instant, job: JobId, result: JobResult) {
         let mut events = lock(&self.events);
         let Some(at) = events.running.iter().position(|running| running.info.job == job) else {
@@ -162,12 +168,12 @@ impl Recorder {
         events.ring.push(Event { at_ns: now.0, kind });
     }
 
-    /// Begins to watch this thread's background work; one of the `end_` methods must follow.
+    /// Begins to watch this thread's background work. Call one of the `end_` methods afterwards.
     pub(crate) fn watch(&self) -> Watch {
         Watch::begin()
     }
 
-    /// A job used a grant to read and write `moved` bytes.
+    /// Records a step of a job, which read and wrote `moved` bytes.
     pub(crate) fn end_step(
         &self,
         watch: Watch,
@@ -188,13 +194,13 @@ impl Recorder {
         lock(&self.steps).push(step);
     }
 
-    /// A job's result was made part of the tree, or was not.
+    /// Records the installation of a job's result, successful or not.
     pub(crate) fn end_install(&self, watch: Watch, job: JobId, class: IoClass) {
         let step = self.step(watch, StepKind::Install, job, class);
         lock(&self.steps).push(step);
     }
 
-    /// A round of chores is over.
+    /// Records a round of chores, if it took long enough.
     pub(crate) fn end_chores(&self, watch: Watch) {
         let step = self.step(watch, StepKind::Chores, JobId(0), IoClass::Manifest);
         if step.duration_ns >= CHORES_MIN_NS {
@@ -202,7 +208,7 @@ impl Recorder {
         }
     }
 
-    /// A step of giving back is over: bytes punched, and bytes of files unlinked.
+    /// Records a step of reclaiming, with the bytes of punched holes and of unlinked files.
     pub(crate) fn end_reclaim(&self, watch: Watch, (punched, unlinked): (u64, u64)) {
         let mut step = self.step(watch, StepKind::Reclaim, JobId(0), IoClass::Reclaim);
         (step.punched_bytes, step.unlinked_bytes) = (punched, unlinked);
@@ -211,6 +217,7 @@ impl Recorder {
         }
     }
 
+    /// Returns a step of `kind` that ends now.
     fn step(&self, watch: Watch, kind: StepKind, job: JobId, class: IoClass) -> Step {
         let start_ns = nanos_between(self.epoch, watch.started);
         let (duration_ns, io) = watch.end();
@@ -240,7 +247,7 @@ impl Recorder {
 
     // ---- decisions and marks -------------------------------------------------------------------
 
-    /// What control wants observers to know.
+    /// Records a note of control.
     pub(crate) fn note(&self, now: Instant, note: &Note) {
         let kind = match *note {
             Note::Paused { job, reason } => EventKind::Paused { job, reason },
@@ -250,12 +257,12 @@ impl Recorder {
         self.push(now.0, kind);
     }
 
-    /// A job was told how to go on.
+    /// Records what control told a job, or another single event.
     pub(crate) fn told(&self, now: Instant, kind: EventKind) {
         self.push(now.0, kind);
     }
 
-    /// Writers (of one column family, or all) are admitted otherwise from now on.
+    /// Records a new admission of writers (of one column family, or of all).
     pub(crate) fn admission(
         &self,
         now: Instant,
@@ -265,12 +272,12 @@ impl Recorder {
         self.push(now.0, EventKind::Admission { family, admission });
     }
 
-    /// A memtable takes no more writes.
+    /// Records that a memtable was sealed.
     pub(crate) fn sealed(&self, column_family: ColumnFamilyId, bytes: u64) {
         self.push(self.now_ns(), EventKind::Sealed { column_family, bytes });
     }
 
-    /// Notes what passed the file system since this was last noted, if it is time.
+    /// Records the I/O since the last record, if a period has passed.
     pub(crate) fn traffic(&self, now: Instant, totals: impl FnOnce() -> [ClassTotals; 7]) {
         let mut events = lock(&self.events);
         let period_ns = now.0.saturating_sub(events.traffic.0);
@@ -292,7 +299,7 @@ impl Recorder {
 
     // ---- clients -------------------------------------------------------------------------------
 
-    /// A writer begins to wait to be admitted.
+    /// Records that a writer begins to wait to be admitted.
     pub(crate) fn stall_began(&self, cause: StallCause) {
         let now_ns = self.now_ns();
         let mut events = lock(&self.events);
@@ -310,7 +317,7 @@ impl Recorder {
         }
     }
 
-    /// It was admitted, or has given up, after `waited_ns`.
+    /// Records that a writer was admitted, or has given up, after `waited_ns`.
     pub(crate) fn stall_ended(&self, cause: StallCause, waited_ns: u64) {
         let now_ns = self.now_ns();
         let mut events = lock(&self.events);
@@ -327,7 +334,7 @@ impl Recorder {
         }
     }
 
-    /// An operation is over that took from `started` on so long.
+    /// Offers a timed operation to the slowest ones.
     #[inline]
     pub(crate) fn operation(
         &self,
@@ -339,12 +346,12 @@ impl Recorder {
         self.slow.timed(self.epoch, kind, started, total_ns, waited);
     }
 
-    /// An operation is over that was not timed but has waited.
+    /// Offers an operation that was not timed but has waited.
     pub(crate) fn waited(&self, kind: OperationKind) {
         self.slow.untimed(self.epoch, kind);
     }
 
-    /// An iterator that seeks anew or goes away may have waited for a read since its last seek.
+    /// Offers a read that an iterator waited for since its last seek, if there was one.
     #[inline]
     pub(crate) fn iterated(&self) {
         if let Some((started, ns)) = waited::take_alone() {
@@ -354,7 +361,7 @@ impl Recorder {
 
     // ---- looking at it -------------------------------------------------------------------------
 
-    /// Appends to `timeline` what has happened since it was last brought up to date.
+    /// Appends to `timeline` everything since it was last extended.
     pub(crate) fn extend(&self, timeline: &mut Timeline) {
         timeline.until_ns = self.now_ns();
         let events = lock(&self.events);

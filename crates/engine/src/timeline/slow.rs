@@ -1,9 +1,14 @@
 //! The slowest operations of each second.
 //!
-//! What must stay true: memory is bounded; an operation below the bar of its kind pays two relaxed
-//! loads; the bar is what the least slow of those kept took, so that fewer and fewer pass it in the
-//! course of a second. Who first sees that a second is over begins the next: nobody else need come
-//! for what is slow in it to be seen.
+//! 1. An operation that took longer than the bar of its kind is offered
+//!    ([`SlowOperations::timed`]). The first one of a second is always offered.
+//! 2. `Window::offer` keeps it instead of the fastest one that is kept.
+//! 3. The bar rises to the fastest of those that are kept, so fewer operations pass it as the
+//!    second goes on.
+//! 4. The first operation of the next second sets the bars back to 0. No other thread is needed for
+//!    that.
+//!
+//! What must stay true: memory is bounded. An operation below the bar pays two relaxed loads.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,14 +21,14 @@ use sateen_store::base::waited::{self, Part, nanos_between};
 
 use super::event::{OperationKind, SlowOperation};
 
-/// How many operations of each kind are kept of a second.
+/// Number of operations of each kind that are kept of a second.
 pub(crate) const KEPT: usize = 8;
-/// Of how many seconds they are kept.
+/// Number of seconds that are kept.
 const SECONDS: usize = 180;
 const KINDS: usize = OperationKind::ALL.len();
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The slowest operations of one second, of each kind.
+/// The slowest operations of one second, by kind.
 #[derive(Debug)]
 struct Window {
     second: u64,
@@ -35,8 +40,8 @@ impl Window {
         self.kept.iter().flatten().flatten()
     }
 
-    /// Keeps `operation` if it is slower than one of those that are kept. Returns what an operation
-    /// must take to be kept from now on.
+    /// Keeps `operation` if it is slower than one of those that are kept. Returns the time above
+    /// which the next one will be kept.
     fn offer(&mut self, operation: SlowOperation) -> u64 {
         let kept = &mut self.kept[operation.kind as usize];
         let total_ns = |place: &Option<SlowOperation>| place.map_or(0, |kept| kept.total_ns);
@@ -49,36 +54,37 @@ impl Window {
     }
 }
 
+/// The recent seconds.
 #[derive(Debug, Default)]
 struct Windows {
-    /// In the order of their seconds.
+    /// Ordered by second.
     recent: VecDeque<Window>,
-    /// Operations that were forgotten with their seconds.
+    /// Number of operations that were forgotten with their seconds.
     forgotten: u64,
 }
 
-/// Up to where somebody has copied.
+/// The position up to which a reader has copied.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlowCursor {
-    /// What ended before this second is copied.
+    /// Operations that ended before this second are copied.
     second: u64,
     /// Operations kept so far, forgotten ones included.
     known: u64,
 }
 
-/// See the module.
+/// The slowest operations of a database.
 #[derive(Debug, Default)]
 pub(crate) struct SlowOperations {
-    /// By kind: what an operation must take to be kept.
+    /// The bar of each kind: the time above which an operation is kept.
     bars_ns: [AtomicU64; KINDS],
-    /// When the second is over that the bars are of.
+    /// The end of the second to which the bars belong.
     second_ends_ns: AtomicU64,
     windows: Mutex<Windows>,
     threads: AtomicU32,
 }
 
 impl SlowOperations {
-    /// An operation is over, whose begin and length are known; `waited` if it has waited.
+    /// Offers an operation whose start and length are known. `waited` is true if it has waited.
     #[inline]
     pub(crate) fn timed(
         &self,
@@ -93,16 +99,16 @@ impl SlowOperations {
         }
     }
 
-    /// Whether an operation that took so long until then is above the bar, or the first to end in
-    /// its second.
+    /// Returns true if an operation took longer than the bar, or is the first one to end in its
+    /// second.
     #[inline]
     fn is_slow(&self, kind: OperationKind, total_ns: u64, end_ns: u64) -> bool {
         total_ns > self.bars_ns[kind as usize].load(Ordering::Relaxed)
             || end_ns >= self.second_ends_ns.load(Ordering::Relaxed)
     }
 
-    /// An operation is over that nobody has timed but that has waited: it is taken to have begun
-    /// with its first wait. The clock is read only if the waits alone come near the bar.
+    /// Offers an operation that was not timed but has waited. It is taken to have begun with its
+    /// first wait. The clock is read only if the waits alone come near the bar.
     pub(crate) fn untimed(&self, epoch: Instant, kind: OperationKind) {
         let Some((first, span_ns)) = waited::span() else { return };
         let end_ns = nanos_between(epoch, first) + span_ns;
@@ -112,7 +118,7 @@ impl SlowOperations {
         }
     }
 
-    /// An iterator waited for a read outside of a seek.
+    /// Offers a read that an iterator waited for outside a seek.
     pub(crate) fn alone(&self, epoch: Instant, started: Instant, ns: u64) {
         let kind = OperationKind::Scan;
         if self.is_slow(kind, ns, nanos_between(epoch, started) + ns) {
@@ -123,6 +129,7 @@ impl SlowOperations {
         }
     }
 
+    /// Builds the operation from this thread's waits, and offers it.
     #[cold]
     #[inline(never)]
     fn keep(
@@ -153,6 +160,7 @@ impl SlowOperations {
         self.offer(operation);
     }
 
+    /// Returns an operation of which only the whole time is known.
     fn new_operation(
         &self,
         epoch: Instant,
@@ -179,7 +187,7 @@ impl SlowOperations {
         }
     }
 
-    /// It counts in the second in which it ended.
+    /// Offers an operation to the second in which it ended.
     fn offer(&self, operation: SlowOperation) {
         let second = operation.end_ns() / SECOND_NS;
         let mut windows = lock(&self.windows);
@@ -190,20 +198,20 @@ impl SlowOperations {
         if newest {
             let ends_ns = (second + 1) * SECOND_NS;
             if self.second_ends_ns.swap(ends_ns, Ordering::Relaxed) != ends_ns {
-                // What was slow before need not be slow now.
+                // The bars of the last second do not apply to this one.
                 self.bars_ns.iter().for_each(|bar| bar.store(0, Ordering::Relaxed));
             }
             self.bars_ns[operation.kind as usize].store(bar, Ordering::Relaxed);
         }
     }
 
-    /// Brings `to` up to date, in the order of begins. Returns how many operations were forgotten
-    /// before they could be copied.
+    /// Copies new operations to `to`, ordered by their start. Returns the number of operations that
+    /// were forgotten before they could be copied.
     pub(crate) fn copy_since(&self, cursor: &mut SlowCursor, to: &mut Vec<SlowOperation>) -> u64 {
         let windows = lock(&self.windows);
         let recent = &windows.recent;
         let (Some(oldest), Some(newest)) = (recent.front(), recent.back()) else { return 0 };
-        // Seconds that were not over are copied anew; what is forgotten meanwhile stays in the
+        // Seconds that were not over are copied again. What is forgotten meanwhile stays in the
         // copy.
         let since = cursor.second.max(oldest.second);
         to.retain(|operation| operation.end_ns() / SECOND_NS < since);
@@ -213,7 +221,7 @@ impl SlowOperations {
         let lost = windows.forgotten.saturating_sub(cursor.known);
         let kept = recent.iter().map(|window| window.operations().count() as u64);
         cursor.known = windows.forgotten + kept.sum::<u64>();
-        // Who ended just before a second did may come late.
+        // An operation that ended just before the end of a second may be offered late.
         cursor.second = newest.second.saturating_sub(1);
         drop(windows);
         to[copied..].sort_by_key(|operation| (operation.start_ns, operation.total_ns));
@@ -222,7 +230,8 @@ impl SlowOperations {
 }
 
 impl Windows {
-    /// Where the window of `second` is, made if there was none; None if that is too long ago.
+    /// Returns the place of the window of `second`, which is created if needed; `None` if that is
+    /// too long ago.
     fn place(&mut self, second: u64) -> Option<usize> {
         let at = self.recent.partition_point(|window| window.second < second);
         if self.recent.get(at).is_some_and(|window| window.second == second) {
@@ -244,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// A read as if it had ended just now, of a database that was opened when time began.
+    /// Offers a read to a database that was opened when time began.
     fn read(slow: &SlowOperations, start_ns: u64, total_ns: u64) {
         let epoch = Instant::now();
         let started = epoch + Duration::from_nanos(start_ns);
@@ -278,16 +287,16 @@ mod tests {
     fn who_sees_a_new_second_first_begins_it() {
         let slow = SlowOperations::default();
         (0..20).for_each(|n| read(&slow, n, 500_000));
-        // Nobody else has come since.
+        // No other thread has come since.
         (0..20).for_each(|n| read(&slow, SECOND_NS + n, 10 + n));
-        // One that ended in a second that is over, and one of a second of which nothing was kept.
+        // One that ended in an earlier second, and one in a second of which nothing was kept.
         read(&slow, 5, 500_001);
         read(&slow, 3 * SECOND_NS, 7);
         read(&slow, 2 * SECOND_NS, 8);
         let mut expected: Vec<u64> = vec![7, 8];
         expected.extend((22..30).chain(std::iter::repeat_n(500_000, 7)).chain([500_001]));
         assert_eq!(totals(&all(&slow)), expected);
-        // One that was not timed is seen as well, although its wait is far below the bar.
+        // An operation that was not timed is kept, too, although its wait is far below the bar.
         let epoch = Instant::now().checked_sub(Duration::from_secs(9)).unwrap();
         waited::begin(false);
         drop(waited::wait(Part::Queue));
@@ -314,7 +323,7 @@ mod tests {
             read(&slow, (SECONDS as u64 + second) * SECOND_NS, 5);
         }
         read(&slow, 0, 1 << 20);
-        // 50 seconds are gone, of which the first 10 had been copied and stay.
+        // 50 seconds are forgotten. The first 10 of them were copied before, and stay in the copy.
         assert_eq!(slow.copy_since(&mut cursor, &mut copied), 2 * 40);
         assert_eq!(copied.len(), 2 * 10 + 2 * (SECONDS - 50) + 50);
         assert_eq!(copied[..20], before[..20]);
