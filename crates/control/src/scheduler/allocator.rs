@@ -1,62 +1,69 @@
-//! How much of the device background work gets: what clients leave of it, `I = T - C - ε`, in each
-//! direction (SILK §5.2.1), never less than what keeps the memtables from filling up. Of that it
-//! takes what it needs: the closer to its limit a device is, the longer every request takes, and
-//! debt that is gone in seconds harms nobody.
+//! The share of the device that background work gets.
+//!
+//! [`Allocation::due`] computes it, for reads and for writes:
+//!
+//! 1. Background work gets the bandwidth that clients leave, `I = T - C - ε` (SILK §5.2.1).
+//! 2. Flushes and level 0 always get a floor, so that memtables do not fill up. The floor follows
+//!    the recent peak of client writes.
+//! 3. While clients are active, a pace limits deep work to what it needs: its usual rate, or the
+//!    rate that works off the debt in `drain_time`. Requests take longer the closer a device is to
+//!    its limit, and a debt that is gone within seconds harms nobody.
 
 use super::BARRIERS;
 use super::monitor::Monitor;
 use crate::arithmetic::{NS_PER_SECOND, nanoseconds, per_second, scale};
 use crate::options::{DeviceProfile, SchedulerOptions};
 
-/// Bytes a second for background work.
+/// Rates for background work, in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocation {
-    /// What all of it may read and write together.
+    /// Limits on the reads and writes of all background work.
     pub(crate) read: u64,
     pub(crate) write: u64,
-    /// What flushes and level 0 may read and write in any case.
+    /// What flushes and compactions out of level 0 may read and write in any case.
     pub(crate) floor_read: u64,
     pub(crate) floor_write: u64,
-    /// What clients use.
+    /// Bandwidth that clients use.
     pub(crate) client: u64,
-    /// Whether clients would leave more reads, and more writes.
+    /// Whether the pace, and not clients, limits reads, and writes.
     pub(crate) paced: (bool, bool),
 }
 
-/// What background work has to do.
+/// The work that background jobs have to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Demand {
-    /// Bytes that compactions are behind.
+    /// The compaction debt, in bytes.
     pub(crate) debt: u64,
-    /// So many of them may wait for a better time, for all that the database is not much larger.
+    /// The part of it that may wait, because it is small against the database.
     pub(crate) debt_tolerated: u64,
     /// Bytes that a compaction out of level 0 moves for each byte of level 0.
     pub(crate) level0_amplification: u64,
-    /// Writers will be slowed down for level 0 soon.
+    /// Whether level 0 has so many runs that writers will be slowed down soon.
     pub(crate) level0_late: bool,
-    /// Bytes of a memtable, where they are largest.
+    /// The largest memtable size of all column families, in bytes.
     pub(crate) memtable_bytes: u64,
 }
 
-/// No floor is lower: memtables have to be flushed, whatever is believed of the device.
+/// The lowest floor. Memtables must be flushed, whatever the estimate of the device is.
 const FLOOR_MIN: u64 = 16 << 20;
-/// Nor does deep work slow down to less than this for want of debt: its inputs stay claimed.
+/// The lowest pace of deep work. Its inputs stay claimed, so it must not take too long.
 const PACE_MIN: u64 = 16 << 20;
-/// A byte that is flushed is read and written again by the compaction out of level 0, with what it
-/// overlaps below: so many times at least.
+/// The lowest amplification of level 0. A byte that is flushed is read and written again by the
+/// compaction out of level 0, together with bytes from below.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
-/// Without a setting, an allocation changes by more than this part of the bandwidth.
+/// By default an allocation changes by more than this part of the bandwidth.
 const CHANGE_PART: u64 = 20;
 
-/// A rate for what has to be done in this time, of which it waits for barriers: however slow they
-/// are, for three quarters of it at most.
+/// Returns the rate that moves `rate` bytes per second on average over `within_ns`, although some
+/// of that time is lost to barriers. At most three quarters count as lost.
 fn beside_barriers(rate: u64, within_ns: u64, barrier_ns: u64) -> u64 {
     let lost_ns = barrier_ns.saturating_mul(BARRIERS).min(within_ns / 4 * 3);
     scale(rate, within_ns.max(1), within_ns - lost_ns)
 }
 
 impl Allocation {
-    /// What is due now. `usable`: what may be asked of the device, reads and writes.
+    /// Returns the allocation for the present demand. `usable` is the bandwidth that may be asked
+    /// of the device, for reads and for writes.
     pub(crate) fn due(
         options: &SchedulerOptions,
         usable: (u64, u64),
@@ -68,14 +75,15 @@ impl Allocation {
         let read = usable.0.saturating_sub(client_read);
         let write = usable.1.saturating_sub(client_write);
         let down = demand.level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
-        // Of the most that was written lately: who waits for a flush writes less, and must not get
-        // less of the device for that.
+        // The recent peak counts. Clients that wait for a flush write less, and must not get a
+        // lower floor for that.
         let fill = monitor.fill_peak();
         let until_full_ns = scale(demand.memtable_bytes, NS_PER_SECOND, fill);
         let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
         let floor = options.floor_bytes_per_second.unwrap_or(needed.max(FLOOR_MIN));
         let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
-            // At least what deep work needs in the long run, and some of it to catch up.
+            // Deep work gets at least what it needs in the long run, and a quarter more to catch
+            // up.
             let usual = monitor.deep_write().saturating_mul(5) / 4;
             let debt = per_second(demand.debt, nanoseconds(options.drain_time));
             floor.saturating_add(usual.max(debt).max(PACE_MIN))
@@ -92,7 +100,7 @@ impl Allocation {
         }
     }
 
-    /// Whether this differs enough from `before` to be worth a change (SILK §5.2.1).
+    /// Returns true if the difference to `before` is worth a change (SILK §5.2.1).
     pub(crate) fn is_news(
         &self,
         before: &Allocation,
@@ -101,7 +109,7 @@ impl Allocation {
     ) -> bool {
         let differs = |now: u64, then: u64, bandwidth: u64| {
             let threshold = options.change_bytes_per_second.unwrap_or(bandwidth / CHANGE_PART);
-            // That nothing is left, or something again, pauses deep work or lets it go on.
+            // If nothing is left, or something again, deep work is paused or goes on.
             (now == 0) != (then == 0) || now.abs_diff(then) > threshold
         };
         differs(self.read, before.read, device.read_bytes_per_second)

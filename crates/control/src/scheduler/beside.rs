@@ -1,28 +1,28 @@
-//! What background work may take at once while clients use the device: how fast dead tables are
-//! given back, how much a compaction takes in, and whether there is room for what nobody waits for.
+//! Work beside clients: the rate of reclaiming, the inputs of a compaction, and room for the scrub.
 
 use super::allocator::Allocation;
 use super::{IoScheduler, Lane};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
 use crate::types::Instant;
 
-/// Beside clients dead tables are given back over so long, and no slower than so much a second: a
-/// device that has to discard many blocks at once serves nobody meanwhile.
+/// Beside clients, dead tables are reclaimed over this time, but at no less than `RECLAIM_MIN`
+/// bytes per second. A device that has to discard many blocks at once serves no other request
+/// meanwhile.
 const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
 const RECLAIM_MIN: u64 = 16 << 20;
-/// Beside clients a compaction takes several tables together as long as it is done in this time.
+/// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
 
 impl IoScheduler {
-    /// Bytes a second that dead tables are given back at while `backlog` bytes of them wait;
-    /// `None`: as fast as they can be.
+    /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
+    /// `None` means without limit.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
     }
 
-    /// Whether work that nobody waits for may read now: no job waits for its grant or does what is
-    /// urgent, and clients leave something.
+    /// Returns true if the scrub may read now: no flush or compaction out of level 0 runs, no job
+    /// waits for a grant, and clients leave some bandwidth.
     pub(crate) fn has_room(&mut self, now: Instant) -> bool {
         let urgent = self.running(Lane::Flush) + self.running(Lane::Level0) > 0;
         if urgent || !self.queue.is_empty() {
@@ -36,15 +36,15 @@ impl IoScheduler {
         limits.brake_ns == 0 && !limits.no_step && !self.main.lacks(true, limits.reserve).0
     }
 
-    /// Such work has read so many bytes: there is so much less for jobs.
+    /// Charges `bytes` bytes that the scrub has read, so that jobs get less.
     pub(crate) fn read_beside(&mut self, bytes: u64) {
         if self.options.bandwidth {
             self.main.take(to_i64(bytes), 0);
         }
     }
 
-    /// What a compaction of several tables may take in, so that beside clients it is done soon:
-    /// what there is just now for deep work decides how soon.
+    /// Returns the most bytes that a compaction of several tables may take in, so that it is soon
+    /// done beside clients. The bandwidth left for deep work decides that.
     pub(crate) fn group_bytes_max(&self) -> u64 {
         if !self.options.bandwidth || !self.monitor.clients_active() {
             return u64::MAX;

@@ -1,4 +1,5 @@
-//! How fast flushes and compactions carry off what clients write, as it was measured.
+//! Measures how fast flushes and compactions work off what clients write. The write controller uses
+//! these rates to forecast stalls.
 
 use crate::arithmetic::{follow, per_second, scale};
 use crate::event::Sample;
@@ -6,41 +7,41 @@ use crate::options::DeviceProfile;
 use crate::types::{Instant, IoClass};
 use crate::write_controller::Drains;
 
-/// Over so long a rate is smoothed.
+/// The time over which each rate is smoothed.
 const FLUSH_NS: u64 = 200_000_000;
 const LEVEL0_NS: u64 = 2_000_000_000;
 const DEEP_NS: u64 = 30_000_000_000;
-/// What deep compactions write for each byte of clients, before any was seen and at most.
+/// Bytes that deep compactions write for each byte of clients: the default, and the maximum.
 const DEEP_AMPLIFICATION: u64 = 8;
 const DEEP_AMPLIFICATION_MAX: u64 = 40;
 
-/// Bytes a second that were written by each kind of work, while there was any.
+/// Bytes per second that each kind of work wrote while there was any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MeasuredDrains {
     flush: u64,
     level0: u64,
     deep_long: u64,
     fill_long: u64,
-    /// Bytes of memtables for a thousand bytes that their flush wrote. 0: not known.
+    /// Bytes of memtables for a thousand bytes that their flush writes; 0 if unknown.
     expansion: u64,
     last: Option<Instant>,
 }
 
-/// The first that is seen is believed at once.
+/// Updates `rate`. The first measurement is taken as it is.
 fn measure(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
     let now = per_second(bytes, over_ns);
     *rate = if *rate == 0 { now } else { follow(*rate, now, over_ns, time_ns) };
 }
 
 impl MeasuredDrains {
-    /// Takes note of a sample. `running`: whether flushes, and compactions of level 0, are under
-    /// way.
+    /// Takes in a sample. `running` says whether flushes, and compactions out of level 0, are
+    /// running.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample, running: [bool; 2]) {
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
         let written = |class: IoClass| sample.classes[class.index()].write_bytes;
-        // What waits for the device counts. Where nothing ran that says nothing of how fast it
-        // would have been.
+        // Time in which a job runs and waits for the device counts. Time without a job says nothing
+        // about the rate.
         if running[0] || written(IoClass::Flush) > 0 {
             measure(&mut self.flush, written(IoClass::Flush), over_ns, FLUSH_NS);
         }
@@ -51,20 +52,20 @@ impl MeasuredDrains {
         measure(&mut self.fill_long, sample.user_bytes, over_ns, DEEP_NS);
     }
 
-    /// A flush of memtables of `memory_bytes` has written `written` bytes.
+    /// Takes in the end of a flush of memtables of `memory_bytes`, which wrote `written` bytes.
     pub(crate) fn flushed(&mut self, memory_bytes: u64, written: u64) {
         if written > 0 {
             self.expansion = scale(memory_bytes, 1000, written).clamp(500, 8000);
         }
     }
 
-    /// Bytes of memtables that `written` bytes of their flush stand for.
+    /// Returns the bytes of memtables that correspond to `written` bytes of their flush.
     pub(crate) fn uncompressed(&self, written: u64) -> u64 {
         if self.expansion == 0 { written } else { scale(written, self.expansion, 1000) }
     }
 
-    /// The same as bytes of clients. What was never measured is taken from the device.
-    /// `barriers_ns`: what a job may wait for its barriers.
+    /// Returns the drains, in bytes of clients per second. What was never measured is derived from
+    /// the device. `barriers_ns` is the time that a job may wait for its barriers.
     pub(crate) fn of(
         &self,
         device: DeviceProfile,

@@ -1,9 +1,21 @@
-//! Who may move bytes next. Every running job waits here for its grants, in the lane of its class.
-//! With `bandwidth` on, what there is to give is what clients leave of the device (SILK §5.2.1);
-//! otherwise a limiter with RocksDB's behaviour says how much that is.
+//! The I/O scheduler: it decides which job may move bytes next, and how many.
+//!
+//! 1. [`IoScheduler::add`] puts a job into the queue, which is ordered by lane, then by share, then
+//!    by arrival (`key`).
+//! 2. [`IoScheduler::sample`] takes in a sample. It updates the monitor and the device model, and
+//!    the allocation if that changes enough (`due`). It pauses or resumes deep jobs at peaks of
+//!    clients.
+//! 3. [`IoScheduler::grant`] returns the next grant.
+//!    - With `bandwidth` on, it gives what clients leave of the device (SILK §5.2.1): from the main
+//!      bucket, from the floor of flushes and level 0, or from the credit of deep work
+//!      (`grant_leftover`).
+//!    - Otherwise a rate limiter with RocksDB's behaviour decides (`grant_limited`).
+//! 4. [`IoScheduler::stepped`] settles the grant by the bytes that were really moved, and queues
+//!    the job again.
+//! 5. [`IoScheduler::remove`] gives back an unused grant at the end of a job.
 //!
 //! What must stay true: flushes and compactions out of level 0 are never paused, only paced, and
-//! never below their floor; every grant is settled by what was really moved, or given back.
+//! never below their floor. Every grant is settled or given back.
 
 mod allocator;
 mod beside;
@@ -37,30 +49,30 @@ pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
 
-/// A place in the queue: rank, the share that was had, first come, first served.
+/// A place in the queue: rank, share, arrival, job.
 type Place = (u8, u64, u64, JobId);
 
-/// What a job ends with: a barrier for its file and one for the manifest.
+/// Number of barriers at the end of a job: one for its file and one for the manifest.
 pub(crate) const BARRIERS: u64 = 2;
-/// So much may collect for the next grants.
+/// The time over which unused bytes collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
-/// While clients use the device, so many steps of compactions are under way at a time.
+/// While clients use the device, at most this many steps of compactions run at a time.
 const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
-/// Debt that drains within this time leaves peaks to clients alone; at the second one, deep work
-/// gets its whole share in spite of them.
+/// A debt that drains within `DEBT_NS_MIN` earns no credit, so peaks belong to clients alone. From
+/// `DEBT_NS_MAX` on deep work earns its whole share in spite of them.
 const DEBT_NS_MIN: u64 = 10_000_000_000;
 const DEBT_NS_MAX: u64 = 40_000_000_000;
-/// From here on more is asked of the device than it has shown.
+/// From here on more may be asked of the device than it has shown.
 const DEBT_NS_URGENT: u64 = 20_000_000_000;
-/// No more than this part of the device is granted for debt in spite of clients; it collects up to
-/// so many slices.
+/// At most this part of the device is granted as credit for debt, and at most `CREDIT_SLICES_MAX`
+/// slices collect.
 const CREDIT_PART: u64 = 2;
 const CREDIT_SLICES_MAX: u64 = 4;
-/// How long to wait for the next look at the buckets, at least and at most.
+/// The shortest and the longest pause before the next look at the buckets.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
 
-/// See the head of this file.
+/// The I/O scheduler.
 #[derive(Clone, Debug)]
 pub(crate) struct IoScheduler {
     options: SchedulerOptions,
@@ -78,18 +90,18 @@ pub(crate) struct IoScheduler {
     last_sample: Instant,
     jobs: BTreeMap<JobId, Running>,
     queue: BTreeSet<Place>,
-    /// The next place in the queue.
+    /// Number of arrivals so far.
     place: u64,
     notes: Vec<Note>,
 }
 
-/// What bounds compactions just now.
+/// The present limits on compactions.
 struct Limits {
-    /// As many steps are under way as may be.
+    /// Whether no more steps of compactions may run.
     no_step: bool,
-    /// While clients wait behind background work, only what must goes on: for so long.
+    /// How long deep work is held because clients wait behind background work; 0 if it is not.
     brake_ns: u64,
-    /// What deep work leaves to what is above it: its next slice.
+    /// What deep work must leave in the bucket: the next slice of a job above it.
     reserve: u64,
 }
 
@@ -120,11 +132,11 @@ impl IoScheduler {
     pub(crate) fn set_options(&mut self, options: &ControlOptions) {
         self.limiter.set_options(options.rate_limiter.clone());
         self.slices.set_bytes_max(options.slice_bytes_max);
-        // What was learned outlives a change of what was hinted.
+        // What was measured outlives a change of the hint.
         self.options = options.scheduler.clone();
         self.allocation = self.due();
         if !self.options.bandwidth {
-            // Nobody looks for the end of a peak any more.
+            // Without samples no peak would end.
             self.credit = 0;
             self.pause_for_peak(false);
         } else {
@@ -140,9 +152,10 @@ impl IoScheduler {
             .collect();
     }
 
-    /// A job begins to wait for its first grant. `score`: how far its level is over its target.
+    /// Queues a new job for its first grant. `score` is the size of its level relative to the
+    /// target.
     pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
-        // A newcomer has no claim on what others had before.
+        // A new job gets no credit for what others moved before.
         let deep = self.jobs.values().filter(|job| job.lane == Lane::Deep);
         let running = Running {
             lane: Lane::of(class),
@@ -157,8 +170,8 @@ impl IoScheduler {
         self.wait(job, running);
     }
 
-    /// A job has used its grant and waits for the next; its step took a processor so long. Unknown
-    /// jobs are ignored.
+    /// Settles the grant of a job, and queues it for the next one. `cpu_ns` is the CPU time of its
+    /// step. Unknown jobs are ignored.
     pub(crate) fn stepped(&mut self, job: JobId, read: u64, written: u64, cpu_ns: u64) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         let before = running.moved();
@@ -173,13 +186,13 @@ impl IoScheduler {
                 self.wait(job, running);
             }
             RunningState::Waiting(_) => {
-                // Its last step, reported with its end, after the grant was settled already.
+                // The last step is reported together with the end, after its grant was settled.
                 self.settle(&running, 0, self.source(), read, written);
             }
         }
     }
 
-    /// A job is over: what it was granted and did not use is given back.
+    /// Removes a job at its end, and gives back its unused grant.
     pub(crate) fn remove(&mut self, job: JobId) {
         let Some(running) = self.jobs.remove(&job) else { return };
         match running.state {
@@ -190,12 +203,12 @@ impl IoScheduler {
         }
     }
 
-    /// The next grant, if somebody waits and there is something to give.
+    /// Returns the next grant, if a job waits and there are bytes to give.
     pub(crate) fn grant(&mut self, now: Instant) -> Option<(JobId, u64)> {
         if self.options.bandwidth { self.grant_leftover(now) } else { self.grant_limited(now) }
     }
 
-    /// When to ask for a grant again although nothing happens.
+    /// Returns when to ask for a grant again if nothing else happens.
     pub(crate) fn next_grant_at(&self) -> Option<Instant> {
         if !self.options.bandwidth {
             self.queue.first()?;
@@ -206,7 +219,7 @@ impl IoScheduler {
         let limits = self.limits(now);
         let wait = |place: &Place| {
             let lane = self.jobs.get(&place.3).filter(|job| job.paused.is_none())?.lane;
-            // A step that ends is an event of its own.
+            // The end of a step is an event of its own.
             if lane != Lane::Flush && limits.no_step {
                 return None;
             }
@@ -221,13 +234,13 @@ impl IoScheduler {
         Some(Instant(now.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
 
-    /// How many jobs of `lane` run, wherever they are served; paused ones do not.
+    /// Returns the number of running jobs whose own lane is `lane`. Paused jobs do not count.
     pub(crate) fn running(&self, lane: Lane) -> usize {
         let runs = |job: &&Running| job.own_lane == lane && !job.is_preempted();
         self.jobs.values().filter(runs).count()
     }
 
-    /// The limit in force; `None`: unlimited.
+    /// Returns the current limit in bytes per second; `None` if there is none.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         if self.options.bandwidth {
             return Some(self.allocation.write);
@@ -235,7 +248,7 @@ impl IoScheduler {
         self.limiter.bytes_per_second()
     }
 
-    /// What is believed of the device.
+    /// Returns the estimate of the device, or the bandwidth that the options set.
     pub(crate) fn device(&self) -> DeviceProfile {
         match self.options.device_bytes_per_second {
             Some(bytes) => {
@@ -251,23 +264,25 @@ impl IoScheduler {
         }
     }
 
-    /// What a job waits for its barriers at worst: one of them as long as the longest lately.
+    /// Returns the longest time that a job waits for its barriers: one as long as the longest one
+    /// lately, the others as long as usual.
     pub(crate) fn barriers_ns(&self) -> u64 {
         let others = self.device().barrier_ns.saturating_mul(BARRIERS - 1);
         self.device.barrier_worst_ns().saturating_add(others)
     }
 
-    /// Bytes a second that clients write into memtables.
+    /// Returns the rate at which clients write into memtables, in bytes per second.
     pub(crate) fn fill(&self) -> u64 {
         self.monitor.fill()
     }
 
-    /// How long deep work would take to get rid of its debt with what it got lately.
+    /// Returns how long deep work would take to work off its debt at its current bandwidth, in
+    /// nanoseconds.
     pub(crate) fn debt_ns(&self) -> u64 {
         self.drain_ns(self.demand.debt)
     }
 
-    /// The same for what is more than may wait.
+    /// Like [`Self::debt_ns`], for the debt beyond what is tolerated.
     pub(crate) fn overdue_ns(&self) -> u64 {
         self.drain_ns(self.demand.debt.saturating_sub(self.demand.debt_tolerated))
     }
@@ -282,8 +297,8 @@ impl IoScheduler {
         scale(debt, NS_PER_SECOND, rate)
     }
 
-    /// What has happened: learns, and allocates anew if it matters. Returns the time since the last
-    /// sample in nanoseconds, at least 1.
+    /// Takes in a sample, and changes the allocation if that is worth it. Returns the time since
+    /// the last sample in nanoseconds, at least 1.
     pub(crate) fn sample(&mut self, now: Instant, sample: &Sample) -> u64 {
         let over_ns = now.0.saturating_sub(self.last_sample.0).max(1);
         self.last_sample = now;
@@ -306,17 +321,17 @@ impl IoScheduler {
         over_ns
     }
 
-    /// Bytes that a job has moved: read or written, whichever is more.
+    /// Returns the bytes that a job has moved: read or written, whichever is more.
     pub(crate) fn moved(&self, job: JobId) -> u64 {
         self.jobs.get(&job).map_or(0, Running::moved)
     }
 
-    /// Background work has this to do now.
+    /// Sets the work that background jobs have to do.
     pub(crate) fn set_demand(&mut self, demand: Demand) {
         self.demand = demand;
     }
 
-    /// What observers have not heard yet.
+    /// Removes and returns the notes for observers.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -328,7 +343,7 @@ impl IoScheduler {
         self.limiter.refill(now);
         let waiting = || self.queue.iter().filter(|place| !self.is_paused(place.3));
         let next = if self.limiter.is_reversed() {
-            // The lowest rank first, but still first come, first served within it.
+            // The lowest rank goes first. Within a rank the order of arrival stays.
             let rank = waiting().next_back()?.0;
             *waiting().find(|place| place.0 == rank)?
         } else {
@@ -341,6 +356,7 @@ impl IoScheduler {
 
     // ---- what clients leave ---------------------------------------------------------------------
 
+    /// Grants from what clients leave: to the first job in the queue that some source can serve.
     fn grant_leftover(&mut self, now: Instant) -> Option<(JobId, u64)> {
         self.queue.first()?;
         self.refill(now);
@@ -363,7 +379,8 @@ impl IoScheduler {
                 _ if job.lane != Lane::Deep && self.floor.lacks(reads, 0) == (false, false) => {
                     Some(Source::Floor)
                 }
-                // Not to deep work alone, which would leave level 0 its floor.
+                // Level 0 may use credit, too. Otherwise deep work would use it up and leave level
+                // 0 only its floor.
                 _ => (self.credit > 0).then_some(Source::Credit),
             };
             if let Some(source) = source {
@@ -372,7 +389,7 @@ impl IoScheduler {
             }
             lacking = (lacking.0 || short.0, lacking.1 || short.1);
         }
-        // Where it is held back for its own pace nobody asks more of the device.
+        // Work that its own pace holds back asks no more of the device.
         let paced = self.allocation.paced;
         let late = self.demand.level0_late || self.overdue_ns() >= DEBT_NS_URGENT;
         let urgent = late || !self.monitor.clients_active();
@@ -384,6 +401,7 @@ impl IoScheduler {
         Some((place.3, slice))
     }
 
+    /// Returns the limits on compactions at `now`.
     fn limits(&self, now: Instant) -> Limits {
         let beside = self.monitor.clients_active();
         let steps = self.jobs.values().filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
@@ -395,6 +413,7 @@ impl IoScheduler {
         }
     }
 
+    /// Returns the bytes of the next slice in `lane`.
     fn slice_bytes(&self, lane: Lane) -> u64 {
         let (read, write) = match self.options.device_bytes_per_second {
             Some(bytes) => (bytes, bytes),
@@ -403,6 +422,7 @@ impl IoScheduler {
         self.slices.bytes(lane, read.min(write), self.monitor.clients_active())
     }
 
+    /// Adds what has collected since the last call to the buckets.
     fn refill(&mut self, now: Instant) {
         let over_ns = now.0.saturating_sub(self.last_refill.0);
         self.last_refill = now;
@@ -413,6 +433,7 @@ impl IoScheduler {
         self.floor.refill(over_ns, (floor_read, 2 * slice), (floor_write, 2 * slice));
     }
 
+    /// Computes the allocation for the present demand.
     fn due(&self) -> Allocation {
         let headroom = self.options.headroom;
         let usable = match self.options.device_bytes_per_second {
@@ -427,9 +448,9 @@ impl IoScheduler {
         Allocation::due(&self.options, usable, barrier_ns, &self.monitor, self.demand)
     }
 
-    /// Each byte that clients write funds its share of deep work, the more of it the longer that
-    /// would take otherwise, so that a long peak shifts deep work but never calls it off.
-    /// Says whether it did.
+    /// Adds credit for deep work. Each byte that clients write earns a share of the deep work that
+    /// it causes. The longer the overdue debt would take to drain, the larger that share is. So a
+    /// long peak delays deep work but never stops it. Returns true if credit was added.
     fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) -> bool {
         if !self.options.debt_floor {
             self.credit = 0;
@@ -456,6 +477,7 @@ impl IoScheduler {
         if self.options.bandwidth { Source::Main } else { Source::Limiter }
     }
 
+    /// Grants `bytes` bytes to the job at `place`, and charges the source.
     fn give(&mut self, place: Place, bytes: u64, source: Source) {
         self.queue.remove(&place);
         let Some(running) = self.jobs.get_mut(&place.3) else { return };
@@ -467,7 +489,8 @@ impl IoScheduler {
         }
     }
 
-    /// What is moved is gone from what clients leave, whoever was to have it in spite of them.
+    /// Charges moved bytes. Every byte counts against the main bucket, whatever its source, because
+    /// it uses bandwidth that clients leave.
     fn charge(&mut self, source: Source, read: i64, written: i64) {
         match source {
             Source::Floor => self.floor.take(read, written),
@@ -477,7 +500,7 @@ impl IoScheduler {
         self.main.take(read, written);
     }
 
-    /// A grant of `granted` bytes has been used: `read` and `written` bytes were moved.
+    /// Settles a grant of `granted` bytes by the bytes that were really moved.
     fn settle(&mut self, job: &Running, granted: u64, source: Source, read: u64, written: u64) {
         if source == Source::Limiter {
             return self.limiter.settle(granted, read, written);
@@ -487,6 +510,7 @@ impl IoScheduler {
         self.charge(source, more_read, to_i64(written) - to_i64(granted));
     }
 
+    /// Puts a job at the end of the queue.
     fn wait(&mut self, job: JobId, running: Running) {
         self.place += 1;
         let running = Running { state: RunningState::Waiting(self.place), ..running };
@@ -494,6 +518,7 @@ impl IoScheduler {
         self.jobs.insert(job, running);
     }
 
+    /// Returns the position of a waiting job in the queue.
     fn key(&self, job: JobId, running: &Running, place: u64) -> Place {
         let rank = match running.lane {
             Lane::Flush => 0,

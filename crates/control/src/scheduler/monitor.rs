@@ -1,10 +1,10 @@
-//! What clients use of the device and how fast they fill the memtables, smoothed.
+//! Measures how much of the device clients use and how fast they fill memtables, smoothed.
 
 use crate::arithmetic::{NS_PER_SECOND, follow, per_second};
 use crate::event::Sample;
 use crate::types::{Instant, IoClass};
 
-/// A rate that follows a rise within a few samples and a fall over `fall_ns`.
+/// A rate that follows a rise within `rise_ns` and a fall within `fall_ns`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Smoothed {
     per_second: u64,
@@ -28,20 +28,20 @@ impl Smoothed {
     }
 }
 
-/// Clients' bandwidth: a peak is seen at once. Its end is believed after a second only: clients
+/// Client bandwidth. A peak counts at once. Its end counts only after a second, because clients
 /// that wait use less of the device, and must not get less for that.
 const CLIENT: Smoothed = Smoothed::new(20_000_000, NS_PER_SECOND);
-/// What memtables fill up with: what counts is whether a flush ends before the next one is due.
+/// The rate at which memtables fill. It decides whether a flush ends before the next one is due.
 pub(crate) const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
-/// The same as it was in the last peak.
+/// The rate at which memtables filled in the last peak.
 const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
-/// What happens over a peak and a valley.
+/// An average over peaks and valleys.
 const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
 
-/// Clients that did nothing for so long are gone.
+/// Clients without I/O or writes for this time are not active.
 const ACTIVE_NS: u64 = NS_PER_SECOND;
 
-/// Bytes a second, as they are used.
+/// The smoothed rates, in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor {
     client_read: Smoothed,
@@ -51,7 +51,7 @@ pub(crate) struct Monitor {
     fill_long: Smoothed,
     deep_long: Smoothed,
     last: Option<Instant>,
-    /// When clients used the device or wrote into memtables last.
+    /// When clients last used the device or wrote into memtables.
     active_at: Option<Instant>,
 }
 
@@ -71,6 +71,7 @@ impl Default for Monitor {
 }
 
 impl Monitor {
+    /// Takes in a sample.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
@@ -98,17 +99,17 @@ impl Monitor {
         self.client_write.per_second
     }
 
-    /// Bytes a second that clients write into memtables.
+    /// Returns the rate at which clients write into memtables, in bytes per second.
     pub(crate) fn fill(&self) -> u64 {
         self.fill.per_second
     }
 
-    /// The same in the last peak.
+    /// Returns that rate in the last peak.
     pub(crate) fn fill_peak(&self) -> u64 {
         self.fill_peak.per_second
     }
 
-    /// How many bytes deep compactions wrote for each byte of clients, in the long run.
+    /// Returns the bytes that deep compactions write for each byte of clients, in the long run.
     pub(crate) fn deep_amplification(&self) -> u64 {
         let (deep, fill) = (self.deep_long.per_second, self.fill_long.per_second);
         match fill {
@@ -117,17 +118,17 @@ impl Monitor {
         }
     }
 
-    /// Bytes a second that deep compactions write in the long run.
+    /// Returns the bytes per second that deep compactions write in the long run.
     pub(crate) fn deep_write(&self) -> u64 {
         self.deep_long.per_second
     }
 
-    /// Whether clients have used the device lately.
+    /// Returns true if clients were active lately.
     pub(crate) fn clients_active(&self) -> bool {
         let lately = |(now, at): (Instant, Instant)| now.0 - at.0 < ACTIVE_NS;
         self.last.zip(self.active_at).is_some_and(lately)
     }
 }
 
-/// What is assumed before anything was seen: half of the multiplier between levels, for two levels.
+/// The default before anything was measured: half of the multiplier of levels, for two levels.
 const DEEP_AMPLIFICATION: u64 = 10;

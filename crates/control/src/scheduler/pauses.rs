@@ -1,7 +1,14 @@
-//! Who is paused, for whom, and who goes on.
+//! Pauses of deep jobs: for a compaction out of level 0, for lack of slots, or at a peak of
+//! clients.
 //!
-//! What must stay true: flushes and compactions out of level 0 are never paused; a job that has no
-//! slot goes on as soon as one is free.
+//! 1. [`IoScheduler::preempt`] pauses one for a compaction out of level 0,
+//!    [`IoScheduler::take_slot`] because there are fewer slots, and [`IoScheduler::note_peaks`] all
+//!    of them if clients leave no bandwidth.
+//! 2. [`IoScheduler::resume`] continues one as soon as a slot is free.
+//! 3. [`IoScheduler::raise`] serves a job that level 0 waits for like one of level 0.
+//!
+//! What must stay true: flushes and compactions out of level 0 are never paused. A job without a
+//! slot continues as soon as one is free.
 
 use std::cmp::Reverse;
 
@@ -13,7 +20,7 @@ use crate::options::Preemption;
 use crate::types::JobId;
 
 impl IoScheduler {
-    /// A job out of level 0 needs a slot: pauses the deep job whose pause matters least.
+    /// Pauses a deep job because the job `by`, out of level 0, needs its slot.
     pub(crate) fn preempt(&mut self, by: JobId) {
         let victim = match self.options.preemption {
             Preemption::Off => None,
@@ -28,8 +35,8 @@ impl IoScheduler {
         }
     }
 
-    /// There are fewer slots than jobs: the deep job whose pause matters least has none from its
-    /// next step on. Says whether there was one.
+    /// Takes the slot of the deep job whose pause costs least, because there are fewer slots than
+    /// jobs. Returns false if no deep job has a slot.
     pub(crate) fn take_slot(&mut self) -> bool {
         let victim = self.least_loss();
         if let Some(victim) = victim {
@@ -38,24 +45,24 @@ impl IoScheduler {
         victim.is_some()
     }
 
-    /// Deep jobs that have a slot, those included that are paused for a peak.
+    /// Returns the deep jobs that have a slot, also those that are paused for a peak.
     fn with_slots(&self) -> impl Iterator<Item = (JobId, &Running)> {
         let jobs = self.jobs.iter().map(|(id, job)| (*id, job));
         jobs.filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
     }
 
-    /// The least urgent of them; of those the one that has done least.
+    /// Returns the least urgent of these jobs; among equals the one that has moved least.
     fn least_loss(&self) -> Option<JobId> {
         let least = self.with_slots().min_by_key(|(id, job)| (job.urgency, job.moved(), *id));
         least.map(|(id, _)| id)
     }
 
-    /// Whether some job waits for a slot to go on.
+    /// Returns true if a job is paused because it has no slot.
     pub(crate) fn has_preempted(&self) -> bool {
         self.jobs.values().any(Running::is_preempted)
     }
 
-    /// A slot is free: the most urgent job that has none goes on. Says whether there was one.
+    /// Continues the most urgent job without a slot. Returns false if there is none.
     pub(crate) fn resume(&mut self) -> bool {
         let paused = self.jobs.iter().filter(|(_, job)| job.is_preempted());
         let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
@@ -64,7 +71,7 @@ impl IoScheduler {
         true
     }
 
-    /// Something more important waits for the end of this job: it is served as if it were that.
+    /// Serves a deep job like one of level 0 from now on, because level 0 waits for its end.
     pub(crate) fn raise(&mut self, job: JobId) {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         if running.lane != Lane::Deep {
@@ -83,14 +90,14 @@ impl IoScheduler {
         self.jobs.insert(job, running);
     }
 
-    /// When clients leave nothing, all deep jobs are paused; that is told. Not while their debt
-    /// earns them something in spite of clients (`earns`).
+    /// Pauses all deep jobs while clients leave no bandwidth, unless their debt earns credit
+    /// (`earns`).
     pub(super) fn note_peaks(&mut self, earns: bool) {
         let nothing_left = self.allocation.read.min(self.allocation.write) == 0;
         self.pause_for_peak(nothing_left && !earns && self.credit <= 0);
     }
 
-    /// Pauses all deep jobs that are not preempted, or lets them go on.
+    /// Pauses all deep jobs that have a slot, or lets them continue.
     pub(super) fn pause_for_peak(&mut self, pause: bool) {
         let changed = self.with_slots().filter(|(_, job)| job.paused.is_some() != pause);
         let changed: Vec<JobId> = changed.map(|(id, _)| id).collect();
@@ -99,6 +106,7 @@ impl IoScheduler {
         }
     }
 
+    /// Sets or clears a job's pause, and notes it for observers.
     fn pause(&mut self, job: JobId, reason: Option<PauseReason>) {
         let Some(running) = self.jobs.get_mut(&job) else { return };
         running.paused = reason;

@@ -1,32 +1,32 @@
-//! A token bucket for background bytes with RocksDB's behaviour, and its tuner. Nobody sleeps here:
-//! who finds the bucket empty is told when it is filled again.
+//! A rate limiter for background I/O with RocksDB's behaviour, and its tuner. It never sleeps: a
+//! job that finds it empty asks again at the next refill.
 
 use crate::arithmetic::{nanoseconds, to_i64};
 use crate::options::RateLimiterOptions;
 use crate::types::Instant;
 
-/// The tuner looks at so many refills at a time.
+/// Number of refill periods between two runs of the tuner.
 const REFILLS_PER_TUNE: u64 = 100;
-/// It raises the limit when the bucket ran dry in more than this share of them, in percent.
+/// If the bucket ran dry in more than this percentage of them, the limit is raised.
 const HIGH_WATERMARK_PERCENT: u64 = 90;
-/// It lowers the limit below this share.
+/// If it ran dry in less than this percentage, the limit is lowered.
 const LOW_WATERMARK_PERCENT: u64 = 50;
-/// By so much, in percent.
+/// The change of the limit, in percent.
 const ADJUST_PERCENT: u64 = 5;
-/// The lowest limit is this part of the highest.
+/// The lowest limit is the highest one divided by this.
 const RANGE: u64 = 20;
 
-/// See the head of this file.
+/// The rate limiter.
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimiter {
     options: RateLimiterOptions,
-    /// The limit in force: below the option's value when tuned.
+    /// The current limit; less than the option's value while it is tuned.
     bytes_per_second: Option<u64>,
-    /// Negative when a step moved more than it was granted.
+    /// Negative if a step moved more than it was granted.
     available_bytes: i64,
     last_refill: Option<Instant>,
     refills: u64,
-    /// Whether somebody found the bucket empty since the last refill.
+    /// Whether a job found the bucket empty since the last refill.
     drained: bool,
     drains: u64,
     last_tune: Instant,
@@ -49,7 +49,8 @@ impl RateLimiter {
     }
 
     pub(crate) fn set_options(&mut self, options: RateLimiterOptions) {
-        // The tuner starts in the middle and keeps what it has learned only under the same bound.
+        // The tuner keeps its limit only if its bound is the same. Otherwise it starts in the
+        // middle.
         let same = self.options.bytes_per_second == options.bytes_per_second
             && self.options.auto_tuned == options.auto_tuned;
         if !same {
@@ -63,18 +64,18 @@ impl RateLimiter {
         }
     }
 
-    /// The limit in force.
+    /// Returns the current limit; `None` if there is none.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         self.bytes_per_second
     }
 
-    /// Whether at this refill the low priorities go first.
+    /// Returns true if lower priorities go first at this refill.
     pub(crate) fn is_reversed(&self) -> bool {
         let fairness = u64::from(self.options.fairness);
         self.bytes_per_second.is_some() && fairness > 0 && self.refills % fairness == fairness - 1
     }
 
-    /// Fills up for the time that has passed.
+    /// Refills the bucket for the periods that have passed.
     pub(crate) fn refill(&mut self, now: Instant) {
         let Some(rate) = self.bytes_per_second else { return };
         let period = self.period_ns();
@@ -97,7 +98,7 @@ impl RateLimiter {
         self.available_bytes = self.available_bytes.saturating_add(gained).min(bytes);
     }
 
-    /// Takes up to `want` bytes; `None` if so few are left that it is better to wait.
+    /// Takes up to `want` bytes. Returns `None` if so few are left that it is better to wait.
     pub(crate) fn take(&mut self, want: u64) -> Option<u64> {
         let Some(rate) = self.bytes_per_second else { return Some(want) };
         let available = u64::try_from(self.available_bytes).unwrap_or(0);
@@ -111,7 +112,7 @@ impl RateLimiter {
         Some(taken)
     }
 
-    /// A grant of `granted` bytes has been used: `read` and `written` bytes were moved.
+    /// Settles a grant of `granted` bytes by the bytes that were really moved.
     pub(crate) fn settle(&mut self, granted: u64, read: u64, written: u64) {
         if self.bytes_per_second.is_some() {
             use crate::options::RateLimiterMode::{AllIo, ReadsOnly, WritesOnly};
@@ -125,7 +126,7 @@ impl RateLimiter {
         }
     }
 
-    /// When the bucket is filled next.
+    /// Returns when the bucket is refilled next.
     pub(crate) fn next_refill(&self) -> Option<Instant> {
         self.bytes_per_second?;
         self.last_refill.map(|last| Instant(last.0.saturating_add(self.period_ns())))
@@ -140,6 +141,7 @@ impl RateLimiter {
         i64::try_from(bytes).unwrap_or(i64::MAX).max(1)
     }
 
+    /// Adapts the limit to how often the bucket ran dry.
     fn tune(&mut self, now: Instant) {
         let (Some(rate), Some(rate_max)) = (self.bytes_per_second, self.options.bytes_per_second)
         else {

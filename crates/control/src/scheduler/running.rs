@@ -1,9 +1,9 @@
-//! A job as the scheduler knows it.
+//! A running job, as the scheduler sees it.
 
 use crate::event::PauseReason;
 use crate::types::IoClass;
 
-/// The lanes: flushes, compactions out of level 0, all others.
+/// The lanes: flushes, compactions out of level 0, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
     Flush,
@@ -21,7 +21,7 @@ impl Lane {
     }
 }
 
-/// From where the bytes of a grant are.
+/// The source of a grant's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Limiter,
@@ -33,32 +33,34 @@ pub(super) enum Source {
 /// A job between its start and its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
-    /// Where it is served.
+    /// The lane in which it is served.
     pub(super) lane: Lane,
-    /// What it is: a deep job that level 0 waits for is served like one of level 0.
+    /// Its own lane. A deep job that level 0 waits for is served in the lane of level 0.
     pub(super) own_lane: Lane,
-    /// In thousandths: how far its level is over its target.
+    /// The size of its level relative to the target, in thousandths.
     pub(super) urgency: u64,
     pub(super) state: RunningState,
     pub(super) paused: Option<PauseReason>,
-    /// Bytes that it has read, and written.
+    /// Bytes that it has read and written.
     pub(super) read: u64,
     pub(super) written: u64,
-    /// Bytes that it has moved, divided by its urgency: deep jobs get shares of the device by it.
+    /// Bytes that it has moved, divided by its urgency. Among deep jobs the one with the least is
+    /// next.
     pub(super) share: u64,
 }
 
+/// Whether a job waits for a grant or uses one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunningState {
-    /// In the queue, at this place.
+    /// It waits in the queue, with this number of arrival.
     Waiting(u64),
-    /// It has this many bytes to use.
+    /// It has a grant of this many bytes.
     Granted(u64, Source),
 }
 
 impl Running {
-    /// Bytes that it has moved: read or written, whichever is more. A step may do only one of them:
-    /// files are read ahead and written behind.
+    /// Returns the bytes that it has moved: read or written, whichever is more. A step may do only
+    /// one of them, because files are read ahead and written behind.
     pub(super) fn moved(&self) -> u64 {
         self.read.max(self.written)
     }
@@ -67,7 +69,7 @@ impl Running {
         matches!(self.state, RunningState::Granted(..))
     }
 
-    /// Whether it is paused because it has no slot.
+    /// Returns true if it is paused because it has no slot.
     pub(super) fn is_preempted(&self) -> bool {
         matches!(self.paused, Some(PauseReason::Preempted { .. } | PauseReason::Slots))
     }
@@ -78,6 +80,7 @@ impl Running {
     clippy::cast_sign_loss,
     reason = "clamped to what fits before"
 )]
+/// Returns a score in thousandths.
 pub(super) fn thousandths(score: f64) -> u64 {
     (score.clamp(0.0, 1e9) * 1000.0) as u64
 }

@@ -1,71 +1,73 @@
-//! When the bytes of tables and logs are verified, and how many at a time. It is the least of all
-//! work: it waits while a job waits for its grant, while a flush or a compaction out of level 0
-//! runs, and while clients use what there is of the device; but it comes to an end, for a slice
-//! passes now and then whatever there is to do.
+//! Decides when the scrub verifies a slice.
+//!
+//! 1. [`Scrub::request`] begins a run; so does [`Scrub::next`] when the interval has passed.
+//! 2. [`Scrub::next`] waits for the rate. Then it waits for room: no job waits for a grant, no
+//!    flush or compaction out of level 0 runs, and clients leave some bandwidth.
+//! 3. After [`HELD_NS_MAX`] it grants a slice without room, so that every run ends.
 
 use crate::arithmetic::{NS_PER_SECOND, scale};
 use crate::options::ScrubOptions;
 use crate::types::Instant;
 
-/// Bytes of a slice: a step of a few milliseconds on a slow device.
+/// Bytes of a slice: a few milliseconds on a slow device.
 const SLICE_BYTES: u64 = 256 << 10;
-/// It is held back for no longer than this.
+/// The longest time for which a slice waits for room.
 const HELD_NS_MAX: u64 = NS_PER_SECOND;
-/// How long to wait before it is looked again whether there is room.
+/// The pause before the next look for room.
 const LOOK_NS: u64 = 20_000_000;
 
-/// What is to be done about a scrub.
+/// What the scrub may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// About so many bytes are to be verified now, and told by `Scrub::stepped`.
+    /// Verify about this many bytes, and report them with `Scrub::stepped`.
     Read(u64),
     /// Nothing before this moment.
     Wait(Instant),
-    /// Nothing: none runs, and none is due.
+    /// Nothing, because no run is active or due.
     Nothing,
 }
 
-/// A scrub under way.
+/// A running scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ScrubRun {
-    /// Bytes a second; `None`: as the options say.
+    /// The rate of this run in bytes per second; `None` for that of the options.
     rate: Option<u64>,
-    /// Since when, with how many bytes, its pace is measured.
+    /// The start of the period over which the rate is measured, and the bytes verified since then.
     paced_from: Instant,
     bytes: u64,
-    /// Since when it was held back.
+    /// When it began to wait for room.
     held_from: Option<Instant>,
 }
 
-/// Decides when to verify what is stored.
+/// The scrub's schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scrub {
     options: ScrubOptions,
     run: Option<ScrubRun>,
-    /// When the last one ended, or the database was opened.
+    /// When the last run ended, or the database was opened.
     ended: Instant,
 }
 
 impl Scrub {
-    /// None runs; the first by the interval comes one interval from now on.
+    /// Returns a schedule without a run. The first run by interval comes one interval from now.
     pub(crate) fn new(options: ScrubOptions) -> Scrub {
         Scrub { options, run: None, ended: Instant::default() }
     }
 
-    /// Other options count from now on, for what runs, too.
+    /// Sets the options, also for a run that is active.
     pub(crate) fn set_options(&mut self, now: Instant, options: ScrubOptions) {
         self.options = options;
         self.pace_from(now);
     }
 
-    /// Begins one, with a rate of its own if there is one. One that runs goes on, with this rate.
+    /// Begins a run, with its own rate if one is given. An active run continues with this rate.
     pub(crate) fn request(&mut self, now: Instant, rate: Option<u64>) {
         let before = self.run.and_then(|run| run.rate);
         let rate = rate.or(before);
         self.run = Some(ScrubRun { rate, paced_from: now, bytes: 0, held_from: None });
     }
 
-    /// What to do now. `room`: nothing that is more important wants the device.
+    /// Returns what to do now. `room` is true if no other work needs the device.
     pub(crate) fn next(&mut self, now: Instant, room: bool) -> ScrubStep {
         let Some(run) = &mut self.run else {
             let Some(interval_ns) = self.options.interval_ns else { return ScrubStep::Nothing };
@@ -91,12 +93,12 @@ impl Scrub {
         ScrubStep::Read(if rate > 0 { SLICE_BYTES.min(rate.max(1)) } else { SLICE_BYTES })
     }
 
-    /// So many bytes were verified.
+    /// Takes in that `bytes` bytes were verified.
     pub(crate) fn stepped(&mut self, now: Instant, bytes: u64) {
         let rate = self.rate();
         let Some(run) = &mut self.run else { return };
         run.bytes = run.bytes.saturating_add(bytes);
-        // What was not read while it was held back is not read later all at once.
+        // Time spent waiting for room is not made up for by reading faster later.
         if rate > 0 {
             let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
             if due < now.0 {
@@ -105,16 +107,17 @@ impl Scrub {
         }
     }
 
-    /// It is over.
+    /// Ends the run.
     pub(crate) fn finished(&mut self, now: Instant) {
         (self.run, self.ended) = (None, now);
     }
 
-    /// Bytes a second; 0: no limit.
+    /// Returns the rate in bytes per second; 0 for no limit.
     fn rate(&self) -> u64 {
         self.run.and_then(|run| run.rate).unwrap_or(self.options.bytes_per_second)
     }
 
+    /// Begins a new period for the rate.
     fn pace_from(&mut self, now: Instant) {
         if let Some(run) = &mut self.run {
             (run.paced_from, run.bytes) = (now, 0);
@@ -171,7 +174,7 @@ mod tests {
             }
         }
         assert!((9 * RATE..=10 * RATE + SLICE_BYTES).contains(&read), "{read}");
-        // Another rate for what runs.
+        // A request changes the rate of an active run.
         scrub.request(at(now), Some(16 * RATE));
         assert_eq!(scrub.next(at(now), true), ScrubStep::Read(SLICE_BYTES));
         scrub.stepped(at(now), SLICE_BYTES);

@@ -1,24 +1,23 @@
-//! How much a job is granted at a time. While clients are there a slice holds neither the device
-//! nor a processor for longer than about a millisecond: that is the longest that anything more
-//! urgent waits behind it.
+//! The size of grants. While clients are active a slice takes neither the device nor a processor
+//! for much more than a millisecond, which is the longest that more urgent work waits behind it.
 
 use super::Lane;
 use crate::arithmetic::{NS_PER_SECOND, scale};
 
-/// While clients use the device, a slice takes it no longer than this.
+/// While clients are active, the longest time for which a slice takes the device.
 const DEVICE_NS_MAX: u64 = 1_250_000;
-/// Nor a processor, after what the slices before it took.
+/// The longest CPU time of a slice, estimated from the slices before it.
 const CPU_NS_MAX: u64 = 1_000_000;
-/// But no slice is smaller, however slow they are.
+/// The smallest slice, however slow device and processor are.
 const BYTES_MIN: u64 = 64 << 10;
-/// What the last step took counts as one of so many.
+/// Number of steps over which the CPU time is averaged.
 const STEPS: u64 = 16;
 
 /// The size of slices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
     bytes_max: u64,
-    /// Nanoseconds of a processor for a mebibyte, flushes and compactions. 0: not known.
+    /// CPU nanoseconds for one MiB, for flushes and for compactions; 0 if unknown.
     cpu_ns: [u64; 2],
 }
 
@@ -27,7 +26,7 @@ impl Slices {
         Slices { bytes_max: bytes_max.max(1), cpu_ns: [0; 2] }
     }
 
-    /// What was measured outlives a change of what is allowed.
+    /// Sets the largest slice. What was measured stays.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max.max(1);
     }
@@ -36,9 +35,9 @@ impl Slices {
         self.bytes_max
     }
 
-    /// A step that was granted so much took a processor so long. What counts is the grant: it
-    /// bounds the entries that a step goes through, while files are read and written in larger
-    /// pieces, and fewer bytes of them if they are compressed.
+    /// Takes in the CPU time of a step. It is counted for the granted bytes, because the grant
+    /// bounds the entries that a step handles. Files are read and written in larger pieces, and
+    /// with fewer bytes if they are compressed.
     pub(crate) fn observe(&mut self, lane: Lane, granted: u64, cpu_ns: u64) {
         if granted < BYTES_MIN || cpu_ns == 0 {
             return;
@@ -48,8 +47,8 @@ impl Slices {
         *mean = if *mean == 0 { now } else { (*mean * (STEPS - 1) + now) / STEPS };
     }
 
-    /// Bytes of the next slice of a job in `lane`. `device`: bytes a second that may be asked of
-    /// it; `beside_clients`: they use it.
+    /// Returns the bytes of the next slice in `lane`. `device` is the bandwidth that may be asked
+    /// of the device; `beside_clients` is true while clients are active.
     pub(crate) fn bytes(&self, lane: Lane, device: u64, beside_clients: bool) -> u64 {
         if !beside_clients {
             return self.bytes_max;

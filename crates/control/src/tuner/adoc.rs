@@ -1,8 +1,13 @@
-//! ADOC (§5): which overflow calls for how many job slots and how large memtables.
+//! The tuner of ADOC (§5): it adjusts job slots and memtable sizes to the overflow that it sees.
 //!
-//! Level 0 wants more slots, redundancy more of them and memtables that are smaller again, memory
-//! fewer slots and larger memtables. Of several at once the one that is handled first decides about
-//! what it adjusts.
+//! | overflow | job slots | memtables |
+//! | --- | --- | --- |
+//! | level 0 | more | unchanged |
+//! | redundancy | more | smaller |
+//! | memory | fewer | larger |
+//!
+//! If several overflows occur at once, the first of the table that affects a limit decides about
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +16,23 @@ use super::{Adjustment, FamilySignals, Limit, Overflow, Signals, Tuner};
 use crate::options::{ControlOptions, JobSlots, TunerOptions};
 use crate::types::{ColumnFamilyId, Instant};
 
-/// A step up is what was configured, but no more than this part of the most there may be.
+/// A step up adds the configured number of slots, but at most this part of the maximum.
 const SLOTS_STEP_PART: u64 = 4;
-/// Memtables grow to no more than so many times what was configured (the paper: from 64 to 512 MB).
+/// The largest memtable, as a multiple of the configured size (in the paper: from 64 to 512 MB).
 const MEMTABLE_TIMES_MAX: u64 = 8;
 
-/// See the head of this file.
+/// The tuner of ADOC.
 #[derive(Debug)]
 pub(crate) struct Adoc {
     options: TunerOptions,
     slots: Knob,
     slots_travel: Travel,
-    /// Those that were ever adjusted.
+    /// The knobs of memtables that were ever adjusted.
     memtables: BTreeMap<ColumnFamilyId, Knob>,
 }
 
 impl Adoc {
-    /// A tuner of a database that is as it is configured.
+    /// Returns a tuner for a database with the configured limits.
     pub(crate) fn new(options: &ControlOptions) -> Adoc {
         let configured = to_u64(options.slots().total());
         let max = to_u64(options.tuner.slots_max).max(configured);
@@ -45,7 +50,7 @@ impl Adoc {
         }
     }
 
-    /// Slots belong to all column families together.
+    /// Adjusts the slots, which all column families share.
     fn adjust_slots(&mut self, now: Instant, signals: &Signals) -> Option<Adjustment> {
         let overflows = signals.families.iter().flat_map(|family| family.overflows.iter());
         let overflow = overflows.min()?;
@@ -55,10 +60,11 @@ impl Adoc {
         }
         let slots = divided(&self.slots);
         let adjustment = Adjustment { limit: Limit::Slots(slots), overflow: Some(overflow) };
-        // One slot is as good as two: a flush and a compaction may always run.
+        // One slot is the same as two, because a flush and a compaction may always run.
         (slots != before).then_some(adjustment)
     }
 
+    /// Adjusts the memtables of one column family.
     fn adjust_memtables(&mut self, now: Instant, family: &FamilySignals) -> Option<Adjustment> {
         let wish = |overflow| Some((memtables_way(overflow)?, overflow));
         let (way, overflow) = family.overflows.iter().find_map(wish)?;
@@ -92,7 +98,7 @@ impl Tuner for Adoc {
     }
 }
 
-/// More jobs move what waits; fewer leave the device to flushes.
+/// Returns the way of the slots. More jobs compact faster; fewer leave the device to flushes.
 fn slots_way(overflow: Overflow) -> Way {
     match overflow {
         Overflow::Level0 | Overflow::Redundancy => Way::Up,
@@ -100,7 +106,8 @@ fn slots_way(overflow: Overflow) -> Way {
     }
 }
 
-/// Larger memtables make larger runs, smaller ones more of them: with level 0 neither helps.
+/// Returns the way of the memtables; `None` for no change. Larger ones make larger runs and smaller
+/// ones more runs, so neither helps level 0.
 fn memtables_way(overflow: Overflow) -> Option<Way> {
     match overflow {
         Overflow::Level0 => None,
@@ -109,19 +116,20 @@ fn memtables_way(overflow: Overflow) -> Option<Way> {
     }
 }
 
+/// Returns the range and the step of a memtable size.
 fn memtable_travel(configured: u64, options: &TunerOptions) -> Travel {
     let max = configured.saturating_mul(MEMTABLE_TIMES_MAX).min(options.memtable_bytes_max);
     Travel {
         step: configured,
-        // Where tables stay as they are, smaller memtables make no finer compactions, only more
-        // runs of level 0 for the same bytes.
+        // Memtables below the configured size would not make compactions finer, because tables keep
+        // their size. They would only make more runs of level 0 for the same bytes.
         min: configured,
         max: max.max(configured),
         hold: options.hold_time,
     }
 }
 
-/// A quarter is for flushes, as by default.
+/// Divides the slots: a quarter is for flushes, as by default.
 fn divided(slots: &Knob) -> JobSlots {
     JobSlots::divided(usize::try_from(slots.value()).unwrap_or(usize::MAX))
 }

@@ -1,35 +1,38 @@
-//! One number that is adjusted: up by steps, down by halves, and not back and forth.
+//! A limit that the tuner adjusts: it rises by steps, is halved on the way down, and does not
+//! oscillate.
 
 use std::time::Duration;
 
 use crate::types::Instant;
 
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Up,
     Down,
 }
 
-/// How far it goes at a time, and altogether.
+/// The step and the range of a knob.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Travel {
     pub(super) step: u64,
     pub(super) min: u64,
     pub(super) max: u64,
-    /// Once it has turned round it does not turn again for so long.
+    /// The shortest time between two changes of direction.
     pub(super) hold: Duration,
 }
 
+/// A limit and the history of its changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knob {
     value: u64,
-    /// The way that the overflow wants which is handled first.
+    /// The direction that has priority: the one that the first overflow wants.
     first: Way,
-    /// When that was last asked for.
+    /// When that direction was last asked for.
     asked: Option<Instant>,
-    /// The way it went last.
+    /// The direction of the last change.
     way: Option<Way>,
-    /// When it last went another way than before.
+    /// When the direction last changed.
     turned: Option<Instant>,
 }
 
@@ -42,11 +45,12 @@ impl Knob {
         self.value
     }
 
-    /// Additive increase, multiplicative decrease. Says whether it went anywhere.
+    /// Changes the value one step in a direction: additive increase, multiplicative decrease.
+    /// Returns true if the value changed.
     ///
-    /// Two overflows that want opposite things may take turns from one window to the next. The one
-    /// that is handled first where they meet has its way then, too: as long as it has been there
-    /// lately, even if there was nothing left to give it, the other takes nothing back.
+    /// Two overflows that want opposite directions may alternate between windows. Then the
+    /// direction with priority wins: if it was asked for within `hold`, even in vain, the other one
+    /// is refused.
     pub(super) fn turn(&mut self, now: Instant, way: Way, travel: &Travel) -> bool {
         let lately = |at: Instant| now.since(at) < travel.hold;
         if way == self.first {
@@ -105,11 +109,11 @@ mod tests {
     #[test]
     fn who_is_handled_first_has_its_way_as_long_as_it_was_there_lately() {
         let mut knob = Knob::new(8, Way::Up);
-        // At its end already: it was asked for all the same.
+        // The value is at its end already, but the direction was asked for.
         assert!(!knob.turn(at(0), Way::Up, &TRAVEL));
         assert!(!knob.turn(at(59), Way::Down, &TRAVEL));
         assert!(knob.turn(at(60), Way::Down, &TRAVEL));
-        // The other need not wait to be heard.
+        // The direction with priority need not wait.
         assert!(knob.turn(at(61), Way::Up, &TRAVEL));
         assert_eq!(knob.value(), 6);
     }

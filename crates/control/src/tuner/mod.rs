@@ -1,8 +1,8 @@
-//! What is adjusted while the database runs: how many job slots there are, and how large memtables
-//! are. A tuner looks at what has overflowed in a window of time, and says what holds from then on.
+//! The tuner: it adjusts the number of job slots and the size of memtables while the database runs.
+//! It looks at what has overflowed in a window of time.
 //!
-//! What must stay true: where nothing overflows nothing is adjusted; nothing goes back and forth;
-//! the sizes of tables are none of a tuner's.
+//! What must stay true: without an overflow nothing is adjusted. Limits do not oscillate. The tuner
+//! never changes the size of tables.
 
 mod adoc;
 mod knob;
@@ -16,13 +16,13 @@ use crate::types::{ColumnFamilyId, Instant};
 
 pub(crate) use adoc::Adoc;
 
-/// A part of the tree that more flows into than out of (ADOC §4.1). In the order in which several
-/// at once are handled (§5).
+/// A stage into which more flows than out of it (ADOC §4.1). Several at once are handled in this
+/// order (§5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Overflow {
-    /// Level 0 has as many runs as slow writers down.
+    /// Level 0 has so many runs that writers are slowed down.
     Level0,
-    /// More waits for compaction than may.
+    /// The compaction debt exceeds its limit.
     Redundancy,
     /// A memtable was full before the one before it was flushed.
     Memory,
@@ -32,13 +32,13 @@ impl Overflow {
     /// All of them, in the order of [`Overflow::index`].
     pub const ALL: [Overflow; 3] = [Overflow::Level0, Overflow::Redundancy, Overflow::Memory];
 
-    /// A dense index below `ALL.len()` for arrays of counters.
+    /// Returns a dense index below `ALL.len()`, for arrays of counters.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The name in metrics and messages.
+    /// Returns the name in metrics and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,27 +49,27 @@ impl Overflow {
     }
 }
 
-/// What holds from now on.
+/// A limit that is adjusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many jobs run at a time. Control itself keeps to it; the driver needs the threads.
+    /// The number of jobs that may run at a time. Control enforces it; the driver needs the
+    /// threads.
     Slots(JobSlots),
-    /// The memtables of a column family are sealed at another size: the next one is, not the one
-    /// that takes writes.
+    /// The size at which a column family's memtables are sealed, from the next one on.
     Memtable {
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// At so many bytes.
+        /// The size in bytes.
         bytes: u64,
     },
 }
 
-/// One thing that is adjusted, and why.
+/// A change of a limit, and its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adjustment {
-    /// What holds from now on.
+    /// The new limit.
     pub limit: Limit,
-    /// What has overflowed; `None`: options changed, and what they say holds again.
+    /// The overflow; `None` if options changed and their value applies again.
     pub overflow: Option<Overflow>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for Adjustment {
     }
 }
 
-/// What has overflowed in a column family.
+/// The overflows of a column family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overflows {
     pub(crate) level0: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Overflows {
 }
 
 impl Overflows {
-    /// In the order in which they are handled.
+    /// Returns the overflows in the order in which they are handled.
     pub(crate) fn iter(self) -> impl Iterator<Item = Overflow> {
         let [level0, redundancy, memory] = Overflow::ALL;
         [(self.level0, level0), (self.redundancy, redundancy), (self.memory, memory)]
@@ -110,7 +110,7 @@ impl Overflows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FamilySignals {
     pub(crate) cf: ColumnFamilyId,
-    /// The size of memtables that is configured.
+    /// The configured size of memtables.
     pub(crate) memtable_bytes: u64,
     pub(crate) overflows: Overflows,
 }
@@ -118,15 +118,16 @@ pub(crate) struct FamilySignals {
 /// What a tuner sees of a window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signals {
-    /// The column families in which something has overflowed.
+    /// The column families with an overflow.
     pub(crate) families: Vec<FamilySignals>,
 }
 
-/// Adjusts what can be while the database runs.
+/// Adjusts limits while the database runs.
 pub(crate) trait Tuner: fmt::Debug + Send {
-    /// Looks at a window that ends now. What is to hold from now on, each thing once at most.
+    /// Looks at a window that ends now. Returns the new limits, each at most once.
     fn observe(&mut self, now: Instant, signals: &Signals) -> Vec<Adjustment>;
 
-    /// The memtables of a column family are as they are configured, or it is gone.
+    /// Forgets a column family that was dropped, or whose memtables have their configured size
+    /// again.
     fn forget(&mut self, cf: ColumnFamilyId);
 }

@@ -1,147 +1,159 @@
-//! One direction of the device, reads or writes: what is believed of it, and how that is cut, tried
+//! One direction of the device, reads or writes: the estimated bandwidth, and how it is cut, probed
 //! and raised.
+//!
+//! 1. [`Direction::add`], [`Direction::note_busy`] and [`Direction::note_harm`] take in samples.
+//! 2. [`Direction::cut`] lowers the estimate when clients wait behind background work, and begins a
+//!    trial.
+//! 3. [`Direction::judge_trial`] ends the trial. The cut stays if the requests of clients take less
+//!    time now, or if the device never came near the estimate. Otherwise clients wait for another
+//!    reason, and the estimate is restored.
+//! 4. [`Direction::learn`] runs at the end of a window. It raises the estimate to what was
+//!    delivered without harm, continues a probe (`go_on_probing`), or begins a trial if clients are
+//!    strained.
+//! 5. [`Direction::begin_probe`] asks for more than the estimate for some windows. If the device
+//!    delivers it, the estimate is raised; if not, `fail_probe` ends the probe.
+//! 6. [`Direction::begin_check`] asks for all of an estimate that was never delivered. `end_check`
+//!    sets it to what was.
 
 use super::requests::{Awaited, Requests};
 use super::{WINDOW_NS, is_background, without};
 use crate::arithmetic::{follow, per_second, scale};
 use crate::types::{Instant, IoClass};
 
-/// Nothing slower is believed: background work must end.
+/// The lowest estimate. Background work must come to an end.
 const BANDWIDTH_MIN: u64 = 16 << 20;
 const BANDWIDTH_MAX: u64 = 64 << 30;
 
-/// Background work that uses less than this part of what is believed, in thousandths, is not what
-/// clients wait behind.
+/// Background work rests if it uses less than this part of the estimate, in thousandths. Then
+/// clients do not wait behind it.
 const USED_MIN: u64 = 150;
-/// If it is not held up by a device that does much less than that: it has a request under way for
-/// fewer of a thousand nanoseconds than so many.
+/// It must also have a request under way for less than this many thousandths of the time. Otherwise
+/// a device that is much slower than the estimate holds it up.
 const REST_BUSY_MAX: u64 = 200;
-/// It is held up by the device when it has a request under way for so many of a thousand
-/// nanoseconds in which it is not held, over so many samples.
+/// The device holds background work up if it has a request under way for this many thousandths of
+/// the time in which it is not held, averaged over this many samples.
 const BUSY_MIN: u64 = 500;
 pub(super) const BUSY_SAMPLES: u64 = 16;
-/// That clients are harmed by it must be seen so in some samples in which they are. Work that is
-/// paced lets the device rest between, and still fills its queue now and then.
+/// Number of samples with harm over which that is averaged. Work that is paced lets the device rest
+/// in between, and still fills its queue now and then.
 const HARMED_SAMPLES: u64 = 2;
-/// The device is near to what is believed of it when it delivers so many thousandths of that.
+/// The device is near the estimate if it delivers this many thousandths of it.
 const NEAR: u64 = 800;
-/// The least and the most that a cut takes away, in thousandths, and the time between two.
+/// The smallest and the largest cut, in thousandths, and the shortest time between two cuts.
 const CUT_MIN: u64 = 60;
 const CUT_MAX: u64 = 300;
 const CUT_PAUSE_NS: u64 = 40_000_000;
-/// With each window in which clients are harmed, what was delivered before says less: by so many
-/// thousandths.
+/// With each window in which clients are harmed, `proven` is lowered by this many thousandths.
 const DOUBT: u64 = 50;
-/// Over so long what is delivered is averaged.
+/// The time over which delivered bytes are averaged.
 const AVERAGE_NS: u64 = 500_000_000;
-/// A probe asks this part more than is believed, for so many windows. The first one is its start:
-/// what was saved up in the device or in a throttle before it says nothing.
+/// A probe asks for this part more than the estimate, for this many windows. The first window does
+/// not count, because the device or a throttle may have saved up bytes before it.
 const PROBE: u64 = 16;
 const PROBE_WINDOWS: u32 = 10;
-/// What was asked, or is believed, was shown if so many thousandths of it were delivered, and
-/// that there is no more if after so many windows it were fewer than this: what is asked and not
-/// delivered waits in the device's queue, and clients behind it.
+/// A bandwidth is shown if this many thousandths of it were delivered. A probe fails early if after
+/// `PROBE_WINDOWS_MIN` windows it was less than `DISPROVEN`: what is asked for and not delivered
+/// waits in the device's queue, and clients behind it.
 const PROVEN: u64 = 970;
 const DISPROVEN: u64 = 955;
 const PROBE_WINDOWS_MIN: u32 = 4;
-/// How long after a check that told nothing the next is, at first and at most.
+/// The pause after a check that showed nothing, at first and at most.
 const CHECK_PAUSE_NS: u64 = 4_000_000_000;
 const CHECK_PAUSE_NS_MAX: u64 = 64_000_000_000;
-/// After so many probes that did no harm each asks twice as much more as the one before, up to so
-/// many times as much: the device has become another.
+/// After this many successful probes in a row each one asks for twice as much more as the one
+/// before, up to `PROBE_DOUBLED_MAX` doublings. The device has become a much faster one.
 const SHORT_PROBES: u32 = 2;
 const PROBE_DOUBLED_MAX: u32 = 4;
-/// How long the belief is cut to see whether that helps clients, and how long after a cut that did
-/// not the next is, at first and at most. A trial ends after so long even if the device never came
-/// near to what is believed of it.
+/// The length of a trial once the device is near the estimate, and its longest length otherwise.
+/// After a trial that did not help, the next cut waits, at first and at most, for this time.
 const TRIAL_NS: u64 = 500_000_000;
 const TRIAL_NS_MAX: u64 = 4_000_000_000;
 const TRIAL_PAUSE_NS: u64 = 5_000_000_000;
 const TRIAL_PAUSE_NS_MAX: u64 = 160_000_000_000;
-/// How long nothing more is asked after a cut, or after a probe that failed.
+/// The pause of probes after a cut or a failed probe.
 const HOLD_NS: u64 = 4_000_000_000;
-/// Clients' requests are averaged: so long the end of a probe is still to be seen in them.
+/// The requests of clients are averaged, so the end of a probe shows in them for this time.
 const RECOVERY_NS: u64 = 500_000_000;
 
 /// One direction of the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub(super) bandwidth: u64,
-    /// The device has delivered it. Otherwise it is where a cut has ended, or a hint.
+    /// Whether the device has delivered the estimate. Otherwise it comes from a cut or a hint.
     is_shown: bool,
-    /// When that may be checked, and how long after a check that told nothing the next is.
+    /// When the next check may begin, and the pause after a check that showed nothing.
     no_check_before: Instant,
     check_pause_ns: u64,
-    /// When it was cut last, and until when nothing more is asked of the device.
+    /// The last cut, and the end of the pause of probes.
     cut_at: Option<Instant>,
     hold_until: Instant,
     probe: Option<Probe>,
-    /// How many probes in a row have shown that there is more.
+    /// Number of successful probes in a row.
     pub(super) probes: u32,
-    /// It was cut, and it is to be seen whether that helps; when it may be cut again, and how long
-    /// after a cut that was of no use.
+    /// The trial of a cut; when the next cut may begin, and the pause after a trial that did not
+    /// help (`trial_pause_ns`).
     trial: Option<Trial>,
     no_trial_before: Instant,
-    /// Until when clients take longer for a probe that asked for too much.
+    /// Until when the requests of clients are slower because of a failed probe.
     recovers_until: Instant,
     trial_pause_ns: u64,
-    /// What was delivered in a second, over some windows.
+    /// Delivered bytes per second, averaged over some windows.
     average: u64,
-    /// The most that was delivered in a second lately, while no client was harmed.
+    /// The most bytes per second that were lately delivered without harm to clients.
     proven: u64,
-    /// What of the window is over.
+    /// The present window so far.
     bytes: u64,
     background_bytes: u64,
     pub(super) background_ns: u64,
-    /// What was delivered in a second in the window before, and by background work alone.
+    /// Bytes per second in the last window: in all, and for background work.
     delivered: u64,
     background: u64,
-    /// For how many of a thousand nanoseconds of that window it had a request under way.
+    /// How many thousandths of the last window background work had a request under way.
     busy: u64,
-    /// The same in the last sample, over some samples, and over some in which clients were harmed.
+    /// The same in the last sample, averaged over samples, and averaged over samples with harm.
     busy_now: u64,
     busy_lately: u64,
     busy_harmed: u64,
-    /// Background work wanted more than it was granted, and could not wait for it.
+    /// Whether background work wanted more than it was granted, and whether that was urgent.
     pub(super) wanted: bool,
     pub(super) urgent: bool,
 }
 
-/// What was seen in a window.
+/// The observations of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) ns: u64,
-    /// How many of a thousand samples lately deep work was not held.
+    /// How many thousandths of the recent samples deep work was not held.
     pub(super) free: u64,
-    /// Some sample showed clients harmed.
+    /// Whether a sample showed harm to clients.
     pub(super) harmed: bool,
-    /// The processor was away: what was delivered says little.
+    /// Whether a sample came late, so that delivered bytes say little.
     pub(super) late: bool,
 }
 
-/// The belief was cut, to see whether that helps.
+/// A cut whose effect is being observed.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// What was believed before, and whether it was shown.
+    /// The estimate before the cut, and whether it was shown.
     before: u64,
     was_shown: bool,
     began: Instant,
-    /// Since when the device delivers about what is believed: before, a cut cannot show.
+    /// Since when the device has been near the estimate. Before that the cut has no effect.
     since: Instant,
-    /// What took clients long.
+    /// The kind of request that took clients too long.
     awaited: Awaited,
-    /// The longest that their requests took since.
+    /// The longest time that these requests took since.
     worst_ns: u64,
 }
 
-/// More is asked of the device than is believed of it, for a moment; or all of that, to check it.
+/// A moment in which more than the estimate is asked for, or all of it as a check.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    /// Bytes a second.
+    /// The bandwidth that is asked for, in bytes per second.
     asked: u64,
-    /// How often the part that it asks more was doubled. None: a check.
+    /// How often the extra part was doubled; `None` for a check.
     doubled: Option<u32>,
-    /// Windows that are over, and what was delivered in them but the first.
+    /// Number of windows that have ended, and what was delivered in all but the first one.
     windows: u32,
     bytes: u64,
     over_ns: u64,
@@ -178,6 +190,7 @@ impl Direction {
         }
     }
 
+    /// Takes in the bytes of one class, and the time of its requests.
     pub(super) fn add(&mut self, class: IoClass, bytes: u64, ns: u64) {
         self.bytes += bytes;
         if is_background(class) {
@@ -186,16 +199,16 @@ impl Direction {
         }
     }
 
-    /// A sample was added; before it background work had waited for the device so long. One wait,
-    /// however long, is not what a device does that is asked for too much.
+    /// Notes how much of a sample background work waited for the device. One long wait counts as
+    /// little: it does not mean that too much was asked for.
     pub(super) fn note_busy(&mut self, before_ns: u64, over_ns: u64) {
         let waited_ns = self.background_ns - before_ns;
         self.busy_now = scale(waited_ns.min(2 * over_ns), 1000, over_ns);
         self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + self.busy_now) / BUSY_SAMPLES;
     }
 
-    /// Clients were harmed in the last sample. `held`: deep work was kept from the device, so that
-    /// it had no requests says nothing.
+    /// Notes that clients were harmed in the last sample. `held` is true if deep work was held.
+    /// Then a lack of requests says nothing.
     pub(super) fn note_harm(&mut self, held: bool) {
         if !held || self.busy_now >= BUSY_MIN {
             self.busy_harmed =
@@ -203,29 +216,29 @@ impl Direction {
         }
     }
 
-    /// Whether background work is held up by the device. If it is not, what is delivered says
-    /// nothing of what could be.
+    /// Returns true if the device holds background work up. Otherwise the delivered bytes do not
+    /// show what the device could do.
     fn is_limited(&self, free: u64) -> bool {
         self.busy_lately >= scale(BUSY_MIN, free, 1000)
     }
 
-    /// For how many of a thousand nanoseconds background work has a request under way.
+    /// Returns how many thousandths of the time background work has a request under way.
     fn busy_part(&self, window_ns: u64) -> u64 {
         scale(self.background_ns, 1000, window_ns.max(WINDOW_NS / 2)).max(self.busy)
     }
 
-    /// Whether background work does so little that clients do not wait behind it.
+    /// Returns true if background work does so little that clients do not wait behind it.
     pub(super) fn rests(&self, window_ns: u64) -> bool {
         self.used(window_ns) < USED_MIN && self.busy_part(window_ns) < REST_BUSY_MAX
     }
 
-    /// What part of the belief background work uses, in thousandths.
+    /// Returns the part of the estimate that background work uses, in thousandths.
     fn used(&self, window_ns: u64) -> u64 {
         let now = per_second(self.background_bytes, window_ns.max(WINDOW_NS / 2));
         scale(now.max(self.background), 1000, self.bandwidth)
     }
 
-    /// Clients wait behind background work: the device does not do what was believed.
+    /// Lowers the estimate, because clients wait behind background work, and begins a trial.
     pub(super) fn cut(&mut self, now: Instant, window_ns: u64, awaited: Awaited) {
         let paused = self.cut_at.is_some_and(|at| now.0 - at.0 < CUT_PAUSE_NS);
         // A probe that does harm ends with its window.
@@ -233,8 +246,8 @@ impl Direction {
         if paused || self.probe.is_some() || !held_up || now < self.no_trial_before {
             return;
         }
-        // What it delivers it can. It may be asked for more than is believed, for the floor and for
-        // debt, and if clients are harmed by that a lower belief is no help.
+        // The device can do what it delivers. More than the estimate may be asked of it, for the
+        // floor and for debt. If that harms clients, a lower estimate does not help.
         if self.average > self.bandwidth + self.bandwidth / PROBE {
             return;
         }
@@ -245,6 +258,7 @@ impl Direction {
         self.cut_to(now, found);
     }
 
+    /// Sets the estimate to `found`, but not below what was proven.
     fn cut_to(&mut self, now: Instant, found: u64) {
         // What was delivered without harm is possible.
         let found = found.max(scale(self.proven, 1000 - CUT_MIN, 1000)).min(self.bandwidth);
@@ -254,9 +268,9 @@ impl Direction {
         self.end_probe(now);
     }
 
-    /// A probe asked for too much. There is less than what was delivered meanwhile, and may be far
-    /// more than is believed: the more it had asked, the sooner the next one asks a quarter of
-    /// that.
+    /// Ends a probe that asked for too much. The device can do less than was asked, but may still
+    /// do far more than the estimate. So after a probe with several doublings the next one comes
+    /// sooner, with a quarter of the extra part.
     fn fail_probe(&mut self, now: Instant, window: &Window, probe: &Probe, shown: u64) {
         self.bandwidth = self.bandwidth.max(scale(shown, 1000 - CUT_MIN, 1000));
         self.end_probe(now);
@@ -272,7 +286,8 @@ impl Direction {
         }
     }
 
-    /// All that is believed was asked for, and wanted; this is what there was.
+    /// Ends a check, in which all of the estimate was asked for and wanted: sets it to what was
+    /// delivered.
     fn end_check(&mut self, now: Instant, shown: u64) {
         let least = scale(self.bandwidth, 1000 - CUT_MAX, 1000);
         self.bandwidth = shown.max(least).clamp(BANDWIDTH_MIN, self.bandwidth);
@@ -289,8 +304,8 @@ impl Direction {
         self.hold_until = Instant(now.0 + HOLD_NS);
     }
 
-    /// A window of a probe is over. `elsewhere`: the other direction is what there is too little
-    /// of.
+    /// Takes in a window of a probe. `elsewhere` is true if the other direction limits background
+    /// work.
     fn go_on_probing(&mut self, now: Instant, window: &Window, elsewhere: bool, probe: Probe) {
         if window.late {
             return;
@@ -300,7 +315,7 @@ impl Direction {
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
         let over_ns = probe.over_ns + if first { 0 } else { window.ns };
         let shown = per_second(bytes, over_ns).min(probe.asked);
-        // Who does not use up what is granted is held up by the device, or has nothing to do.
+        // Work that does not use up its grants is held up by the device, or has nothing to do.
         if window.harmed || !first && !self.wanted && !elsewhere {
             return self.fail_probe(now, window, &probe, shown);
         }
@@ -328,17 +343,18 @@ impl Direction {
         self.probes += u32::from(proven);
     }
 
-    /// What may be asked of it: a little less than it can, but in a probe.
+    /// Returns the bandwidth that may be asked of the device: a little less than the estimate, or
+    /// more in a probe.
     pub(super) fn usable(&self, headroom: u64) -> u64 {
         self.probe.map_or(without(headroom, self.bandwidth), |probe| probe.asked)
     }
 
-    /// Whether the device delivers about what is believed of it.
+    /// Returns true if the device delivers about as much as the estimate.
     fn is_near(&self) -> bool {
         self.delivered >= scale(self.bandwidth, NEAR, 1000)
     }
 
-    /// Whether it is to be seen if a cut has helped.
+    /// Returns true while the effect of a cut is being observed.
     pub(super) fn is_on_trial(&self) -> bool {
         self.trial.is_some()
     }
@@ -354,9 +370,9 @@ impl Direction {
         });
     }
 
-    /// Whether less background work has made it better for clients. If it has not they wait for
-    /// another reason, as they share the processor with it, or the device with others: what their
-    /// requests take is then what is usual.
+    /// Ends a trial if it has lasted long enough. If less background work has not helped clients,
+    /// they wait for another reason, such as the processor or other users of the device. Then the
+    /// present time of their requests becomes the usual one, and the cut is taken back.
     pub(super) fn judge_trial(&mut self, now: Instant, clients: &mut [Requests; Awaited::COUNT]) {
         let near = self.is_near();
         let Some(trial) = &mut self.trial else { return };
@@ -382,12 +398,12 @@ impl Direction {
         }
     }
 
-    /// Whether more is needed of it than is believed, and may be asked.
+    /// Returns true if more than the estimate is needed urgently, and a probe may begin.
     pub(super) fn wants_more(&self, now: Instant, window: &Window) -> bool {
         self.urgent && !window.harmed && self.may_probe(now)
     }
 
-    /// Whether what is believed was never seen, is in the way, and may be checked.
+    /// Returns true if the estimate was never shown, limits background work, and may be checked.
     pub(super) fn wants_check(&self, now: Instant, window: &Window) -> bool {
         let due = !self.is_shown && now >= self.no_check_before;
         due && self.wanted && !window.harmed && !window.late && self.may_probe(now)
@@ -397,7 +413,7 @@ impl Direction {
         self.probe.is_none() && self.trial.is_none() && now >= self.hold_until
     }
 
-    /// `probes`: how many in a row have shown that there is more, in either direction.
+    /// Begins a probe. `probes` is the number of successful ones in a row, in either direction.
     pub(super) fn begin_probe(&mut self, probes: u32) {
         let doubled = probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
         let more = (self.bandwidth / PROBE) << doubled;
@@ -406,13 +422,14 @@ impl Direction {
         self.probe = Some(Probe { asked, doubled, windows: 0, bytes: 0, over_ns: 0 });
     }
 
-    /// Asks all that is believed.
+    /// Begins a check, which asks for all of the estimate.
     pub(super) fn begin_check(&mut self) {
         let asked = self.bandwidth;
         self.probe = Some(Probe { asked, doubled: None, windows: 0, bytes: 0, over_ns: 0 });
     }
 
-    /// The window is over. `strained`: what clients wait for, a little each time.
+    /// Learns from the window that has ended. `strained` is the kind of request that takes clients
+    /// a little longer each time.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -424,12 +441,12 @@ impl Direction {
         self.background = per_second(self.background_bytes, window.ns);
         self.busy = scale(self.background_ns, 1000, window.ns);
         let less = scale(self.proven, 1000 - if window.harmed { DOUBT } else { 1 }, 1000);
-        // Over a while: a device that was idle may do more than it can go on with.
+        // The average over a while counts, because an idle device may do more than it can sustain.
         self.average = follow(self.average, self.delivered, window.ns, AVERAGE_NS);
         if window.harmed {
             self.proven = less;
         } else {
-            // More than is believed goes through for the floor and for debt, too.
+            // More than the estimate may be asked for, for the floor and for debt.
             self.proven = less.max(self.average);
             self.bandwidth = self.bandwidth.max(self.average);
             self.is_shown |= self.average >= scale(self.bandwidth, PROVEN, 1000);

@@ -1,22 +1,23 @@
-//! The belief about the device: how fast it reads and writes, and what a barrier costs. It is
-//! learned from the driver's samples of what the device delivered, never by probes of its own.
-//! (SILK takes the bandwidth as a constant.)
+//! The estimate of the device: how fast it reads and writes, and how long a barrier takes. It is
+//! learned from the driver's samples of what the device delivered, never by I/O of its own. (SILK
+//! takes the bandwidth as a constant.)
 //!
 //! 1. [`DeviceModel::observe`] adds up samples in windows of [`WINDOW_NS`].
-//! 2. [`DeviceModel::look_for_harm`] compares each sample's client requests with the usual time.
-//!    That time is learned while background work rests. Requests that take twice as long while the
-//!    device holds background work up have queued behind it.
-//! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once it is sure enough, the belief is cut
-//!    to what was delivered lately without harm. How often samples deceive while background work
-//!    rests counts against it, because a busy processor slows clients down, too.
+//! 2. `look_for_harm` compares each sample's client requests with the usual time. That time is
+//!    learned while background work rests. Requests that take twice as long while the device holds
+//!    background work up have queued behind it.
+//! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once there is enough evidence, the
+//!    estimate is cut to what was delivered lately without harm. Harm that is seen while background
+//!    work rests counts against that evidence, because a busy processor slows clients down, too.
 //! 4. A cut that does not help is taken back at the end of its trial.
-//! 5. Where the debt is urgent and the belief keeps background work from its bandwidth, a probe
-//!    asks for more for a moment. It is believed once the device has delivered it.
-//! 6. What a cut or a hint left is asked for in full for a moment as soon as it is wanted (a
-//!    check). Otherwise a belief that is a little too high would stay, and take up the headroom.
-//! 7. Where no client waits for the device, nobody is harmed, and nothing is concluded.
+//! 5. If the debt is urgent and the estimate limits background work, a probe asks for more for a
+//!    moment. The estimate is raised once the device has delivered it.
+//! 6. An estimate from a cut or a hint is checked as soon as it limits background work: all of it
+//!    is asked for, for a moment. Otherwise an estimate that is a little too high would stay, and
+//!    take up the headroom.
+//! 7. While no client waits for the device nothing is concluded.
 //!
-//! What must stay true: a belief is never below `BANDWIDTH_MIN`, and follows a device that became
+//! What must stay true: an estimate is never below `BANDWIDTH_MIN`. It follows a device that became
 //! faster or slower within ten seconds of demand.
 
 mod direction;
@@ -42,12 +43,12 @@ const NOISE_SAMPLES: u64 = 64;
 const LATE_NS: u64 = 20_000_000;
 /// How long deep work is held after a sample in which clients were harmed.
 const BRAKE_NS: u64 = 25_000_000;
-/// How sure a cut must be that clients wait behind background work, in thousandths of a sample that
-/// shows harm. A device has hiccups of its own that take two or three samples. If the belief is too
-/// high, harm goes on, or comes again with deep work. Harm while background work rests adds to it.
+/// The evidence that a cut needs, in thousandths of a sample that shows harm. A device has hiccups
+/// of its own that take two or three samples. If the estimate is too high, harm goes on, or comes
+/// again with deep work. Harm while background work rests adds to the evidence that is needed.
 const SURE: u64 = 3_500;
 const SURE_MAX: u64 = 6_000;
-/// The same while a cut is on trial: the cut was not enough, and the trial ends if it is no use.
+/// The same while a cut is on trial. It was not enough, and the trial ends if it does not help.
 const SURE_ON_TRIAL: u64 = 1_000;
 /// How long background work must rest until the device's queue is empty.
 const DRAINED_NS: u64 = 1_000_000_000;
@@ -58,23 +59,23 @@ pub(crate) struct DeviceModel {
     read: Direction,
     write: Direction,
     barrier_ns: u64,
-    /// The longest barrier of late.
+    /// The longest barrier lately, in nanoseconds.
     barrier_worst_ns: u64,
     /// The requests that clients wait for, by [`Awaited`].
     clients: [Requests; Awaited::COUNT],
-    /// True if a sample of the window showed harm.
+    /// Whether a sample of the window showed harm.
     harmed: bool,
-    /// True if a sample of the window came late.
+    /// Whether a sample of the window came late.
     late: bool,
-    /// How sure it is that clients wait behind background work, in thousandths of a sample.
+    /// The evidence that clients wait behind background work, in thousandths of a sample.
     sure: u64,
-    /// How many of a thousand samples show harm while background work rests.
+    /// How many thousandths of the samples show harm while background work rests.
     noise: u64,
     /// When background work began to rest.
     rests_since: Option<Instant>,
     /// The end of the time for which deep work is held.
     brake_until: Instant,
-    /// The part of late samples in which deep work was not held, in thousandths.
+    /// How many thousandths of the recent samples deep work was not held.
     free: u64,
     window_start: Option<Instant>,
 }
@@ -106,18 +107,19 @@ impl DeviceModel {
         }
     }
 
-    /// Returns the time of the longest barrier of late.
+    /// Returns the time of the longest barrier lately, in nanoseconds.
     pub(crate) fn barrier_worst_ns(&self) -> u64 {
         self.barrier_worst_ns.max(self.barrier_ns)
     }
 
-    /// Returns what may be asked of the device, reads and writes, in bytes a second.
+    /// Returns the bandwidth that may be asked of the device, for reads and for writes, in bytes
+    /// per second.
     pub(crate) fn usable(&self, headroom: u64) -> (u64, u64) {
         (self.read.usable(headroom), self.write.usable(headroom))
     }
 
-    /// Notes that nothing was left to be granted to background work, for reads or for writes.
-    /// `urgent`: it falls behind.
+    /// Notes that background work wanted more reads, or more writes, than could be granted.
+    /// `urgent` is true if it falls behind.
     pub(crate) fn wanted(&mut self, reads: bool, writes: bool, urgent: bool) {
         for (direction, wanted) in [(&mut self.read, reads), (&mut self.write, writes)] {
             direction.wanted |= wanted;
@@ -125,18 +127,18 @@ impl DeviceModel {
         }
     }
 
-    /// Returns for how long deep work is held because clients wait behind background work now.
+    /// Returns for how long deep work is held because clients wait behind background work.
     pub(crate) fn braked_for_ns(&self, now: Instant) -> u64 {
         self.brake_until.0.saturating_sub(now.0)
     }
 
-    /// Takes note of a sample that took `over_ns`, and learns at the end of a window.
+    /// Takes in a sample that took `over_ns`. Learns from the window if it ends with that.
     pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
         let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
-            // A barrier after blocks were given back takes the time of that.
+            // A barrier after blocks were discarded includes the time of that.
             let of_reclaim = class == IoClass::Reclaim;
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs).filter(|_| !of_reclaim) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);
@@ -150,7 +152,7 @@ impl DeviceModel {
         self.write.note_busy(before.1, over_ns);
         let free = if self.braked_for_ns(now) > 0 { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
-        // A late sample means that the processor was away, and clients waited for it, too.
+        // A late sample means that its thread had no processor. Clients waited for one, too.
         if over_ns < LATE_NS {
             self.look_for_harm(now, window_ns, sample);
         } else {
@@ -173,7 +175,8 @@ impl DeviceModel {
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
         write.learn(now, &window, of_writes, read.wanted);
-        // Compactions write about as much as they read: probe both, or the other is in the way.
+        // Compactions write about as much as they read. Both are probed, or the other direction
+        // would limit them.
         if read.wants_more(now, &window) || write.wants_more(now, &window) {
             let probes = read.probes.max(write.probes);
             for direction in [&mut *read, &mut *write] {
@@ -192,21 +195,22 @@ impl DeviceModel {
         write.begin_window();
     }
 
+    /// Looks in a sample for clients that waited behind background work, and holds or cuts that.
     fn look_for_harm(&mut self, now: Instant, window_ns: u64, sample: &Sample) {
         let client = sample.classes[IoClass::Client.index()];
         let wal = sample.classes[IoClass::Wal.index()];
         let (no_reads, no_writes) = (self.read.rests(window_ns), self.write.rests(window_ns));
         let rests = no_reads && no_writes;
-        // The work that it left in the device's queue has to drain first.
+        // Requests that are left in the device's queue must end first.
         let since = self.rests_since.filter(|_| rests).unwrap_or(now);
         self.rests_since = rests.then_some(since);
         let rests = rests && now.0 - since.0 >= DRAINED_NS;
         let [of_reads, of_writes, of_syncs] = &mut self.clients;
         let reads = of_reads.harmed(client.reads, client.read_ns, rests);
         let writes = of_writes.harmed(wal.writes, wal.write_ns, rests);
-        // A barrier takes longer or shorter with the work of the file system. So one sample proves
-        // nothing, and only a longer time for a while counts. The bytes of the WAL before it are
-        // taken off.
+        // The time of a barrier varies with the work of the file system. One sample proves nothing,
+        // and only a longer time over a while counts. The time of transferring the WAL's bytes is
+        // subtracted.
         let transfer_ns = scale(wal.write_bytes, NS_PER_SECOND, self.write.bandwidth);
         let sync_ns = wal.sync_ns.saturating_sub(transfer_ns);
         let _one_sample = of_syncs.harmed(wal.syncs, sync_ns, rests);
@@ -224,7 +228,7 @@ impl DeviceModel {
         }
         let held = now.0 < self.brake_until.0 + WINDOW_NS;
         if !harmed {
-            // No harm while deep work is held does not prove that the belief is right.
+            // No harm while deep work is held does not prove that the estimate is right.
             self.sure = if held { self.sure } else { self.sure / 16 * 15 };
             return;
         }
@@ -240,7 +244,7 @@ impl DeviceModel {
             return;
         }
         self.sure = 0;
-        // Reads wait behind reads, and behind writes if there are hardly any reads.
+        // Reads wait behind reads, or behind writes if there are hardly any reads.
         if reads && !no_reads {
             self.read.cut(now, window_ns, Awaited::Reads);
         }
@@ -256,6 +260,7 @@ pub(crate) fn without(headroom: u64, bandwidth: u64) -> u64 {
     scale(bandwidth, 1000 - headroom.min(999), 1000)
 }
 
+/// Returns true for the classes of background work.
 pub(crate) fn is_background(class: IoClass) -> bool {
     !matches!(class, IoClass::Client | IoClass::Wal | IoClass::Manifest)
 }

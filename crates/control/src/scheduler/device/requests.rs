@@ -1,78 +1,85 @@
-//! What clients wait for: how long their requests take, and how long they usually do.
+//! The requests that clients wait for: how long they take, and how long they usually take.
+//!
+//! 1. [`Requests::harmed`] takes in the requests of a sample, and compares their mean time with the
+//!    usual one.
+//! 2. The usual time is learned from the first samples, while deep work is held, and later while
+//!    background work rests.
+//! 3. [`Requests::strained`] compares an average over some samples with the usual time.
 
 use crate::arithmetic::scale;
 
-/// Clients are harmed when their requests take so many times as long as they do while background
-/// work rests, and longer by so much.
+/// Clients are harmed if their requests take at least this many times the usual time, and at least
+/// `HARM_NS` longer.
 const HARM_TIMES: u64 = 2;
 const HARM_NS: u64 = 100_000;
-/// They are strained when it is so many thousandths of that over some samples.
+/// Clients are strained if the recent average is this many thousandths of the usual time.
 const STRAIN: u64 = 1_500;
 const RECENT_SAMPLES: u64 = 16;
-/// Fewer requests of clients say nothing: they are put together with those of the next samples, for
-/// the longer they take the fewer of them end in one.
+/// Fewer requests than this say nothing, and are added to those of the next samples. The longer
+/// requests take, the fewer end within a sample.
 const REQUESTS_MIN: u64 = 2;
-/// So many samples find out what is usual, and deep work rests meanwhile.
+/// Number of samples from which the usual time is first learned, while deep work is held.
 const FIRST_SAMPLES: u64 = 10;
-/// Over so many samples what is usual is averaged.
+/// Number of samples over which the usual time is averaged.
 const USUAL_SAMPLES: u64 = 256;
-/// Something has helped them if they take less than so many thousandths of what they took at worst.
+/// Requests have become faster if they take less than this many thousandths of their worst time.
 const HELPED: u64 = 667;
 
 /// A kind of request that clients wait for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Awaited {
-    /// Their reads.
+    /// Reads of clients.
     Reads,
-    /// What is written to the log.
+    /// Writes to the WAL.
     LogWrites,
-    /// Barriers of the log.
+    /// Barriers of the WAL.
     LogSyncs,
 }
 
 impl Awaited {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub(super) const COUNT: usize = 3;
 }
 
-/// Requests of a kind.
+/// The requests of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
-    /// Their mean time while background work rests. 0: not known.
+    /// Their mean time while background work rests; 0 if unknown.
     usual_ns: u64,
     /// Their mean time lately.
     pub(super) recent_ns: u64,
-    /// Samples seen, up to those that find out what is usual.
+    /// Number of samples seen, at most `FIRST_SAMPLES`.
     seen: u64,
-    /// Whether the last sample was one of these.
+    /// Whether the last sample was one of the first.
     is_new: bool,
-    /// Requests that were too few to say anything yet, and what they took together.
+    /// Number and total time of requests that were too few to count yet.
     pending: (u64, u64),
 }
 
 impl Requests {
-    /// Whether they have taken longer than usual for a while: not by much, if few clients wait for
-    /// the device each of them a little.
+    /// Returns true if they have taken longer than usual for a while. With few clients, each of
+    /// which waits a little, the difference is small.
     pub(super) fn strained(&self) -> bool {
         self.usual_ns > 0 && self.recent_ns >= scale(self.usual_ns, STRAIN, 1000)
     }
 
-    /// What they take now is what they take.
+    /// Makes the present time the usual one.
     pub(super) fn get_used(&mut self) {
         self.usual_ns = self.recent_ns;
     }
 
-    /// The last sample was looked at to find out what is usual.
+    /// Returns true if the last sample was one of the first, from which the usual time is learned.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Whether what was done since they took `worst_ns` has helped.
+    /// Returns true if they have become faster since they took `worst_ns`.
     pub(super) fn better_than(&self, worst_ns: u64) -> bool {
         !self.strained() || self.recent_ns < scale(worst_ns, HELPED, 1000)
     }
 
-    /// Whether those of a sample took long.
+    /// Takes in a sample of `count` requests that took `ns` nanoseconds together. Returns true if
+    /// they took too long. `rests` is true while background work rests.
     pub(super) fn harmed(&mut self, count: u64, ns: u64, rests: bool) -> bool {
         self.is_new = false;
         let (count, ns) = (self.pending.0 + count, self.pending.1.saturating_add(ns));
@@ -90,7 +97,7 @@ impl Requests {
             return false;
         }
         let usual = self.usual_ns;
-        // What is less than usual counts more: it shows what the device can do.
+        // A shorter time counts more, because it shows what the device can do.
         let weight = if mean < usual { USUAL_SAMPLES / 8 } else { USUAL_SAMPLES };
         match usual {
             usual if mean < usual => self.usual_ns = usual - (usual - mean) / weight,

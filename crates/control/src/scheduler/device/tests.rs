@@ -95,7 +95,7 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
 
 /// Two seconds at rest, then so many in which compactions read all that is to be had of a device
 /// that delivers `device` bytes a second, beside clients who take a quarter of it and do not
-/// notice. Returns what is believed at the end.
+/// notice. Returns the estimate at the end.
 fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
     const HEADROOM: u64 = 100;
     let mut model = DeviceModel::new(DeviceProfile {
