@@ -1,4 +1,5 @@
-//! What passes between control and its driver: events in, actions out. Plain values both.
+//! The interface between control and its driver: events go in, actions come out. Both are plain
+//! values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,165 +15,165 @@ use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, 
 use crate::version::Version;
 use crate::write_controller::Admission;
 
-/// What has happened. The driver reports each event once, in the order in which they happened.
+/// Something that has happened. The driver reports each event once, in order.
 ///
 /// At the end of a job it reports `VersionInstalled`, then `MemtablesChanged` (after a flush), then
-/// `JobFinished`, before it polls again: otherwise control decides on a state that is gone.
+/// `JobFinished`, before it polls again. Otherwise control would decide on an old state.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A column family exists from now on, with this version.
     ColumnFamilyAdded {
         /// Its options.
         options: Arc<CfOptions>,
-        /// Its version; it names the column family.
+        /// Its version, which names the column family.
         version: Arc<Version>,
     },
-    /// A column family is gone: its jobs are discarded.
+    /// A column family was dropped. Its jobs are discarded.
     ColumnFamilyDropped {
-        /// Which.
+        /// The column family.
         cf: ColumnFamilyId,
     },
-    /// The memtables of a column family changed: one was sealed or flushed. Sent at once then, and
-    /// as often as the driver likes for `active_bytes` alone.
+    /// The memtables of a column family changed. The driver sends it at once when one was sealed or
+    /// flushed, and at any time for a change of `active_bytes` alone.
     MemtablesChanged {
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// Memtables that are sealed and not yet in a version, those being flushed included.
+        /// Number of sealed memtables that are not in a version, those being flushed included.
         sealed: u32,
         /// Their bytes.
         sealed_bytes: u64,
-        /// Bytes of the memtable that takes writes.
+        /// Bytes of the active memtable.
         active_bytes: u64,
     },
-    /// What is sealed now is to be flushed, however little it is.
+    /// The memtables that are sealed now must be flushed, however few they are.
     FlushRequested {
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
     },
-    /// A version became current. Versions older than the one known are ignored.
+    /// A version became current. A version that is older than the known one is ignored.
     VersionInstalled {
-        /// The version; it names the column family.
+        /// The version, which names the column family.
         version: Arc<Version>,
     },
-    /// A job used its grant, or as much of it as it needed, and waits for the next.
+    /// A job has ended a step, and waits for its next grant.
     JobStepped {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Bytes it read in this step.
+        /// Bytes that it read in this step.
         read_bytes: u64,
-        /// Bytes it wrote in this step.
+        /// Bytes that it wrote in this step.
         written_bytes: u64,
-        /// Nanoseconds that the step took a processor; 0: not measured.
+        /// CPU time of the step in nanoseconds; 0 if not measured.
         cpu_ns: u64,
     },
-    /// A job is over. Its last step has been reported with `JobStepped`, unless it did nothing.
+    /// A job has ended. Its last step was reported with `JobStepped`, unless it did nothing.
     JobFinished {
-        /// Which.
+        /// The job.
         job: JobId,
         /// How it ended.
         result: JobResult,
     },
-    /// Options of the whole database changed.
+    /// The options of the database changed.
     OptionsChanged {
         /// The new options.
         options: Box<ControlOptions>,
     },
-    /// Options of a column family changed.
+    /// The options of a column family changed.
     CfOptionsChanged {
-        /// Which.
+        /// The column family.
         cf: ColumnFamilyId,
         /// The new options.
         options: Arc<CfOptions>,
     },
-    /// Compact a range of keys down to the lowest level that has any. The caller flushes first.
-    /// Ends with [`Action::ManualDone`].
+    /// A client wants a key range compacted down to the lowest level that has any of it. The caller
+    /// flushes first. It ends with [`Action::ManualDone`].
     CompactRange {
-        /// Chosen by the caller, named in the answer.
+        /// The caller's number, which the answer repeats.
         request: RequestId,
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// The first key; `None`: from the start.
+        /// The first key; `None` for the start.
         begin: Option<UserKey>,
-        /// The last key, inclusive; `None`: to the end.
+        /// The last key, inclusive; `None` for the end.
         end: Option<UserKey>,
-        /// What becomes of the lowest level.
+        /// Whether the lowest level is rewritten.
         bottommost: BottommostLevelCompaction,
     },
-    /// Drop the tables below level 0 that have no keys but these, with all that is in them. Ends
-    /// with [`Action::ManualDone`].
+    /// A client wants the tables below level 0 dropped whose keys all lie in a range. It ends with
+    /// [`Action::ManualDone`].
     DropTables {
-        /// Chosen by the caller, named in the answer.
+        /// The caller's number, which the answer repeats.
         request: RequestId,
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// The first key; `None`: from the start.
+        /// The first key; `None` for the start.
         begin: Option<UserKey>,
-        /// The last key, inclusive; `None`: to the end.
+        /// The last key, inclusive; `None` for the end.
         end: Option<UserKey>,
     },
-    /// Compact the tables in these files, and what lies between them and the output level in their
-    /// range of keys, into one level by one compaction. Ends with [`Action::ManualDone`].
+    /// A client wants the tables in these files compacted into one level by one compaction, with
+    /// all tables in their key range down to that level. It ends with [`Action::ManualDone`].
     CompactFiles {
-        /// Chosen by the caller, named in the answer and in the plan.
+        /// The caller's number, which the answer and the plan repeat.
         request: RequestId,
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// What to compact.
+        /// The files.
         files: ChosenFiles,
     },
-    /// Of all compaction files these should go ([`sparse_files`](crate::compaction::sparse_files)):
-    /// when nothing else is to be compacted, their tables are written anew. Replaces what was said
-    /// before.
+    /// The compaction files that are sparse ([`sparse_files`](crate::compaction::sparse_files)).
+    /// Their tables are rewritten when there is nothing else to compact. It replaces the last such
+    /// event.
     FilesSparse {
-        /// Which.
+        /// The files.
         files: BTreeSet<FileId>,
     },
     /// All readers see the range tombstones up to this number.
     RangesSeen {
-        /// Whose.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// The newest of them.
+        /// The newest of these tombstones.
         up_to: SeqNo,
     },
-    /// Give the request up: nothing more is started for it. Its running job goes on, then it is
-    /// done.
+    /// A client cancels a request. Nothing more is started for it. Its running job goes on, and the
+    /// request ends with that.
     CompactRangeCancelled {
-        /// Which.
+        /// The request.
         request: RequestId,
     },
-    /// Background work must not start anything (a background error, a shutdown), or may again.
-    /// Running jobs get no further grant while paused.
+    /// Background work is paused (after a background error, for a shutdown), or continues. While it
+    /// is paused no job is started and none gets a grant.
     Paused(bool),
-    /// What the device and the clients did since the last sample.
+    /// The I/O of the device and the writes of clients since the last sample.
     Sample(Box<Sample>),
 }
 
-/// What the device did for one class of I/O in a period.
+/// The I/O of one class in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSample {
     /// Bytes read.
     pub read_bytes: u64,
-    /// Reads that ended.
+    /// Number of finished reads.
     pub reads: u64,
-    /// How long they took, together, in nanoseconds.
+    /// The sum of their times in nanoseconds.
     pub read_ns: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Writes that ended.
+    /// Number of finished writes.
     pub writes: u64,
-    /// How long they took, together, in nanoseconds.
+    /// The sum of their times in nanoseconds.
     pub write_ns: u64,
-    /// Barriers that ended.
+    /// Number of finished barriers.
     pub syncs: u64,
-    /// How long they took, together, in nanoseconds.
+    /// The sum of their times in nanoseconds.
     pub sync_ns: u64,
 }
 
-/// What happened since the last sample. Sent every [`SAMPLE_PERIOD`] or a little later: the period
-/// is the time between two samples.
+/// What happened since the last sample. The driver sends one every [`SAMPLE_PERIOD`] or a little
+/// later. The period is the time between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The device's work by [`IoClass::index`](crate::types::IoClass::index).
+    /// The I/O of the device by [`IoClass::index`](crate::types::IoClass::index).
     pub classes: [ClassSample; IO_CLASSES],
     /// Bytes of keys and values that clients committed.
     pub user_bytes: u64,
@@ -186,135 +187,136 @@ pub const SAMPLE_PERIOD: std::time::Duration = std::time::Duration::from_millis(
 pub enum JobResult {
     /// Its edit is part of the current version.
     Done,
-    /// It left nothing behind, as asked ([`Action::Discard`], a shutdown).
+    /// It was discarded ([`Action::Discard`], a shutdown), and left nothing behind.
     Cancelled,
-    /// It left nothing behind because of an error. Nothing alike starts for a while.
+    /// It failed, and left nothing behind. No similar job starts for a while.
     Failed,
-    /// The same, for want of space: the next compactions of the column family take less.
+    /// It failed because the disk was full. The next compactions of the column family take less
+    /// input.
     NoSpace,
 }
 
-/// What the driver has to do.
+/// Something that the driver must do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make a flush of the oldest `memtables` sealed memtables into one run of level 0. It may run
+    /// Make a flush of the oldest `memtables` sealed memtables into one run of level 0. It may step
     /// when it has a grant. A column family has at most one flush at a time.
     StartFlush {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// How many memtables, at least 1.
+        /// Number of memtables, at least 1.
         memtables: u32,
-        /// No table of the run goes across these keys: each begins another one at or after it.
-        /// Ascending.
+        /// Ascending keys at which the tables of the run are cut: no table crosses one of them.
         stripes: Stripes,
     },
-    /// Make one flush of the sealed memtables of all column families, up to one sequence number:
-    /// one run of level 0 in each, all installed by one edit. There is at most one at a time
-    /// ([`ControlOptions::atomic_flush`]).
+    /// Make one flush of the sealed memtables of all column families, up to one sequence number. It
+    /// makes one run of level 0 in each, and all are installed by one edit. There is at most one at
+    /// a time ([`ControlOptions::atomic_flush`]).
     StartFlushTogether {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
-        /// All column families, in the order of their numbers.
+        /// All column families, ordered by number.
         members: Vec<FlushMember>,
     },
-    /// Make a compaction. It may run when it has a grant.
+    /// Make a compaction. It may step when it has a grant.
     StartCompaction {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
-        /// What it does.
+        /// The plan.
         plan: Arc<CompactionPlan>,
     },
-    /// The job may take one step: it stops after about `bytes` bytes written, or read where it
+    /// The job may take one step, which ends after about `bytes` bytes written, or read if it
     /// writes nothing. Every grant is answered by `JobStepped` or `JobFinished`.
     Grant {
-        /// Which job.
+        /// The job.
         job: JobId,
-        /// How much.
+        /// The bytes of the grant.
         bytes: u64,
     },
-    /// Give the job up at once, installing nothing, and report it `Cancelled`.
+    /// Abandon the job at once, install nothing, and report it as `Cancelled`.
     Discard {
-        /// Which job.
+        /// The job.
         job: JobId,
     },
-    /// From now on all writers are admitted like this. Publish it where they look.
+    /// All writers are admitted like this from now on. Publish it where they look.
     Admit(Admission),
-    /// From now on those who write to this column family are admitted like this, if the
-    /// admission of all lets them.
+    /// The writers of this column family are admitted like this from now on, in addition to the
+    /// admission of all writers.
     AdmitFamily {
-        /// Which column family.
+        /// The column family.
         cf: ColumnFamilyId,
-        /// How.
+        /// The admission.
         admission: Admission,
     },
-    /// Bring the job to an early end: at the next key where what it has written can stand by
-    /// itself it installs that, and gives up the rest. It goes on getting grants until then.
+    /// End the job early: at the next key at which its result can be installed, install that and
+    /// abandon the rest. It gets grants until then.
     FinishEarly {
-        /// Which job.
+        /// The job.
         job: JobId,
     },
-    /// Adjust a limit while the database runs. Nobody waits for it.
+    /// Apply a new limit. No answer is needed.
     SetLimit(Adjustment),
-    /// Something that only observers want to know. Nothing is to be done.
+    /// Something for observers. Nothing is to be done.
     Note(Note),
-    /// A manual compaction is over: all done, or given up because of a failure or a drop.
+    /// A manual compaction has ended: completed, or given up because of a failure, a cancellation
+    /// or a drop.
     ManualDone {
-        /// Which.
+        /// The request.
         request: RequestId,
         /// Whether everything in the range was compacted.
         complete: bool,
     },
 }
 
-/// A column family in a flush of all.
+/// A column family in a flush of all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlushMember {
-    /// Which.
+    /// The column family.
     pub cf: ColumnFamilyId,
-    /// How many memtables it has sealed, as far as control knows; it may be none.
+    /// Number of its sealed memtables as far as control knows; it may be 0.
     pub memtables: u32,
-    /// No table of its run goes across these keys, as in [`Action::StartFlush`].
+    /// The keys at which its tables are cut, as in [`Action::StartFlush`].
     pub stripes: Stripes,
 }
 
-/// Why a job gets no grants for a while.
+/// The reason for which a job gets no grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
-    /// A job out of level 0 needed its slot (SILK §5.2.2).
+    /// A compaction out of level 0 needed its slot (SILK §5.2.2).
     Preempted {
         /// The job that runs instead.
         by: JobId,
     },
-    /// Clients need the bandwidth: all deep jobs are paused.
+    /// Clients need the bandwidth. All deep jobs are paused.
     Peak,
-    /// There are fewer slots than there were.
+    /// There are fewer slots than before.
     Slots,
 }
 
-/// What control tells those who watch.
+/// What control tells observers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// A job is paused where it is.
+    /// A job was paused.
     Paused {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Why.
+        /// The reason.
         reason: PauseReason,
     },
     /// A paused job goes on.
     Resumed {
-        /// Which.
+        /// The job.
         job: JobId,
     },
-    /// Background work has another bandwidth from now on, in bytes a second.
+    /// The bandwidth of background work has changed. All values are in bytes per second.
     Bandwidth {
-        /// What clients use.
+        /// Bandwidth that clients use.
         client: u64,
-        /// What background work may read.
+        /// Limit on the reads of background work.
         read: u64,
-        /// What background work may write.
+        /// Limit on the writes of background work.
         write: u64,
     },
 }

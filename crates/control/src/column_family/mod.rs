@@ -1,17 +1,18 @@
-//! What control knows of one column family, and the work that it wants for it.
+//! A column family as control sees it, and the work that it needs.
 //!
 //! 1. Events change it: a version ([`ColumnFamily::set_version`]), memtables
-//!    ([`ColumnFamily::set_memtables`]), options, clients' requests. A change of the tree computes
-//!    targets, debt and the runs that writers feel anew, by its policy.
-//! 2. [`ColumnFamily::wants_flush`] says whether a flush is due, [`ColumnFamily::start_flush`]
-//!    takes all sealed memtables into one.
+//!    ([`ColumnFamily::set_memtables`]), options, clients' requests. After a change of the tree its
+//!    policy computes targets, debt and the runs that writers feel again (`shape_changed`).
+//! 2. [`ColumnFamily::wants_flush`] says whether a flush is due. [`ColumnFamily::start_flush`] puts
+//!    all sealed memtables into one.
 //! 3. [`ColumnFamily::urgency`] says how urgent a compaction is: a client's request first, then
 //!    what the policy's scores say, then work that only tidies up.
 //! 4. [`ColumnFamily::pick`] looks for one: tables that range tombstones hide, the next step of a
 //!    request, the policy's pick, sparse files. After a look that found nothing it looks again only
 //!    when something has changed.
-//! 5. [`ColumnFamily::level0_blockers`] names the jobs that keep level 0 from going down.
-//! 6. [`ColumnFamily::pressure`] and [`ColumnFamily::take_load`] say what writers depend on.
+//! 5. [`ColumnFamily::level0_blockers`] names the jobs that keep level 0 from being compacted.
+//! 6. [`ColumnFamily::pressure`] and [`ColumnFamily::take_load`] return the state on which writers
+//!    depend.
 
 mod requests;
 mod tuning;
@@ -35,17 +36,17 @@ use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
-/// Compactions may be behind by one part in this many of the bottommost level. They would have to
-/// rewrite that level, for an excess that is smaller by the multiplier of levels.
+/// The compaction debt may be this part of the bottommost level. To work it off, compactions would
+/// have to rewrite that level, for an excess that is smaller by the multiplier of levels.
 const DEBT_PART_TOLERATED: u64 = 16;
 
-/// How soon a memtable must be full to be worth waiting for.
+/// A memtable that will be full within this time is worth waiting for.
 const MORE_COMES_SECONDS: u64 = 10;
 
-/// How often a level 0 that stays for more is looked at again.
+/// How often a level 0 that waits for more runs is looked at again.
 const LEVEL0_LOOK: Duration = Duration::from_millis(100);
 
-/// The urgency of rewriting a sparse file: nothing is less urgent.
+/// The urgency of rewriting a sparse file, which is the lowest.
 const SPARSE_URGENCY: f64 = 0.0;
 
 /// The result of a look for work.
@@ -56,9 +57,10 @@ pub(crate) enum Pick {
     Nothing,
 }
 
+/// The state of a column family.
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
-    /// The options in force: those configured, with the adjusted size of memtables.
+    /// The options in force: the configured ones, with the adjusted size of memtables.
     options: Arc<CfOptions>,
     configured: Arc<CfOptions>,
     /// The adjusted size of memtables, in force from the next one on.
@@ -74,36 +76,37 @@ pub(crate) struct ColumnFamily {
     sealed: u32,
     sealed_bytes: u64,
     active_bytes: u64,
-    /// Bytes written since the last sample, and bytes a second lately.
+    /// Bytes written since the last sample, and the recent rate.
     filled: u64,
     fill: Smoothed,
-    /// True if the load has changed since it was last taken.
+    /// Whether the load has changed since it was last taken.
     load_changed: bool,
     /// The overflows since they were last taken.
     overflows: Overflows,
-    /// True if the memtable sealed last made memory overflow, and nothing did before.
+    /// Whether the memtable that was sealed last made memory overflow, and nothing did before.
     last_sealed_overflowed: bool,
     /// The running flush, and the bytes of its memtables.
     flush: Option<(JobId, u64)>,
-    /// Sealed memtables that are flushed however few they are.
+    /// Number of sealed memtables that are flushed however few they are.
     flush_requested: u32,
     flush_retry_at: Option<Instant>,
     compaction_retry_at: Option<Instant>,
     /// The most input bytes while the disk is nearly full ([`PickContext::input_bytes_max`]).
     input_bytes_max: u64,
-    /// When to look again at a level 0 that stays for more.
+    /// When to look again at a level 0 that waits for more runs.
     level0_look_at: Option<Instant>,
-    /// The scores for this version and the claims; empty if they have to be computed.
+    /// The scores for this version and these claims; empty if they must be computed.
     scores: Vec<LevelScore>,
     /// The urgency of work that is done when no level is due, computed with the scores.
     idle_urgency: Option<f64>,
-    /// False if a pick found nothing and nothing has changed since.
+    /// Whether a pick may find something: false if the last one found nothing and nothing has
+    /// changed since.
     pick_worthwhile: bool,
-    /// True if a pick of level 0 alone found nothing and nothing has changed since.
+    /// Whether a pick of level 0 alone found nothing and nothing has changed since.
     level0_only_failed: bool,
-    /// Tables of sparse files, rewritten when nothing else is to be done.
+    /// Tables of sparse files, which are rewritten when there is nothing else to do.
     sparse: SparseTables,
-    /// Tables that range tombstones hide, to be dropped.
+    /// Tables that range tombstones hide, which will be dropped.
     covered: CoveredTables,
     requests: VecDeque<Request>,
 }
@@ -154,7 +157,8 @@ impl ColumnFamily {
         self.pending_bytes
     }
 
-    /// Returns true if another size of memtables is configured; otherwise an adjusted one stays.
+    /// Sets the options. Returns true if the configured size of memtables has changed; otherwise an
+    /// adjusted one stays.
     pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
         let resized = self.configured.write_buffer_size != options.write_buffer_size;
         let in_force = self.options.write_buffer_size;
@@ -174,13 +178,14 @@ impl ColumnFamily {
         }
     }
 
-    /// Takes note of the files that should go.
+    /// Sets the files that should be rewritten because they are sparse.
     pub(crate) fn set_sparse(&mut self, files: &BTreeSet<FileId>) {
         self.sparse = SparseTables::of(&self.version, files);
         self.pick_worthwhile = true;
     }
 
-    /// Drops the tables that range tombstones up to `seen` hide: all readers see these.
+    /// Finds the tables to drop because range tombstones up to `seen` hide them. All readers see
+    /// these tombstones.
     pub(crate) fn drop_covered(&mut self, seen: SeqNo) {
         self.covered = CoveredTables::of(&self.version, seen);
         self.pick_worthwhile |= !self.covered.is_empty();
@@ -190,6 +195,7 @@ impl ColumnFamily {
         TreeView { version: &self.version, options: &self.options, targets: &self.targets }
     }
 
+    /// Computes everything again that depends on the version or the options.
     fn shape_changed(&mut self) {
         self.targets = LevelTargets::new(&self.version, &self.options);
         if self.stripes.is_empty() {
@@ -203,7 +209,7 @@ impl ColumnFamily {
         self.claims_changed();
     }
 
-    /// Makes scores and picks be computed anew, because the claims changed.
+    /// Makes scores and picks be computed again, because the claims have changed.
     pub(crate) fn claims_changed(&mut self) {
         self.scores.clear();
         self.pick_worthwhile = true;
@@ -213,7 +219,7 @@ impl ColumnFamily {
         }
     }
 
-    /// Returns true if there is something to decide anew.
+    /// Sets the state of the memtables. Returns true if there is something to decide again.
     pub(crate) fn set_memtables(
         &mut self,
         sealed: u32,
@@ -234,7 +240,7 @@ impl ColumnFamily {
         self.filled += if sealed > self.sealed { into_sealed + active_bytes } else { into_active };
         self.active_bytes = active_bytes;
         self.load_changed |= sealed != self.sealed;
-        // The oldest are flushed first, and so are those requested.
+        // The oldest memtables are flushed first, and so are those that were requested.
         let flushed = self.sealed.saturating_sub(sealed);
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
@@ -242,7 +248,7 @@ impl ColumnFamily {
         changed | (switched && self.memtable_switched())
     }
 
-    /// Returns the load that writers depend on, if it has changed since the last call.
+    /// Returns the load on which writers depend, if it has changed since the last call.
     pub(crate) fn take_load(&mut self) -> Option<Load> {
         std::mem::take(&mut self.load_changed).then(|| Load {
             sealed: self.sealed,
@@ -257,12 +263,12 @@ impl ColumnFamily {
         deepest.map_or(0, |level| level.bytes())
     }
 
-    /// Returns the debt that nobody notices.
+    /// Returns the debt that may wait, in bytes.
     pub(crate) fn debt_tolerated(&self) -> u64 {
         self.bottommost_bytes() / DEBT_PART_TOLERATED
     }
 
-    /// Returns what writers under a smooth rate depend on, without the progress of running jobs.
+    /// Returns the state on which a smooth rate depends, without the progress of running jobs.
     pub(crate) fn pressure(&self) -> Pressure {
         Pressure {
             sealed: self.sealed,
@@ -275,17 +281,17 @@ impl ColumnFamily {
         }
     }
 
-    /// Takes note of the end of a sample.
+    /// Takes in the end of a sample.
     pub(crate) fn sampled(&mut self, over_ns: u64) {
         self.fill.add(std::mem::take(&mut self.filled), over_ns);
     }
 
-    /// Returns the bytes a second that clients write into the memtables.
+    /// Returns the rate at which clients write into the memtables, in bytes per second.
     pub(crate) fn fill(&self) -> u64 {
         self.fill.per_second()
     }
 
-    /// Returns the mean bytes of a run of level 0, if it goes down in parts.
+    /// Returns the mean bytes of a run of level 0, if it is compacted in parts.
     pub(crate) fn level0_run_bytes(&self) -> Option<u64> {
         let bytes = self.version.level(0).bytes() / u64::from(self.level0_runs.max(1));
         self.policy.level0_goes_in_parts(&self.options).then_some(bytes.max(1))
@@ -301,7 +307,7 @@ impl ColumnFamily {
         self.flush.map(|(job, _)| job)
     }
 
-    /// Returns the bytes that a compaction of level 0 moves for each byte of level 0, about.
+    /// Returns the approximate bytes that a compaction of level 0 moves for each byte of level 0.
     pub(crate) fn level0_amplification(&self) -> u64 {
         self.policy.level0_amplification(&self.view(), &self.stripes)
     }
@@ -312,9 +318,9 @@ impl ColumnFamily {
         !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
     }
 
-    /// Returns true if level 0 should go down before all else and is not being compacted.
+    /// Returns true if level 0 should be compacted before everything else, and is not.
     fn level0_wanted(&mut self, in_flight: &InFlight) -> bool {
-        // With stripes, some may be stuck while others go down.
+        // With stripes, some may be blocked while others are being compacted.
         let alone = self.stripes.is_empty();
         if self.options.disable_auto_compactions
             || self.version.level(0).is_empty()
@@ -327,7 +333,7 @@ impl ColumnFamily {
         self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0)
     }
 
-    /// Returns the compactions that keep level 0 from going down, if it should.
+    /// Returns the compactions that keep level 0 from being compacted, if it should be.
     pub(crate) fn level0_blockers(
         &mut self,
         in_flight: &InFlight,
@@ -367,14 +373,15 @@ impl ColumnFamily {
             && self.fill().saturating_mul(MORE_COMES_SECONDS) >= self.options.write_buffer_size
     }
 
-    /// Returns the longest chain of compactions that a flush could wait for.
+    /// Returns the longest chain of compactions that a flush might wait for.
     pub(crate) fn chain(&self) -> CompactionChain {
         self.policy.chain(&self.level0_context(&InFlight::default(), u64::MAX))
     }
 
+    /// Requests a flush of all sealed memtables.
     pub(crate) fn request_flush(&mut self) {
         self.flush_requested = self.sealed;
-        // A memtable sealed for the request need not have been full.
+        // A memtable that was sealed for the request need not have been full.
         if std::mem::take(&mut self.last_sealed_overflowed) {
             self.overflows.memory = false;
         }
@@ -390,7 +397,7 @@ impl ColumnFamily {
         due.then_some((full, self.sealed_bytes))
     }
 
-    /// Returns true if no flush may start because one failed a short while ago.
+    /// Returns true if no flush may start because one has failed recently.
     pub(crate) fn flush_waits(&self, now: Instant) -> bool {
         self.flush_retry_at.is_some_and(|at| now < at)
     }
@@ -408,13 +415,14 @@ impl ColumnFamily {
         self.stripes = self.policy.stripes(&self.stripes, &self.view());
     }
 
+    /// Ends the flush. After a failure none starts before `retry_at`.
     pub(crate) fn flush_finished(&mut self, retry_at: Option<Instant>) {
         self.flush = None;
         self.flush_retry_at = retry_at;
     }
 
-    /// Halves the inputs of the next compactions after one for which the disk had no space, and
-    /// doubles them after one that succeeded: it may have freed enough for more.
+    /// Halves the inputs of the next compactions after one for which the disk was full. Doubles
+    /// them after one that succeeded, because it may have freed enough space for more.
     pub(crate) fn fit_inputs(&mut self, plan: &CompactionPlan, result: JobResult) {
         let most = &mut self.input_bytes_max;
         match result {
@@ -434,8 +442,8 @@ impl ColumnFamily {
         self.compaction_retry_at = Some(at);
     }
 
-    /// Returns how urgent a compaction is; `None` if none is wanted or may start. Clients' requests
-    /// go before everything else.
+    /// Returns how urgent a compaction is; `None` if none is needed or may start. Clients' requests
+    /// come first.
     pub(crate) fn urgency(
         &mut self,
         now: Instant,
@@ -486,9 +494,9 @@ impl ColumnFamily {
         }
     }
 
-    /// Looks for the next compaction. The caller has to claim it before the next look, which may be
-    /// due at [`ColumnFamily::retry_at`]. `clears_way`: jobs that hold what level 0 needs are told
-    /// to end early; `group_bytes_max`: as in [`PickContext`].
+    /// Looks for the next compaction. The caller claims it before the next look, which may be due
+    /// at [`ColumnFamily::retry_at`]. `clears_way` is true if jobs that block level 0 are told to
+    /// end early. `group_bytes_max` is that of [`PickContext`].
     pub(crate) fn pick(
         &mut self,
         now: Instant,
@@ -519,7 +527,7 @@ impl ColumnFamily {
             return Pick::Plan { plan: Box::new(plan), manual: false };
         }
         if let Some(request) = self.requests.front_mut().filter(|r| r.job.is_none()) {
-            // A long request must not let level 0 fill up, so the two take turns.
+            // A long request must not let level 0 fill up, so the two alternate.
             if std::mem::take(&mut request.yields) {
                 let level0 = PickContext { level0_only: true, ..context };
                 if let Some(plan) = self.policy.pick(&level0) {
@@ -563,7 +571,7 @@ impl ColumnFamily {
         picked.map_or(Pick::Nothing, |plan| Pick::Plan { plan: Box::new(plan), manual: false })
     }
 
-    /// Takes note that there is nothing to pick until something changes.
+    /// Notes that there is nothing to pick until something changes.
     pub(crate) fn found_nothing(&mut self, level0_only: bool) {
         if level0_only {
             self.level0_only_failed = true;
@@ -572,7 +580,7 @@ impl ColumnFamily {
         }
     }
 
-    /// Returns when to look again after a failure, or at a level 0 that stays.
+    /// Returns when to look again: after a failure, or at a level 0 that waits for more runs.
     pub(crate) fn retry_at(&self, now: Instant) -> Option<Instant> {
         let times = [self.flush_retry_at, self.compaction_retry_at, self.level0_look_at];
         times.into_iter().flatten().filter(|at| *at > now).min()

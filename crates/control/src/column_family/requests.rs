@@ -1,10 +1,10 @@
-//! Clients' requests for compactions. They are served one after the other.
+//! Clients' requests for compactions, which are served one after the other.
 //!
 //! 1. A request is queued. Its state is a [`ManualCompaction`].
-//! 2. [`ColumnFamily::pick`] asks the first one for its next step, and
-//!    [`ColumnFamily::manual_started`] notes its job.
+//! 2. [`ColumnFamily::pick`] asks the first one for its next step. [`ColumnFamily::manual_started`]
+//!    notes its job.
 //! 3. [`ColumnFamily::manual_finished`] moves it on. Level 0 may have a turn before the next step.
-//! 4. A failure, a cancellation or a drop ends a request as incomplete.
+//! 4. A failure, a cancellation or a drop of the column family ends a request as incomplete.
 
 use super::ColumnFamily;
 use crate::compaction::{ChosenFiles, ManualCompaction};
@@ -19,13 +19,14 @@ pub(super) struct Request {
     pub(super) compaction: ManualCompaction,
     pub(super) job: Option<JobId>,
     pub(super) cancelled: bool,
-    /// True if it waits for other compactions: none may start before it goes on.
+    /// Whether it waits for other compactions. None may start before it goes on.
     pub(super) blocked: bool,
-    /// True if it has just had its turn.
+    /// Whether it has just had its turn.
     pub(super) yields: bool,
 }
 
 impl ColumnFamily {
+    /// Queues a compaction of a key range.
     pub(crate) fn request_compaction(
         &mut self,
         request: RequestId,
@@ -37,6 +38,7 @@ impl ColumnFamily {
         self.queue(compaction);
     }
 
+    /// Queues a drop of the tables in a key range.
     pub(crate) fn request_drop(
         &mut self,
         request: RequestId,
@@ -46,6 +48,7 @@ impl ColumnFamily {
         self.queue(ManualCompaction::dropping(request, begin, end, &self.version));
     }
 
+    /// Queues a compaction of chosen files.
     pub(crate) fn request_files(&mut self, request: RequestId, files: ChosenFiles) {
         self.queue(ManualCompaction::of_files(request, files, &self.version));
     }
@@ -60,6 +63,7 @@ impl ColumnFamily {
         });
     }
 
+    /// Cancels a request. Returns the action that ends it, unless its job still runs.
     pub(crate) fn cancel_request(&mut self, request: RequestId) -> Option<Action> {
         let at = self.requests.iter().position(|r| r.compaction.request == request)?;
         let found = self.requests.get_mut(at)?;
@@ -72,6 +76,7 @@ impl ColumnFamily {
         Some(Action::ManualDone { request, complete: false })
     }
 
+    /// Notes the job of the first request.
     pub(crate) fn manual_started(&mut self, job: JobId) {
         if let Some(request) = self.requests.front_mut() {
             request.job = Some(job);
@@ -97,7 +102,7 @@ impl ColumnFamily {
         Some(Action::ManualDone { request, complete: false })
     }
 
-    /// Returns the end of all requests, because the column family is gone.
+    /// Returns the actions that end all requests, because the column family was dropped.
     pub(crate) fn abandon(self) -> Vec<Action> {
         self.requests
             .iter()

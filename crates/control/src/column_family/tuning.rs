@@ -1,8 +1,8 @@
-//! The size of memtables, which the tuner may adjust, and what has overflowed.
+//! The size of memtables, which the tuner may adjust, and the overflows that the tuner sees.
 //!
 //! 1. [`ColumnFamily::take_overflows`] tells the tuner which stages have overflowed (ADOC §4).
 //! 2. [`ColumnFamily::adjust_memtables`] sets the size of memtables from the next one on.
-//! 3. [`ColumnFamily::memtable_switched`] puts it in force when another memtable takes writes.
+//! 3. [`ColumnFamily::memtable_switched`] puts it in force when another memtable becomes active.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ impl ColumnFamily {
         self.adjusted_memtable_bytes = Some(bytes);
     }
 
-    /// Returns to the configured size from the next memtable on. Returns true if it was adjusted.
+    /// Restores the configured size from the next memtable on. Returns true if it was adjusted.
     pub(crate) fn reset_memtables(&mut self) -> bool {
         self.adjusted_memtable_bytes.take().is_some()
     }
 
-    /// Puts the size of a new memtable in force. Returns true if it is another one.
+    /// Puts the size of a new active memtable in force. Returns true if it has changed.
     pub(super) fn memtable_switched(&mut self) -> bool {
         let bytes = self.memtable_bytes();
         if bytes == self.options.write_buffer_size {
@@ -51,7 +51,8 @@ impl ColumnFamily {
         };
     }
 
-    /// Returns what has overflowed since the last call. `debt`: too much waits for compaction.
+    /// Returns what has overflowed since the last call. `debt` is true if the compaction debt is
+    /// too large.
     pub(crate) fn take_overflows(&mut self, debt: bool) -> Overflows {
         let overflows = std::mem::take(&mut self.overflows);
         // Level 0 may still overflow.

@@ -1,4 +1,10 @@
-//! What the state of the column families means to their writers, and to who allocates the device.
+//! The admission of writers, from the state of the column families, and the demand that the
+//! scheduler sees.
+//!
+//! 1. [`ControlPlane::admit`] runs after events. It updates the write controller and the
+//!    scheduler's demand, and publishes the admission of all writers (RocksDB's triggers).
+//! 2. [`ControlPlane::admit_smoothly`] also runs after samples. It computes a rate for the writers
+//!    of each column family (`judge`), from its resources and its share of the drains.
 
 use super::ControlPlane;
 use crate::arithmetic::scale;
@@ -12,19 +18,19 @@ use crate::write_controller::{
     Admission, AdmissionState, Outlook, Pressure, is_at_ease, judge_smoothly,
 };
 
-/// All of it, in millionths.
+/// The whole of the drains, in millionths.
 const WHOLE: u64 = 1_000_000;
-/// Who writes fewer bytes a second does not write.
+/// A column family with a lower fill, in bytes per second, is not being written to.
 const FILL_MIN: u64 = 1 << 10;
 
-/// What of the drains each column family has that is written to: as much as it is of what clients
-/// write, but not less than if all were written to alike, so that one that was slowed down can
+/// Divides the drains among the column families that are written to. Each gets as much as its share
+/// of what clients write, but at least an equal share, so that a family that was slowed down can
 /// write more again.
 #[derive(Clone, Copy)]
 struct Shares {
-    /// Bytes a second that clients write into all.
+    /// Bytes per second that clients write into all families.
     fill: u64,
-    /// How many are written to.
+    /// Number of families that are written to.
     written: u64,
 }
 
@@ -37,7 +43,7 @@ impl Shares {
         })
     }
 
-    /// In millionths.
+    /// Returns the share of a column family, in millionths.
     fn share(self, family: &ColumnFamily) -> u64 {
         let fill = family.fill();
         if fill < FILL_MIN {
@@ -48,8 +54,8 @@ impl Shares {
 }
 
 impl ControlPlane {
-    /// What lies ahead of the writers of column families that are one to clients. Only known where
-    /// admission is smooth.
+    /// Returns a forecast for the writers of column families that are one to clients. It is known
+    /// only with smooth admission.
     #[must_use]
     pub fn outlook(&self, cfs: impl IntoIterator<Item = ColumnFamilyId>) -> Option<Outlook> {
         if self.options.admission != AdmissionPolicy::Smooth {
@@ -67,13 +73,13 @@ impl ControlPlane {
             let time_to_stall_ns = stalls.into_iter().flatten().min();
             (share + more, Outlook { time_to_stall_ns, sustainable_write_rate: rate })
         })?;
-        // Those that nobody writes to have been given more, together, than there is.
+        // Families that are not written to got shares beyond the whole.
         let rate = all.sustainable_write_rate;
         all.sustainable_write_rate = if share > WHOLE { scale(rate, WHOLE, share) } else { rate };
         Some(all)
     }
 
-    /// Looks at what has changed for the writers and says so if it matters to them.
+    /// Takes in what has changed, and publishes the admission of all writers if it has changed.
     pub(super) fn admit(&mut self) {
         for (cf, family) in &mut self.families {
             if let Some(load) = family.take_load() {
@@ -101,10 +107,10 @@ impl ControlPlane {
         }
     }
 
-    /// Gives the writers of each column family the rate that its resources allow.
+    /// Publishes the admission of the writers of each column family that has changed.
     pub(super) fn admit_smoothly(&mut self) {
         if self.options.admission != AdmissionPolicy::Smooth {
-            // Whoever was slowed down before the policy changed is let go.
+            // After a change of the policy, writers that were slowed down are released.
             for (cf, _) in std::mem::take(&mut self.families_admitted) {
                 let admission = Admission::default();
                 self.actions.push_back(Action::AdmitFamily { cf, admission });
@@ -116,7 +122,8 @@ impl ControlPlane {
         for (cf, family) in &self.families {
             let now = family.pressure();
             let before = self.families_admitted.get(cf).copied();
-            // Of a thousand nearly all are, and this is done a hundred times a second.
+            // Of a thousand column families nearly all skip the rest, which runs a hundred times a
+            // second.
             if before.is_none() && is_at_ease(family.options(), &now) {
                 continue;
             }
@@ -126,7 +133,7 @@ impl ControlPlane {
             }
         }
         for (cf, admission) in news {
-            // What was said last is what the next is compared with.
+            // The next admission is compared with the last one that was published.
             if admission.cause.is_some() {
                 self.families_admitted.insert(cf, admission);
             } else {
@@ -136,6 +143,7 @@ impl ControlPlane {
         }
     }
 
+    /// Returns the admission and the forecast for one column family.
     fn judge(
         &self,
         cf: ColumnFamilyId,
@@ -150,12 +158,13 @@ impl ControlPlane {
         judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))
     }
 
-    /// How far the jobs are that make room in a column family.
+    /// Adds the progress of the jobs that make room in a column family.
     fn add_progress(&self, cf: ColumnFamilyId, family: &ColumnFamily, now: &mut Pressure) {
         if let Some(moved) = self.flush_moved(family) {
             now.flushed_bytes = self.drains.uncompressed(moved);
         }
-        // What makes room in level 0, and how much is left until the first of it does.
+        // The jobs that make room in level 0, and the bytes that are left until the first of them
+        // ends.
         let (mut level0_jobs, mut least_left) = (0_u64, [None; 2]);
         for (id, job) in &self.jobs {
             let Some(plan) = &job.plan else { continue };
@@ -178,13 +187,13 @@ impl ControlPlane {
             *least = Some(least.map_or(left, |least: u64| least.min(left)));
             level0_jobs += 1;
         }
-        // They share what there is.
+        // These jobs share the bandwidth.
         [now.level0_left, now.level0_merge_left] =
             least_left.map(|left: Option<u64>| Some(left?.saturating_mul(level0_jobs)));
     }
 }
 
-/// Whether writers have to hear of the difference: a rate within a twentieth is the same.
+/// Returns true if writers must hear of the difference. Rates within a twentieth count as equal.
 fn is_news(before: &Admission, now: &Admission) -> bool {
     match (before.state, now.state) {
         (

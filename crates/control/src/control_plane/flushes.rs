@@ -1,4 +1,4 @@
-//! Which flushes start: one for each column family, or one for all of them together.
+//! Starts flushes: one for each column family, or one for all of them together.
 
 use super::{ControlPlane, Job};
 use crate::arithmetic::scale;
@@ -15,7 +15,8 @@ impl ControlPlane {
         }
         let mut running = self.scheduler.running(Lane::Flush);
         while running < self.slots.flushes {
-            // Where writers wait first; then the most bytes, whose memory is needed most.
+            // Families whose writers wait go first, then those with the most bytes, which free the
+            // most memory.
             let next = self
                 .families
                 .iter()
@@ -31,9 +32,9 @@ impl ControlPlane {
         }
     }
 
-    /// Starts one flush of all column families if one of them wants a flush. Groups are installed
-    /// in the order of their sequence numbers because one runs at a time. After a failure none
-    /// starts before the whole group may be tried again.
+    /// Starts one flush of all column families if one of them wants a flush. Only one runs at a
+    /// time, so that groups are installed in the order of their sequence numbers. After a failure
+    /// the whole group waits for its retry.
     fn start_flush_together(&mut self, now: Instant) {
         let families = || self.families.values();
         let wanted = families().any(|family| family.wants_flush(now).is_some());
@@ -59,7 +60,7 @@ impl ControlPlane {
         self.scheduler.add(id, IoClass::Flush, 0.0);
     }
 
-    /// The flush `job` is over; after a failure its column families wait until `retry_at`.
+    /// Ends the flush of a job. After a failure its column families wait until `retry_at`.
     pub(super) fn flush_finished(&mut self, job: &Job, retry_at: Option<Instant>) {
         for cf in job.families() {
             if let Some(family) = self.families.get_mut(&cf) {
@@ -68,13 +69,14 @@ impl ControlPlane {
         }
     }
 
-    /// Bytes of the memtables that the flush `job` stores.
+    /// Returns the bytes of the memtables that the flush stores.
     pub(super) fn flush_bytes(&self, job: &Job) -> u64 {
         let families = job.families().filter_map(|cf| self.families.get(&cf));
         families.map(ColumnFamily::flush_bytes).sum()
     }
 
-    /// Bytes that the running flush has moved for `family`: its part of a flush of several.
+    /// Returns the bytes that the running flush has moved for `family`; of a flush of several, its
+    /// part.
     pub(super) fn flush_moved(&self, family: &ColumnFamily) -> Option<u64> {
         let id = family.flush_job()?;
         let (moved, own) = (self.scheduler.moved(id), family.flush_bytes());

@@ -1,16 +1,15 @@
-//! The whole of control behind one door: events in, actions out. Both calls are cheap enough for
-//! every step of every job.
+//! The control plane: events go in, actions come out. Both calls are cheap enough for every step of
+//! every job.
 //!
-//! 1. `handle` takes note of an event and decides nothing.
-//! 2. `poll` decides only about what an event has touched. It first admits writers
-//!    (`admission`), then lets the tuner look (`tuning`).
-//! 3. It starts flushes (`flushes`), then compactions: `start_compactions` gives
-//!    each free slot to the most urgent column family (`start_next`), whose pick is
-//!    claimed and becomes a job (`start_compaction`).
-//! 4. `clear_the_way` tells deep compactions to end that level 0 waits for (SILK
-//!    §5.2.2).
-//! 5. When no action is left, poll returns the next grant of the scheduler, if a job may step.
-//! 6. `finish` gives back a job's claims, and lets a failed one be retried later.
+//! 1. `handle` takes in an event and decides nothing.
+//! 2. `poll` decides only about what events have changed. It first admits writers (`admission`),
+//!    then lets the tuner look (`tuning`).
+//! 3. It starts flushes (`flushes`), then compactions: `start_compactions` gives each free slot to
+//!    the most urgent column family (`start_next`). Its pick is claimed and becomes a job
+//!    (`start_compaction`).
+//! 4. `clear_the_way` ends deep compactions that level 0 waits for (SILK §5.2.2).
+//! 5. When no action is left, `poll` returns the next grant of the scheduler, if a job may step.
+//! 6. `finish` releases a job's claims, and lets a failed one be retried later.
 
 mod admission;
 mod flushes;
@@ -39,9 +38,9 @@ struct Job {
     others: Vec<ColumnFamilyId>,
     /// The plan; `None` for a flush.
     plan: Option<Arc<CompactionPlan>>,
-    /// True if it was picked for a client's request.
+    /// Whether it was picked for a client's request.
     manual: bool,
-    /// True if it has been told to give up, or to end early.
+    /// Whether it was discarded, and whether it was told to end early.
     discarded: bool,
     finishing: bool,
 }
@@ -57,8 +56,8 @@ impl Job {
     }
 }
 
-/// Returns the debt of a column family that nobody works on, and the longest chain of compactions
-/// that a flush could wait for.
+/// Returns the debt of a column family on which no job works, and the longest chain of compactions
+/// that a flush might wait for.
 #[must_use]
 pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, CompactionChain) {
     let family = ColumnFamily::new(options, version);
@@ -73,28 +72,28 @@ pub struct ControlPlane {
     jobs: BTreeMap<JobId, Job>,
     in_flight: InFlight,
     scheduler: IoScheduler,
-    /// The job slots in force.
+    /// The current job slots.
     slots: JobSlots,
-    /// True if there may be fewer slots than before.
+    /// Whether there may be fewer slots than before.
     slots_changed: bool,
-    /// The tuner; `None` if nothing is adjusted.
+    /// The tuner; `None` if it is off.
     tuner: Option<Box<dyn Tuner>>,
-    /// The tuner's last look.
+    /// When the tuner last looked.
     tuned_at: Instant,
     write_controller: WriteController,
     admission: Admission,
     actions: VecDeque<Action>,
     last_job: JobId,
     paused: bool,
-    /// True if something has happened since the last look for work.
+    /// Whether an event has arrived since the last look for work.
     dirty: bool,
-    /// True if a sample has arrived since writers were last judged.
+    /// Whether a sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
     scrub: Scrub,
     /// The admission of each column family whose writers are slowed down.
     families_admitted: BTreeMap<ColumnFamilyId, Admission>,
-    /// When a column family that waits may be looked at again.
+    /// When a column family that waits is looked at again.
     retry_at: Option<Instant>,
 }
 
@@ -126,14 +125,15 @@ impl ControlPlane {
         }
     }
 
-    /// Takes note of an event. `now` never goes back.
+    /// Takes in an event. `now` never goes back.
     pub fn handle(&mut self, now: Instant, event: Event) {
         match event {
             Event::JobStepped { job, read_bytes, written_bytes, cpu_ns } => {
                 self.scheduler.stepped(job, read_bytes, written_bytes, cpu_ns);
                 return;
             }
-            // The fill of the active memtable matters to writers alone. They are judged at samples.
+            // Only writers depend on the fill of the active memtable, and they are judged at
+            // samples.
             Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
                     self.dirty |= family.set_memtables(sealed, sealed_bytes, active_bytes);
@@ -204,7 +204,7 @@ impl ControlPlane {
         }
     }
 
-    /// Returns the next thing to do; `None` when there is nothing until the next event or
+    /// Returns the next action; `None` if there is none until the next event or
     /// [`ControlPlane::poll_timeout`].
     pub fn poll(&mut self, now: Instant) -> Option<Action> {
         if self.retry_at.is_some_and(|at| at <= now) {
@@ -234,58 +234,59 @@ impl ControlPlane {
         Some(Action::Grant { job, bytes })
     }
 
-    /// Returns when to poll again even if no event arrives; `None`: no need to.
+    /// Returns when to poll again if no event arrives; `None` if that is not needed.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let grant = if self.paused { None } else { self.scheduler.next_grant_at() };
         [grant, self.retry_at].into_iter().flatten().min()
     }
 
-    /// Returns the admission as last said by [`Action::Admit`].
+    /// Returns the admission that [`Action::Admit`] last published.
     #[must_use]
     pub fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// Returns true if nothing runs, nothing waits to be polled and nothing waits for a retry:
-    /// tests wait for it. Meaningful after [`ControlPlane::poll`] has returned `None`.
+    /// Returns true if no job runs, no action waits to be polled and nothing waits for a retry.
+    /// Meaningful after [`ControlPlane::poll`] has returned `None`.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.actions.is_empty() && !self.dirty && self.retry_at.is_none()
     }
 
-    /// Returns the options in force.
+    /// Returns the current options.
     #[must_use]
     pub fn options(&self) -> &ControlOptions {
         &self.options
     }
 
-    /// Returns the estimated bytes that compactions of a column family have to move.
+    /// Returns the estimated bytes that compactions of a column family must move.
     #[must_use]
     pub fn pending_compaction_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
         self.families.get(&cf).map(ColumnFamily::pending_bytes)
     }
 
-    /// Returns the longest chain of compactions that a flush of a column family could wait for.
+    /// Returns the longest chain of compactions that a flush of a column family might wait for.
     #[must_use]
     pub fn compaction_chain(&self, cf: ColumnFamilyId) -> Option<CompactionChain> {
         self.families.get(&cf).map(ColumnFamily::chain)
     }
 
-    /// Returns the belief about the device.
+    /// Returns the estimate of the device.
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
         self.scheduler.device()
     }
 
-    /// Returns the bytes a second at which dead tables are given back while `backlog` bytes of them
-    /// wait; `None`: as fast as possible, because no client uses the device.
+    /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
+    /// `None` means without limit, because no client uses the device.
     #[must_use]
     pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
         self.scheduler.reclaim_rate(backlog)
     }
 
-    /// Returns how long deep compactions would take to catch up with their present bandwidth.
+    /// Returns how long deep compactions would take to catch up at their current bandwidth, in
+    /// nanoseconds.
     #[must_use]
     pub fn debt_ns(&self) -> u64 {
         self.scheduler.debt_ns()
@@ -304,7 +305,7 @@ impl ControlPlane {
         &self.in_flight
     }
 
-    /// Returns the job slots in force.
+    /// Returns the current job slots.
     #[must_use]
     pub fn job_slots(&self) -> JobSlots {
         self.slots
@@ -316,12 +317,13 @@ impl ControlPlane {
         self.families.get(&cf).map(ColumnFamily::memtable_bytes)
     }
 
-    /// Returns the rate limit in force; `None`: unlimited.
+    /// Returns the current rate limit in bytes per second; `None` if there is none.
     #[must_use]
     pub fn rate_limit(&self) -> Option<u64> {
         self.scheduler.bytes_per_second()
     }
 
+    /// Pauses compactions that have no slot any more, or fills free slots with paused and new ones.
     fn start_compactions(&mut self, now: Instant) {
         if std::mem::take(&mut self.slots_changed) {
             while self.compactions_running() > self.slots() && self.scheduler.take_slot() {}
@@ -342,11 +344,11 @@ impl ControlPlane {
         self.clear_the_way();
     }
 
-    /// Starts the most urgent compaction. Returns false if there is nothing to look for any more.
+    /// Starts the most urgent compaction. Returns false if there is nothing more to look for.
     fn start_next(&mut self, now: Instant, level0_only: bool) -> bool {
         let clears_way = self.options.scheduler.preemption != Preemption::Off;
         let group_bytes_max = self.scheduler.group_bytes_max();
-        // The most urgent column family first.
+        // The most urgent column family goes first.
         let next = self
             .families
             .iter_mut()
@@ -377,11 +379,12 @@ impl ControlPlane {
         self.scheduler.running(Lane::Deep) + self.scheduler.running(Lane::Level0)
     }
 
-    /// Returns whether a compaction may start, and true with it if only one out of level 0.
+    /// Returns `None` if no compaction may start, and `Some(true)` if only one out of level 0 may.
     fn free_slot(&self) -> Option<bool> {
         let running = self.compactions_running();
         if self.options.scheduler.preemption != Preemption::Off {
-            // One out of level 0 always finds a slot: it takes that of a deep one (SILK §5.2.2).
+            // A compaction out of level 0 always finds a slot: it takes that of a deep one (SILK
+            // §5.2.2).
             let level0_may = self.scheduler.running(Lane::Level0) == 0;
             return if running < self.slots() { Some(false) } else { level0_may.then_some(true) };
         }
@@ -393,8 +396,8 @@ impl ControlPlane {
         Some(self.scheduler.running(Lane::Deep) >= self.slots() - reserved)
     }
 
-    /// Raises deep compactions that hold what level 0 waits for to its class, and ends them early.
-    /// Their finished work is kept, or thrown away (SILK §5.2.2).
+    /// Serves deep compactions that have claimed what level 0 waits for like level 0, and ends them
+    /// early. Their finished work is kept or discarded, as the options say (SILK §5.2.2).
     fn clear_the_way(&mut self) {
         if self.options.scheduler.preemption == Preemption::Off {
             return;
@@ -402,7 +405,7 @@ impl ControlPlane {
         let group_bytes_max = self.scheduler.group_bytes_max();
         for family in self.families.values_mut() {
             for id in family.level0_blockers(&self.in_flight, group_bytes_max) {
-                // A compaction of a neighbouring stripe is no less urgent.
+                // A compaction of a neighbouring stripe is just as urgent.
                 let is_deep = |job: &Job| job.plan.as_ref().is_some_and(|p| p.class != IoClass::L0);
                 let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.finishing && is_deep(job))
                 else {
@@ -423,12 +426,13 @@ impl ControlPlane {
         }
     }
 
+    /// Claims the tables of a plan and starts its job. Returns false if they are claimed already.
     fn start_compaction(&mut self, cf: ColumnFamilyId, plan: CompactionPlan, manual: bool) -> bool {
         let job = self.next_job();
         let claimed = self.in_flight.claim(job, &plan);
         debug_assert_eq!(claimed, Ok(()), "a policy chose what is in flight: {plan}");
         if claimed.is_err() {
-            // If it happens after all, one compaction less is better than two on the same tables.
+            // In a release build, one compaction less is better than two on the same tables.
             return false;
         }
         let plan = Arc::new(plan);
@@ -453,6 +457,7 @@ impl ControlPlane {
         self.last_job
     }
 
+    /// Removes a job, releases its claims, and sets the time of a retry if it failed.
     fn finish(&mut self, now: Instant, id: JobId, result: JobResult) {
         let Some(job) = self.jobs.remove(&id) else { return };
         if job.plan.is_none() && result == JobResult::Done {
@@ -481,6 +486,7 @@ impl ControlPlane {
         }
     }
 
+    /// Removes a column family, and discards the jobs that work on it.
     fn drop_family(&mut self, cf: ColumnFamilyId) {
         let Some(family) = self.families.remove(&cf) else { return };
         self.write_controller.remove(cf);

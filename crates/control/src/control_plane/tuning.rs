@@ -1,4 +1,10 @@
-//! What the tuner sees of the column families, and how what it adjusts comes into force.
+//! The tuner's view of the column families, and how its adjustments take effect.
+//!
+//! 1. [`ControlPlane::tune`] collects the overflows of each window ([`ControlPlane::take_signals`])
+//!    and asks the tuner.
+//! 2. [`ControlPlane::adjust`] applies each adjustment, and tells the driver.
+//! 3. A change of the options restores the configured limits (`restart_tuner`,
+//!    `set_family_options`).
 
 use std::sync::Arc;
 
@@ -10,26 +16,27 @@ use crate::options::{CfOptions, ControlOptions, DebtLimit};
 use crate::tuner::{Adjustment, Adoc, FamilySignals, Limit, Overflows, Signals, Tuner};
 use crate::types::{ColumnFamilyId, Instant};
 
-/// Who adjusts what `options` say may be.
+/// Returns the tuner that `options` ask for.
 pub(super) fn tuner(options: &ControlOptions) -> Option<Box<dyn Tuner>> {
     options.tuner.is_on().then(|| Box::new(Adoc::new(options)) as Box<dyn Tuner>)
 }
 
 impl ControlPlane {
-    /// Lets the tuner look at what has overflowed, if it is time.
+    /// Lets the tuner look at what has overflowed, if its interval has passed.
     pub(super) fn tune(&mut self, now: Instant) {
         if self.tuner.is_none() || now.since(self.tuned_at) < self.options.tuner.interval {
             return;
         }
         self.tuned_at = now;
         let signals = self.take_signals();
-        // What overflows while nothing may run is not the limits' fault.
+        // Overflows while background work is paused are not caused by the limits.
         let Some(tuner) = self.tuner.as_mut().filter(|_| !self.paused) else { return };
         for adjustment in tuner.observe(now, &signals) {
             self.adjust(adjustment);
         }
     }
 
+    /// Collects the overflows of all column families since the last call.
     fn take_signals(&mut self) -> Signals {
         let overdue_ns = self.scheduler.overdue_ns();
         let limit = self.options.tuner.debt;
@@ -37,7 +44,8 @@ impl ControlPlane {
             let debt = family.pending_bytes();
             let is_too_much = match limit {
                 DebtLimit::Bytes(limit) => debt >= limit.max(1),
-                // All families' together takes so long; those have a part in it that are behind.
+                // The debt of all families together takes that long. Those beyond their tolerated
+                // debt have a part in it.
                 DebtLimit::Time(limit) => {
                     overdue_ns >= nanoseconds(limit).max(1) && debt > family.debt_tolerated()
                 }
@@ -50,7 +58,8 @@ impl ControlPlane {
         Signals { families: families.collect() }
     }
 
-    /// Brings an adjustment into force. For others than the tuner in tests alone.
+    /// Applies an adjustment. Public for tests only; otherwise only the tuner's adjustments are
+    /// applied.
     #[doc(hidden)]
     pub fn adjust(&mut self, adjustment: Adjustment) {
         match adjustment.limit {
@@ -68,8 +77,8 @@ impl ControlPlane {
         self.actions.push_back(Action::SetLimit(adjustment));
     }
 
-    /// Options of the whole database changed from what they were `before`: where they concern the
-    /// tuner all is as configured again, and it starts over.
+    /// Restores the configured limits and starts the tuner again, if the options of the database
+    /// that concern it have changed from `before`.
     pub(super) fn restart_tuner(&mut self, now: Instant, before: &ControlOptions) {
         if before.tuner == self.options.tuner && before.slots() == self.options.slots() {
             return;
@@ -90,7 +99,7 @@ impl ControlPlane {
         }
     }
 
-    /// Another size of memtables that is configured counts, whatever they were adjusted to.
+    /// Sets the options of a column family. A new memtable size replaces an adjusted one.
     pub(super) fn set_family_options(&mut self, cf: ColumnFamilyId, options: Arc<CfOptions>) {
         let Some(family) = self.families.get_mut(&cf) else { return };
         if !family.set_options(options) {
@@ -99,7 +108,7 @@ impl ControlPlane {
         if let Some(tuner) = &mut self.tuner {
             tuner.forget(cf);
         }
-        // What has been said of them and not been heard yet comes before this.
+        // An earlier adjustment that the driver has not polled yet comes before this.
         let said = |action: &Action| match action {
             Action::SetLimit(Adjustment { limit: Limit::Memtable { cf: of, .. }, .. }) => *of == cf,
             _ => false,

@@ -1,6 +1,7 @@
-//! What a writer is told at a gate. A slowed-down gate counts the bytes that its rates have let
-//! pass; a writer takes the next place in that count and goes on when the count has come there. The
-//! rate may change meanwhile: a wait is never longer than the rates in force made it.
+//! The gate at which writers wait. A slowed-down gate counts the bytes that its rates have let
+//! pass. Each writer books the next place in that count ([`Gate::book`]), and goes on when the
+//! count has reached its place ([`Gate::wait`]). The rate may change meanwhile: a wait ends as the
+//! present rate says.
 
 use std::time::Duration;
 
@@ -8,29 +9,28 @@ use super::{Admission, AdmissionState};
 use crate::arithmetic::{NS_PER_SECOND, scale};
 use crate::types::Instant;
 
-/// So much may pass at once after a pause.
+/// The time over which unused bytes collect, so that a burst may pass after a pause.
 const BURST_NS: u64 = 1_000_000;
-/// Who would wait no longer than this goes on at once, and those after it wait longer instead: many
-/// short sleeps cost more than they give, a timer and two switches of context each.
+/// A writer that would wait no longer than this goes on at once, and later writers wait longer
+/// instead. A short sleep costs more than it helps: a timer and two context switches.
 const AHEAD_NS: u64 = 100_000;
 
-/// A gate, for all writers or for those of a column family. The engine and the simulator keep
-/// writers waiting by it.
+/// A gate, for all writers or for those of a column family. The engine and the simulator let
+/// writers wait with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gate {
     admission: Admission,
-    /// Bytes that the rates in force have let pass up to `since`.
+    /// Bytes that the rates have let pass up to `since`.
     passed: u64,
     since: Instant,
     /// The next place.
     booked: u64,
-    /// The next place of those that get a part of the rate only, all together.
+    /// The next place of the writers that together get only a part of the rate.
     booked_slower: u64,
 }
 
 impl Gate {
-    /// Another admission is in force from `now` on. Who passed while the gate was open had nothing
-    /// to book.
+    /// Sets the admission from `now` on. Writers that passed an open gate have booked nothing.
     pub fn publish(&mut self, now: Instant, admission: Admission) {
         self.passed = self.passed_at(now);
         self.since = now;
@@ -40,24 +40,25 @@ impl Gate {
         }
         let ahead = self.ahead();
         self.admission = admission;
-        // Who went on ahead of the count did so for a moment at the rate then in force. At a
-        // thousandth of it those that come next would wait a thousand times as long for that.
+        // Writers that went ahead of the count did so for a moment at the old rate. At a thousandth
+        // of that rate the next writers would wait a thousand times as long for it, so the excess
+        // is forgiven.
         let forgiven = ahead.saturating_sub(self.ahead());
         self.passed += forgiven.min(self.booked.saturating_sub(self.passed));
     }
 
-    /// Bytes that may go on ahead of the count.
+    /// Returns the bytes that may go ahead of the count.
     fn ahead(&self) -> u64 {
         scale(self.rate().unwrap_or(0), AHEAD_NS, NS_PER_SECOND)
     }
 
-    /// How writers are admitted.
+    /// Returns the current admission.
     #[must_use]
     pub fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// Bytes a second that pass: `None` if the gate is open, 0 if nobody passes.
+    /// Returns the rate in bytes per second: `None` if the gate is open, 0 if it is stopped.
     #[must_use]
     pub fn rate(&self) -> Option<u64> {
         match self.admission.state {
@@ -67,21 +68,21 @@ impl Gate {
         }
     }
 
-    /// How far the count has come.
+    /// Returns the count at `now`.
     #[must_use]
     pub fn passed_at(&self, now: Instant) -> u64 {
         let over_ns = now.0.saturating_sub(self.since.0);
         self.passed.saturating_add(scale(self.rate().unwrap_or(0), over_ns, NS_PER_SECOND))
     }
 
-    /// The next place for who comes now: not further back than what may pass at once.
+    /// Returns the next place for a writer that comes now. A pause leaves at most a burst.
     fn next_place(&self, now: Instant) -> u64 {
         let burst = scale(self.rate().unwrap_or(0), BURST_NS, NS_PER_SECOND);
         self.booked.max(self.passed_at(now).saturating_sub(burst))
     }
 
-    /// Takes the next place, for `bytes`, and says what place to wait for. `slower`: who books so
-    /// gets this part of the rate, together with all others that do; 1 for the whole of it.
+    /// Books the next place for `bytes` bytes, and returns the place to wait for. Writers with the
+    /// same `slower` of more than 1 together get this part of the rate.
     pub fn book(&mut self, now: Instant, bytes: u64, slower: u64) -> u64 {
         let place = self.next_place(now);
         self.booked = place.saturating_add(bytes);
@@ -94,7 +95,8 @@ impl Gate {
         if place <= passed.saturating_add(self.ahead()) { passed } else { place }
     }
 
-    /// How long until the count has come to `place`, at the rate in force; zero if it has.
+    /// Returns how long it takes until the count reaches `place` at the present rate; zero if it
+    /// has.
     #[must_use]
     pub fn wait(&self, now: Instant, place: u64) -> Duration {
         let missing = place.saturating_sub(self.passed_at(now));
@@ -103,7 +105,7 @@ impl Gate {
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// How long a small write would wait now.
+    /// Returns how long a small write would wait now.
     #[must_use]
     pub fn expected_wait(&self, now: Instant) -> Duration {
         if self.rate().is_none() { Duration::ZERO } else { self.wait(now, self.booked) }
@@ -125,15 +127,15 @@ mod tests {
         let mut gate = Gate::default();
         let now = Instant(1_000_000_000);
         gate.publish(now, delayed(500 << 20));
-        // As many as go on at once.
+        // As many writers as may go ahead.
         while gate.book(now, 1000, 1) <= gate.passed_at(now) {}
         let wait = gate.expected_wait(now);
         assert!(wait > Duration::from_micros(95) && wait < Duration::from_micros(110), "{wait:?}");
         gate.publish(now, delayed(64 << 10));
-        // The one that has to wait: at the rate that there is now.
+        // The writer that has to wait does so at the new rate.
         let wait = gate.expected_wait(now);
         assert!(wait < Duration::from_millis(40), "{wait:?}");
-        // A rate is kept all the same.
+        // The new rate is still kept.
         let place = (0..10).map(|_| gate.book(now, 1000, 1)).last().unwrap_or_default();
         assert!(gate.wait(now, place) > Duration::from_millis(130), "{:?}", gate.wait(now, place));
     }

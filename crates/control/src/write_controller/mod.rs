@@ -1,5 +1,9 @@
-//! Admission: whether and how fast clients may write, and why not faster. RocksDB's triggers and
-//! its adaptation of the delayed write rate.
+//! Admission: whether and how fast clients may write, and why not faster.
+//!
+//! - [`WriteController`] has RocksDB's triggers and its adaptation of the delayed write rate. One
+//!   admission counts for all column families.
+//! - [`smooth`] computes a rate for each column family from the state of its resources.
+//! - [`Gate`] applies an admission to writers.
 
 mod gate;
 mod smooth;
@@ -14,18 +18,19 @@ pub use gate::Gate;
 pub use smooth::Outlook;
 pub(crate) use smooth::{Drains, Pressure, is_at_ease, judge as judge_smoothly};
 
-/// Why writers wait. Every wait has one.
+/// The reason for which writers wait. Every wait has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StallCause {
-    /// As many memtables wait for their flush as may.
+    /// As many memtables are sealed and not flushed as may be.
     MemtableLimit,
     /// Level 0 has too many runs.
     Level0Runs,
-    /// Too many bytes wait for compaction.
+    /// The compaction debt is too large.
     PendingCompactionBytes,
-    /// Background work has stopped because of an error. Never decided here.
+    /// Background work has stopped because of an error. The engine decides this, not control.
     BackgroundError,
-    /// The memtables of all databases that share a limit take more than it. Never decided here.
+    /// The memtables of all databases that share a limit exceed it. The engine decides this, not
+    /// control.
     WriteBuffers,
 }
 
@@ -39,13 +44,13 @@ impl StallCause {
         StallCause::WriteBuffers,
     ];
 
-    /// A dense index below `ALL.len()` for arrays of counters.
+    /// Returns a dense index below `ALL.len()`, for arrays of counters.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The name in metrics and messages.
+    /// Returns the name in metrics and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,29 +69,29 @@ impl fmt::Display for StallCause {
     }
 }
 
-/// How writers are admitted.
+/// Whether and how fast writers are admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdmissionState {
-    /// As fast as they can.
+    /// Without a limit.
     #[default]
     Open,
-    /// At this rate in all, counted in bytes of their batches.
+    /// At this rate for all writers together, counted in bytes of their batches.
     Delayed {
-        /// The rate.
+        /// The rate in bytes per second.
         bytes_per_second: u64,
     },
     /// Not at all until the next [`Admission`].
     Stopped,
 }
 
-/// How writers are admitted from now on, and why.
+/// An admission of writers, and its cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// How.
+    /// Whether and how fast writers are admitted.
     pub state: AdmissionState,
-    /// Why: `None` exactly when open.
+    /// The cause; `None` exactly if the state is open.
     pub cause: Option<StallCause>,
-    /// The column family to blame.
+    /// The column family that is the cause.
     pub column_family: Option<ColumnFamilyId>,
 }
 
@@ -109,27 +114,28 @@ impl fmt::Display for Admission {
     }
 }
 
-/// Writers are never slowed down below this.
+/// The lowest rate to which writers are slowed down, in bytes per second.
 const DELAYED_RATE_MIN: u64 = 16 << 10;
-/// While delayed: the debt has not shrunk. In thousandths, as all ratios here.
+/// The factor of the rate while delayed, if the debt has not shrunk; in thousandths, like the other
+/// factors.
 const SLOWER: u64 = 800;
-/// While delayed: the debt has shrunk.
+/// The factor while delayed, if the debt has shrunk.
 const FASTER: u64 = 1250;
-/// Close to a stop, or just out of one.
+/// The factor close to a stop, or just after one.
 const NEAR_STOP: u64 = 600;
-/// Out of the delay: the next one starts higher.
+/// The factor at the end of a delay, so that the next one starts higher.
 const RECOVERED: u64 = 1400;
 
-/// What of one column family decides about admission.
+/// The state of a column family on which admission depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Sealed memtables not yet in a version.
+    /// Sealed memtables that are not flushed.
     pub(crate) sealed: u32,
     /// Runs in level 0.
     pub(crate) level0_runs: u32,
     /// Estimated bytes of pending compactions.
     pub(crate) pending_bytes: u64,
-    /// Bytes of the deepest level that has any.
+    /// Bytes of the deepest level that is not empty.
     pub(crate) bottommost_bytes: u64,
 }
 
@@ -141,17 +147,17 @@ enum Condition {
     Stopped,
 }
 
-/// What was last found about one column family.
+/// The last judgement of a column family.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     condition: Condition,
     cause: Option<StallCause>,
     pending_bytes: u64,
-    /// Enough is waiting for more than one compaction at a time.
+    /// Whether there is enough work for more than one compaction at a time.
     pressure: bool,
 }
 
-/// Combines the column families into one admission: the worst of them counts.
+/// Combines the column families into one admission. The worst of them counts.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteController {
     rate_max: u64,
@@ -176,7 +182,7 @@ impl WriteController {
         self.families.remove(&cf);
     }
 
-    /// Judges a column family anew: once for each change of its memtables or its version.
+    /// Judges a column family again. Call it once for each change of its memtables or its version.
     pub(crate) fn update(&mut self, cf: ColumnFamilyId, load: Load, options: &CfOptions) {
         let was_stopped = self.is(Condition::Stopped);
         let was_delayed = self.is(Condition::Delayed);
@@ -197,7 +203,7 @@ impl WriteController {
         self.families.insert(cf, found);
     }
 
-    /// RocksDB's rule, with its ratios: down while the debt does not shrink, up while it does.
+    /// Adapts the rate by RocksDB's rule: down while the debt does not shrink, up while it does.
     fn adapt(&mut self, near_stop: bool, before: u64, now: u64) {
         if near_stop {
             self.rate = scale(self.rate, NEAR_STOP).max(DELAYED_RATE_MIN);
@@ -212,9 +218,9 @@ impl WriteController {
         self.families.values().any(|found| found.condition == condition)
     }
 
-    /// How clients are admitted: a stop of one column family stops all, as does a delay.
+    /// Returns the admission of clients. A stop or a delay of one column family counts for all.
     pub(crate) fn admission(&self) -> Admission {
-        // Of equals the first: `max_by_key` would give the last.
+        // Among equals the first one counts; `max_by_key` would return the last.
         let worst = self.families.iter().rev().max_by_key(|(_, found)| found.condition);
         let Some((cf, found)) = worst else { return Admission::default() };
         let state = match found.condition {
@@ -225,13 +231,13 @@ impl WriteController {
         Admission { state, cause: found.cause, column_family: Some(*cf) }
     }
 
-    /// Whether more than one compaction at a time is called for.
+    /// Returns true if several compactions should run at a time.
     pub(crate) fn pressure(&self) -> bool {
         self.families.values().any(|found| found.pressure)
     }
 }
 
-/// RocksDB's triggers, in its order.
+/// Judges a column family by RocksDB's triggers, in its order.
 fn judge(load: Load, options: &CfOptions) -> (Condition, Option<StallCause>) {
     let compacts = !options.disable_auto_compactions;
     let memtables_max = options.max_write_buffer_number.max(1);
@@ -256,7 +262,8 @@ fn judge(load: Load, options: &CfOptions) -> (Condition, Option<StallCause>) {
     }
 }
 
-/// Level 0 is two runs from its stop, or the debt is in the last quarter before its own.
+/// Returns true if level 0 is two runs from its stop, or if the debt is in the last quarter before
+/// its own.
 fn is_near_stop(cause: Option<StallCause>, load: Load, options: &CfOptions) -> bool {
     let (soft, hard) =
         (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
@@ -271,8 +278,8 @@ fn is_near_stop(cause: Option<StallCause>, load: Load, options: &CfOptions) -> b
     }
 }
 
-/// Twice the trigger in level 0, or a quarter of the way from it to the slowdown; or a debt that is
-/// a quarter of the soft limit, or large for the data there is.
+/// Returns true if level 0 has twice the runs of its trigger, or a quarter of the way from there to
+/// the slowdown; or if the debt is a quarter of its soft limit, or large against the data.
 fn is_under_pressure(load: Load, options: &CfOptions) -> bool {
     let trigger = options.level0_file_num_compaction_trigger;
     let quarter = options.level0_slowdown_writes_trigger.saturating_sub(trigger) / 4;

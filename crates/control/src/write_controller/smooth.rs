@@ -1,59 +1,67 @@
-//! Admission without thresholds: one rate for the writers of a column family, from how far each
-//! resource is used up and how fast it drains. Far from every limit writers are not slowed down at
-//! all; towards a limit the rate goes through what drains to nothing, so that a limit is approached
-//! and not hit.
+//! Smooth admission: one rate for the writers of a column family, without thresholds.
 //!
-//! What must stay true: a column family with no resource near its limit is open; the rate falls
-//! when a resource fills and rises when it drains, all else being equal; writers stop only where
-//! memory leaves no choice, or level 0 is fuller than it may be by what memory held.
+//! 1. [`resources`] computes for each resource how far it is used up, and how fast it drains:
+//!    memory, the runs of level 0, the compactions that will free runs, and the debt.
+//! 2. `Resource::rate` allows writers any rate where a resource begins to matter, its drain
+//!    half-way to its limit, and nothing at the limit. So a limit is approached and not hit.
+//! 3. [`judge`] takes the lowest of these rates. A rate far above what clients write is no limit.
+//!    It also forecasts when writers would stop.
+//!
+//! What must stay true:
+//!
+//! - A column family with no resource near its limit is open.
+//! - The rate falls when a resource fills and rises when it drains, all else being equal.
+//! - Writers stop only if all memtables are full, or if level 0 exceeds its limit by more runs than
+//!   memory can hold.
 
 use super::{Admission, AdmissionState, StallCause};
 use crate::arithmetic::{NS_PER_SECOND, scale};
 use crate::options::CfOptions;
 use crate::types::ColumnFamilyId;
 
-/// What of one column family decides about its writers.
+/// The state of a column family on which its writers' rate depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pressure {
-    /// Memtables that wait for their flush, and their bytes.
+    /// Sealed memtables, and their bytes.
     pub(crate) sealed: u32,
     pub(crate) sealed_bytes: u64,
-    /// What of those the running flush has written.
+    /// The part of these bytes that the running flush has written.
     pub(crate) flushed_bytes: u64,
-    /// Bytes of the memtable that takes writes.
+    /// Bytes of the active memtable.
     pub(crate) active_bytes: u64,
-    /// Runs of level 0, and what part of them, in thousandths of a run, running compactions have
-    /// read.
+    /// Runs of level 0, and what part of them running compactions have read, in thousandths of a
+    /// run.
     pub(crate) level0_runs: u32,
     pub(crate) level0_done: u64,
-    /// Bytes that compactions out of level 0 have yet to move until one of them has ended, if there
-    /// are any; the same for merges within it, and how many thousandths of a run these free.
+    /// Bytes that compactions out of level 0 must still move until one of them ends, if any run;
+    /// the same for merges within level 0, and how many thousandths of a run these merges free.
     pub(crate) level0_left: Option<u64>,
     pub(crate) level0_merge_left: Option<u64>,
     pub(crate) level0_merging: u64,
-    /// Bytes that deep compactions are behind, and how many of them may wait.
+    /// The compaction debt in bytes, and the part of it that may wait.
     pub(crate) debt: u64,
     pub(crate) debt_tolerated: u64,
 }
 
-/// What drains the resources, in bytes of clients a second.
+/// The rates at which resources drain, in bytes of clients per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drains {
     pub(crate) flush: u64,
     pub(crate) level0: u64,
-    /// Bytes that level 0's compactions write for that.
+    /// Bytes per second that compactions out of level 0 write for that.
     pub(crate) level0_bandwidth: u64,
     pub(crate) deep: u64,
-    /// Bytes that deep compactions write for that.
+    /// Bytes per second that deep compactions write for that.
     pub(crate) deep_bandwidth: u64,
-    /// What clients write now.
+    /// Bytes per second that clients write now.
     pub(crate) fill: u64,
-    /// What a job waits for barriers at its end, in nanoseconds.
+    /// How long a job waits for barriers at its end, in nanoseconds.
     pub(crate) barriers_ns: u64,
 }
 
 impl Drains {
-    /// What a column family has of it that gets so much of so much.
+    /// Returns the part of these rates that a column family gets with a weight of `share` out of
+    /// `of`.
     pub(crate) fn part(self, share: u64, of: u64) -> Drains {
         let part = |rate: u64| scale(rate, share, of).max(1);
         Drains {
@@ -68,34 +76,35 @@ impl Drains {
     }
 }
 
-/// How things will go on.
+/// A forecast for writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// Nanoseconds until writers stop if they go on as now; `None`: they will not.
+    /// Nanoseconds until writers stop if they go on like this; `None` if they will not.
     pub time_to_stall_ns: Option<u64>,
-    /// Bytes of keys and values a second that background work can keep up with.
+    /// The rate that background work can keep up with, in bytes of keys and values per second.
     pub sustainable_write_rate: u64,
 }
 
-/// The slowest that writers are slowed down to, in bytes a second.
+/// The lowest rate to which writers are slowed down, in bytes per second.
 const RATE_MIN: u64 = 256 << 10;
-/// A rate that is so many times what clients write is no limit.
+/// A rate of at least this many times what clients write is no limit.
 const AMPLE: u64 = 4;
-/// Debt is looked at once it would take so long to drain, and must not take longer than that.
+/// The debt matters once it would take `DEBT_SECONDS_SOFT` to drain, and must not take longer than
+/// `DEBT_SECONDS_HARD`.
 const DEBT_SECONDS_SOFT: u64 = 300;
 const DEBT_SECONDS_HARD: u64 = 1200;
-/// Less debt than this is none, however slow the device is believed to be; nor less than so many
-/// times what may wait.
+/// A smaller debt does not matter, however slow the device is. Neither does a debt of less than
+/// `DEBT_TOLERATED_TIMES` the debt that may wait.
 const DEBT_MIN: u64 = 4 << 30;
 const DEBT_TOLERATED_TIMES: u64 = 2;
 
-/// Debt alone slows writers down to half of what drains, no further: then it shrinks.
+/// Debt alone slows writers down to half of its drain at most. Then it shrinks.
 const DEBT_PART_MAX: u64 = 666;
 
 const THOUSAND: u64 = 1000;
 
-/// A resource: how many thousandths of the way from where it matters to its limit it is used up,
-/// what drains it, what is left of it.
+/// A resource: how far it is used up, in thousandths of the way from where it matters to its limit;
+/// its drain, and the bytes that are left of it.
 #[derive(Clone, Copy, Debug)]
 struct Resource {
     cause: StallCause,
@@ -105,8 +114,8 @@ struct Resource {
 }
 
 impl Resource {
-    /// What writers may write: without bound where it begins to matter, what drains half-way,
-    /// nothing at its limit.
+    /// Returns the rate that it allows: unlimited where it begins to matter, its drain half-way,
+    /// and nothing at its limit.
     fn rate(&self) -> u64 {
         match self.used {
             0 => u64::MAX,
@@ -115,6 +124,8 @@ impl Resource {
     }
 }
 
+/// Returns how far `used` is on the way from `from` to `to`, in thousandths; at least 1 beyond
+/// `from`.
 fn part(used: u64, from: u64, to: u64) -> u64 {
     if used <= from || to <= from {
         return 0;
@@ -122,7 +133,8 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
     scale(used - from, THOUSAND, to - from).clamp(1, THOUSAND)
 }
 
-/// Whether nothing is near a limit, whatever drains it: [`judge`] would find the same.
+/// Returns true if no resource is near its limit, whatever its drain is. Then [`judge`] returns an
+/// open admission.
 pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     let soft = options.soft_pending_compaction_bytes_limit;
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
@@ -131,36 +143,37 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     now.sealed == 0 && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
 }
 
+/// Returns the resources: memory, runs of level 0, the end of compactions out of it and of merges
+/// within it, and the debt. All but the first depend on compactions.
 fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
     let memtable = options.write_buffer_size.max(1);
     let memtables_max = u64::from(options.max_write_buffer_number.max(1));
     let sealed = u64::from(now.sealed).saturating_mul(memtable);
     let in_memory = sealed.saturating_add(now.active_bytes.min(memtable));
-    // What could be written while a job waits for its barriers is part of what is left of it, up to
-    // a memtable: one that took seconds does not stop writers for long.
+    // What clients could write while a job waits for its barriers counts as work that is left of
+    // the job, up to a memtable. So a barrier that takes seconds does not stop writers for long.
     let with_barriers = |left: u64, rate: u64| {
         left.saturating_add(scale(rate, drains.barriers_ns, NS_PER_SECOND).min(memtable))
     };
     let left = now.sealed_bytes.saturating_sub(now.flushed_bytes);
     let left = with_barriers(left, drains.flush);
     let memory_room = memtables_max.saturating_mul(memtable).saturating_sub(in_memory);
-    // The flush is done in time if what is left of it takes no longer than filling what is left of
-    // memory: then the one drains as fast as the other fills.
+    // The flush is in time if the rest of it takes no longer than clients need to fill the rest of
+    // memory. At that point the resource is used up by half.
     let memory_used =
         if now.sealed == 0 { 0 } else { part(left, 0, left.saturating_add(memory_room)) };
 
     let stop = u64::from(options.level0_stop_writes_trigger.max(1));
     let from = options.level0_runs_unfelt();
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
-    // What waits for its flush is a run soon.
+    // A sealed memtable will soon be a run.
     let runs_now = (u64::from(now.level0_runs) + u64::from(now.sealed)) * THOUSAND + filling;
     let runs = runs_now.saturating_sub(now.level0_done);
     let level0_room = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
 
-    // Runs stay until their compaction has ended: by then no more may have come than there is
-    // room for, as with memtables and their flush. Far from the limit the forecast counts less:
-    // merges within level 0 make more room, before a compaction out of it has ended. From half-way
-    // on it counts in full.
+    // Runs stay until their compaction has ended. Until then no more runs may come than there is
+    // room for, as with memtables and their flush. Far from the limit the forecast counts less,
+    // because merges within level 0 may make room earlier. It counts in full from half-way on.
     let until = |left: Option<u64>, runs: u64| {
         let coming = scale(memtable, (stop * THOUSAND).saturating_sub(runs), THOUSAND);
         let near = part(runs, from * THOUSAND, (from + stop) * THOUSAND / 2);
@@ -206,7 +219,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     ]
 }
 
-/// How the writers of `cf` are admitted, and what lies ahead of them.
+/// Returns the admission of the writers of `cf`, and a forecast.
 pub(crate) fn judge(
     cf: ColumnFamilyId,
     options: &CfOptions,
@@ -225,9 +238,9 @@ pub(crate) fn judge(
     let outlook = Outlook { time_to_stall_ns: stall, sustainable_write_rate: sustainable };
 
     let full = now.sealed >= options.max_write_buffer_number.max(1);
-    // At the limit the rate is next to nothing. What is in memory then becomes runs all the same,
-    // and the compaction that makes room may have but its barriers to wait for: that is no reason
-    // to stop.
+    // At the limit of level 0 the rate is next to nothing. The memtables still become runs, and the
+    // compaction that makes room may only wait for its barriers. So writers stop only at that many
+    // more runs.
     let runs_max = options.level0_stop_writes_trigger.max(1);
     let runs_max = runs_max.saturating_add(options.max_write_buffer_number);
     let runs_full = relevant > 1 && now.level0_runs >= runs_max;
@@ -255,5 +268,5 @@ pub(crate) fn judge(
     (Admission { state, cause: Some(worst.cause), column_family: Some(cf) }, outlook)
 }
 
-/// No rate as high as this is a limit: nobody writes faster.
+/// A rate of at least this is no limit, because no client writes faster.
 const AMPLE_MIN: u64 = 1 << 30;
