@@ -69,6 +69,13 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Returns the most runs, as [`CompactionPolicy::runs_felt`] counts them, that a tree may have
+    /// while no compaction is due. Writers must not be slowed down at so few: nobody would ever
+    /// make them fewer.
+    fn runs_at_rest(&self, options: &CfOptions) -> u32 {
+        options.level0_file_num_compaction_trigger.saturating_sub(1)
+    }
+
     /// Returns true if a tree without due compactions has no debt, and level 0 fewer runs on top of
     /// each other than its trigger.
     fn rests_without_debt(&self) -> bool {

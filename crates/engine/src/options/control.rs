@@ -206,6 +206,12 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
 }
 
 impl ColumnFamilyOptions {
+    /// The most runs that level 0 may have while no compaction is due.
+    pub(super) fn runs_at_rest(&self) -> u32 {
+        let told = told_column_family(self);
+        told.policy().runs_at_rest(&told)
+    }
+
     /// How tables of `level` are compressed when a flush writes them.
     pub(crate) fn compression_of(&self, level: usize) -> Compression {
         let last = self.compression.len().saturating_sub(1);

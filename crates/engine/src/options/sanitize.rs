@@ -49,7 +49,10 @@ impl ColumnFamilyOptions {
         self.memtables_max = self.memtables_max.max(2);
         self.memtables_to_flush_min = self.memtables_to_flush_min.clamp(1, self.memtables_max - 1);
         self.level0_trigger = self.level0_trigger.max(1);
-        self.level0_slowdown = self.level0_slowdown.max(self.level0_trigger);
+        let width_min = self.tiered_merge_width_min.max(2);
+        self.tiered_merge_width_max = self.tiered_merge_width_max.max(width_min);
+        let felt = self.level0_trigger.max(self.runs_at_rest().saturating_add(1));
+        self.level0_slowdown = self.level0_slowdown.max(felt);
         self.level0_stop = self.level0_stop.max(self.level0_slowdown);
         self.level0_overlap_runs_max = self.level0_overlap_runs_max.clamp(1, self.level0_slowdown);
         self.level_multiplier = match self.level_multiplier {
@@ -76,15 +79,19 @@ impl ColumnFamilyOptions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::OptionInfo;
     use super::*;
 
     #[test]
     fn each_option_at_its_ends_can_be_brought_into_order() {
         let ends = ["0", "1", "4294967295", "18446744073709551615", "0.0", "1e300", "-1"];
         let mut tried = 0;
-        for info in Options::all().filter(|info| info.rocksdb.is_some()) {
-            for end in ends {
+        let of_rocksdb =
+            |info: &&OptionInfo| info.rocksdb.is_some() || info.name.starts_with("tiered_");
+        for info in Options::all().filter(of_rocksdb) {
+            for (end, style) in ends.iter().flat_map(|end| [(end, "leveled"), (end, "tiered")]) {
                 let mut options = Options::default();
+                options.set("compaction_style", style).unwrap();
                 if options.set(info.name, end).is_ok() {
                     let ordered = options.sanitized();
                     let fine = ordered.validate();

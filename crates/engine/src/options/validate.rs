@@ -5,7 +5,7 @@ use sateen_control::Comparator;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::table::Compression;
 
-use super::{ColumnFamilyOptions, GIB, MIB, Options, WalMode};
+use super::{ColumnFamilyOptions, CompactionStyle, GIB, MIB, Options, WalMode};
 
 /// The largest value that any setting may allow (format rule F11).
 const VALUE_BYTES_MAX: u64 = GIB;
@@ -105,6 +105,7 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
              go down in this order"
         ));
     }
+    tiered(options)?;
     check(
         "memtable_hot_part",
         (0.0..=0.5).contains(&options.memtable_hot_part),
@@ -158,6 +159,28 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
     check("zstd_level", (1..=22).contains(&options.zstd_level), "1 to 22")?;
     comparator(options)?;
     check("ttl", options.ttl.is_none_or(|ttl| ttl.subsec_nanos() == 0), "a number of whole seconds")
+}
+
+/// Writers must not wait for merges that are never due.
+fn tiered(options: &ColumnFamilyOptions) -> Result<()> {
+    let (width_min, width_max) = (options.tiered_merge_width_min, options.tiered_merge_width_max);
+    if width_max < width_min.max(2) {
+        return contradiction(&format!(
+            "tiered_merge_width_max {width_max} must be at least 2 and not below \
+             tiered_merge_width_min {width_min}: no runs would be merged"
+        ));
+    }
+    let (at_rest, slowdown) = (options.runs_at_rest(), options.level0_slowdown);
+    if options.compaction_style == CompactionStyle::Tiered && slowdown < at_rest.saturating_add(1) {
+        return contradiction(&format!(
+            "level0_slowdown {slowdown} must be above {at_rest}: so many runs may stay without a \
+             compaction, with compaction_style {}, level0_trigger {} and tiered_merge_width_min \
+             {width_min}",
+            options.get("compaction_style")?,
+            options.level0_trigger,
+        ));
+    }
+    Ok(())
 }
 
 fn comparator(options: &ColumnFamilyOptions) -> Result<()> {

@@ -46,6 +46,10 @@ impl CompactionPolicy for Fifo {
         Some("files cannot be compacted by name where all tables stay in level 0")
     }
 
+    fn runs_at_rest(&self, _: &CfOptions) -> u32 {
+        0
+    }
+
     fn rests_without_debt(&self) -> bool {
         false
     }

@@ -54,6 +54,13 @@ impl CompactionPolicy for Tiered {
         ManualPath::AtOnce { into: last_level(version) }
     }
 
+    /// From the trigger on, runs are merged whatever their size as soon as a merge of the smallest
+    /// width does not leave fewer runs than the trigger.
+    fn runs_at_rest(&self, options: &CfOptions) -> u32 {
+        let trigger = options.level0_file_num_compaction_trigger.max(1);
+        trigger.saturating_add(options.tiered.min_merge_width.max(2) - 2)
+    }
+
     fn rests_without_debt(&self) -> bool {
         false
     }

@@ -293,6 +293,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             options = small("rocksdb-universal", 4 << 10);
             let family = &mut options.column_family;
             family.tiered_size_amplification_max = 25;
+            family.tiered_merge_width_min = 3;
             family.tiered_merge_width_max = 3;
             "universal, little space"
         }
@@ -415,6 +416,9 @@ fn random_shape(random: &mut Random) -> Options {
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
     family.level0_slowdown = family.level0_trigger + random.below(8) as u32;
+    if family.compaction_style == CompactionStyle::Tiered {
+        family.level0_slowdown = family.level0_slowdown.max(family.level0_trigger + 1);
+    }
     family.level0_stop = family.level0_slowdown + random.below(4) as u32;
     family.memtable_hot_part = [0.0, 0.1, 0.5][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);
