@@ -185,15 +185,15 @@ impl Store for SateenStore {
 
 impl Client for SateenClient<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.store.db.put_cf(&self.store.family, key, value, &self.write).map_err(failed)
+        self.store.family.writing(&self.write).put(key, value).map_err(failed)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.store.db.delete_cf(&self.store.family, key, &self.write).map_err(failed)
+        self.store.family.writing(&self.write).delete(key).map_err(failed)
     }
 
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.store.db.get_pinned_cf(&self.store.family, key, &self.read);
+        let found = self.store.family.reading(&self.read).get_pinned(key);
         Ok(match found.map_err(failed)? {
             Some(found) => {
                 value.clear();
@@ -206,14 +206,14 @@ impl Client for SateenClient<'_> {
 
     fn multi_get(&mut self, keys: &[&[u8]]) -> Result<u32> {
         let mut found = 0;
-        for answer in self.store.db.multi_get(&self.store.family, keys, &self.read) {
+        for answer in self.store.family.reading(&self.read).multi_get(keys) {
             found += u32::from(answer.map_err(failed)?.is_some());
         }
         Ok(found)
     }
 
     fn scan(&mut self, start: &[u8], entries: u32) -> Result<u32> {
-        let mut iter = self.store.db.cursor_cf(&self.store.family, &self.read).map_err(failed)?;
+        let mut iter = self.store.family.cursor(&self.read).map_err(failed)?;
         iter.seek(start);
         let mut seen = 0;
         while seen < entries && iter.valid() {

@@ -39,7 +39,7 @@ fn main() {
         "put",
         || {
             for key in &keys {
-                rust.put_cf(&family, key, value, &write).expect("a write");
+                family.writing(&write).put(key, value).expect("a write");
             }
         },
         || {
@@ -54,7 +54,7 @@ fn main() {
         "get",
         || {
             for key in &keys {
-                black_box(rust.get_cf(&family, key, &read).expect("a read"));
+                black_box(family.reading(&read).get(key).expect("a read"));
             }
         },
         || {
@@ -72,7 +72,7 @@ fn main() {
     compare(
         "iterate",
         || {
-            let mut iter = rust.cursor_cf(&family, &read).expect("an iterator");
+            let mut iter = family.cursor(&read).expect("an iterator");
             iter.seek_to_first();
             while iter.valid() {
                 black_box((iter.key(), iter.value()));

@@ -127,7 +127,7 @@ pub(crate) unsafe fn add(
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
-            $act:ident $act_cf:ident;
+            $act:ident;
     )*) => { $(
         /// Adds a write to the default column family.
         #[unsafe(no_mangle)]
@@ -149,7 +149,7 @@ macro_rules! writes {
             // SAFETY: the contract of the module.
             unsafe {
                 add(batch, |batch| match family.as_ref() {
-                    Some(family) => batch.$act_cf(&family.0, $(bytes($argument, $length)),*),
+                    Some(family) => batch.to(&family.0).$act($(bytes($argument, $length)),*),
                     None => Err(missing("the column family")),
                 });
             }
@@ -159,14 +159,14 @@ macro_rules! writes {
 
 writes! {
     rocksdb_writebatch_put rocksdb_writebatch_put_cf
-        (key key_length value value_length) put put_cf;
+        (key key_length value value_length) put;
     rocksdb_writebatch_merge rocksdb_writebatch_merge_cf
-        (key key_length operand operand_length) merge merge_cf;
-    rocksdb_writebatch_delete rocksdb_writebatch_delete_cf (key key_length) delete delete_cf;
+        (key key_length operand operand_length) merge;
+    rocksdb_writebatch_delete rocksdb_writebatch_delete_cf (key key_length) delete;
     rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf
-        (key key_length) single_delete single_delete_cf;
+        (key key_length) single_delete;
     rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf
-        (begin begin_length end end_length) delete_range delete_range_cf;
+        (begin begin_length end end_length) delete_range;
 }
 
 /// Sets a save point.

@@ -19,7 +19,7 @@ unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize
 
 macro_rules! of_parts {
     ($($function:ident $of_family:ident ($($count:ident $data:ident $lengths:ident)*)
-        $act:ident $act_cf:ident;)*) => { $(
+        $act:ident;)*) => { $(
         /// Adds a write of joined pieces to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
@@ -41,7 +41,7 @@ macro_rules! of_parts {
             unsafe {
                 add(batch, |batch| match family.as_ref() {
                     Some(family) => {
-                        batch.$act_cf(&family.0, $(joined($count, $data, $lengths)),*)
+                        batch.to(&family.0).$act($(joined($count, $data, $lengths)),*)
                     }
                     None => Err(missing("the column family")),
                 });
@@ -52,11 +52,11 @@ macro_rules! of_parts {
 
 of_parts! {
     rocksdb_writebatch_putv rocksdb_writebatch_putv_cf
-        (key_count keys key_lengths value_count values value_lengths) put put_cf;
+        (key_count keys key_lengths value_count values value_lengths) put;
     rocksdb_writebatch_mergev rocksdb_writebatch_mergev_cf
-        (key_count keys key_lengths value_count values value_lengths) merge merge_cf;
+        (key_count keys key_lengths value_count values value_lengths) merge;
     rocksdb_writebatch_deletev rocksdb_writebatch_deletev_cf
-        (key_count keys key_lengths) delete delete_cf;
+        (key_count keys key_lengths) delete;
 }
 
 /// Adds a range tombstone to the default column family. Each bound is joined from `count` pieces.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     unsafe {
         let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
         add(batch, |batch| match family.as_ref() {
-            Some(family) => batch.delete_range_cf(&family.0, begin, end),
+            Some(family) => batch.to(&family.0).delete_range(begin, end),
             None => Err(missing("the column family")),
         });
     }

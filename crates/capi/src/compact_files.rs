@@ -119,7 +119,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
                 table_bytes: limit.filter(|bytes| *bytes < u64::MAX),
                 cancelled: options.and_then(|options| options.cancelled.clone()),
             };
-            let made = db.compact_files(&of(db, family), &names, level, &compact)?;
+            let made = of(db, family).compact_files(&names, level, &compact)?;
             let mut files: Vec<_> = made.outputs.iter().map(|table| table.file.clone()).collect();
             files.sort();
             files.dedup();

@@ -151,7 +151,7 @@ macro_rules! writes {
                 guard(errptr, (), || {
                     let db = the(db)?;
                     let options = write_options(options)?;
-                    db.$method(&of(db, family), $(bytes($argument, $length),)* &options)
+                    of(db, family).writing(&options).$method($(bytes($argument, $length)),*)
                 });
             }
         }
@@ -159,10 +159,10 @@ macro_rules! writes {
 }
 
 writes! {
-    rocksdb_put rocksdb_put_cf (key key_length value value_length) put_cf;
-    rocksdb_merge rocksdb_merge_cf (key key_length operand operand_length) merge_cf;
-    rocksdb_delete rocksdb_delete_cf (key key_length) delete_cf;
-    rocksdb_singledelete rocksdb_singledelete_cf (key key_length) single_delete_cf;
+    rocksdb_put rocksdb_put_cf (key key_length value value_length) put;
+    rocksdb_merge rocksdb_merge_cf (key key_length operand operand_length) merge;
+    rocksdb_delete rocksdb_delete_cf (key key_length) delete;
+    rocksdb_singledelete rocksdb_singledelete_cf (key key_length) single_delete;
 }
 
 /// Deletes all keys from `begin` (included) to `end` (excluded).
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
         guard(errptr, (), || {
             let db = the(db)?;
             let (begin, end) = (bytes(begin, begin_length), bytes(end, end_length));
-            db.delete_range_cf(&of(db, family), begin, end, &write_options(options)?)
+            of(db, family).writing(&write_options(options)?).delete_range(begin, end)
         });
     }
 }
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
         let found = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            db.get_pinned_cf(&of(db, family), key, &read_options(options)?)
+            of(db, family).reading(&read_options(options)?).get_pinned(key)
         });
         if let Some(length) = value_length.as_mut() {
             *length = found.as_ref().map_or(0, |value| value.len());
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options)?)?;
+            let found = of(db, family).reading(&read_options(options)?).get_pinned(key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value))))
         })
     }
@@ -331,7 +331,7 @@ pub unsafe extern "C" fn rocksdb_multi_get(
         let keys = unsafe { byte_strings(count, keys, key_lengths) };
         match db {
             Ok((db, options)) => {
-                let found = db.multi_get(&db.default_column_family(), &keys, &options);
+                let found = db.reading(&options).multi_get(&keys);
                 found.into_iter().enumerate().for_each(|(nth, found)| answer(nth, found));
             }
             Err(error) => (0..count).for_each(|nth| answer(nth, Err(error.clone()))),

@@ -195,7 +195,7 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
                 fail_if_not_bottommost_level: set("fail_if_not_bottommost_level", false),
             };
             let paths: Vec<_> = (0..count).map(|nth| path(*files.add(nth))).collect();
-            db.ingest(&of(db, family), &paths, &ingest)
+            of(db, family).ingest(&paths, &ingest)
         });
     }
 }

@@ -31,7 +31,7 @@ impl rocksdb_iterator_t {
         family: &ColumnFamily,
         options: &ReadOptions,
     ) -> sateen::Result<rocksdb_iterator_t> {
-        let iter = Ok(db.cursor_cf(family, options)?);
+        let iter = Ok(family.cursor(options)?);
         let (db, family, options) = (db.clone(), family.clone(), options.clone());
         Ok(rocksdb_iterator_t { iter, db, family, options, tailing: None })
     }
@@ -43,7 +43,7 @@ impl rocksdb_iterator_t {
             Some(seen) if *seen != now => *seen = now,
             _ => return false,
         }
-        self.iter = self.db.cursor_cf(&self.family, &self.options);
+        self.iter = self.family.cursor(&self.options);
         true
     }
 
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let tailing = tailing.then(|| db.db.latest_sequence_number());
         let family =
             family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
-        let iter = checked.and_then(|options| db.db.cursor_cf(&family, &options));
+        let iter = checked.and_then(|options| family.cursor(&options));
         give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options, tailing })
     })
 }
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, e
         guard(errptr, (), || {
             let iter = iter.cast_mut().as_mut().ok_or_else(|| missing("the iterator"))?;
             iter.options.snapshot = None;
-            iter.iter = Ok(iter.db.cursor_cf(&iter.family, &iter.options)?);
+            iter.iter = Ok(iter.family.cursor(&iter.options)?);
             Ok(())
         });
     }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use sateen::{Db, LiveTable, bytes_of_text};
+use sateen::{LiveTable, bytes_of_text};
 
 use crate::abi::{free, give, lend, malloc_copy, malloc_name, quiet};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
@@ -225,8 +225,8 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
             let bounds = (table.smallest.as_slice(), table.largest.as_slice());
             options.is_none_or(|it| it.lists(table.level, |a, b| comparator.compare(a, b), bounds))
         };
-        let mut levels = vec![Vec::new(); levels_of(db, &family)];
-        for table in db.live_tables_cf(&family).into_iter().filter(listed) {
+        let mut levels = vec![Vec::new(); levels_of(&family)];
+        for table in family.live_tables().into_iter().filter(listed) {
             if let Some(level) = levels.get_mut(usize::from(table.level)) {
                 level.push(table);
             }
@@ -236,8 +236,8 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
     })
 }
 
-fn levels_of(db: &Db, family: &sateen::ColumnFamily) -> usize {
-    usize::try_from(db.options_cf(family).levels).unwrap_or(0)
+fn levels_of(family: &sateen::ColumnFamily) -> usize {
+    usize::try_from(family.options().levels).unwrap_or(0)
 }
 
 /// Frees the metadata. Levels and tables that its getters returned stay.

@@ -356,8 +356,8 @@ pub unsafe extern "C" fn rocksdb_set_options_cf(
         guard(errptr, (), || {
             let db = the(db)?;
             let (changes, family) = (changes(count, names, values)?, of(db, family));
-            let options = Options { column_family: db.options_cf(&family), ..db.options() };
-            db.set_options_cf(&family, &borrowed(&in_order(options, changes, true)?))
+            let options = Options { column_family: family.options(), ..db.options() };
+            family.set_options(&borrowed(&in_order(options, changes, true)?))
         });
     }
 }

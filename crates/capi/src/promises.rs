@@ -217,7 +217,7 @@ pub(crate) fn check_log(db: &Db, refuse: c_uchar) -> sateen::Result<()> {
     let in_log = |name: &String| {
         let entries = db
             .column_family(name)
-            .and_then(|family| db.property_cf(&family, "rocksdb.num-entries-active-mem-table"));
+            .and_then(|family| family.property("rocksdb.num-entries-active-mem-table"));
         entries.is_some_and(|entries| entries != "0")
     };
     if refuse == 0 || !db.column_families().iter().any(in_log) {

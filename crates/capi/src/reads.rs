@@ -32,7 +32,7 @@ fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOption
         let (of_it, others) =
             left.iter().partition::<Vec<usize>, _>(|at| families[**at].id() == family.id());
         let its_keys: Vec<&[u8]> = of_it.iter().map(|at| keys[*at]).collect();
-        let found = db.multi_get(family, &its_keys, &options);
+        let found = family.reading(&options).multi_get(&its_keys);
         for (at, answer) in of_it.into_iter().zip(found) {
             answers[at] = answer;
         }
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
             let keys = byte_strings(count, keys, key_lengths);
-            Ok(db.multi_get(&of(db, family), &keys, &many_options(options)?))
+            Ok(of(db, family).reading(&many_options(options)?).multi_get(&keys))
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
         let found = answers(db, count, |db| {
             let slices = (0..count).map(|nth| *keys.add(nth));
             let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
-            Ok(db.multi_get(&of(db, family), &keys, &many_options(options)?))
+            Ok(of(db, family).reading(&many_options(options)?).multi_get(&keys))
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = db.get_pinned_cf(&of(db, family), key, &read_options(options)?)?;
+            let found = of(db, family).reading(&read_options(options)?).get_pinned(key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnable_handle_t(value))))
         })
     }
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
         let value = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            db.get_pinned_cf(&of(db, family), key, &read_options(options)?)
+            of(db, family).reading(&read_options(options)?).get_pinned(key)
         });
         if let Some(found) = found.as_mut() {
             *found = c_uchar::from(value.is_some());

@@ -87,10 +87,10 @@ unsafe fn sizes_of(
         for (nth, (begin, end)) in ranges.bounds().into_iter().enumerate() {
             let mut size = 0;
             if included.tables {
-                size += db.approximate_size(&family, begin, end);
+                size += family.approximate_size(begin, end);
             }
             if included.memtables {
-                size += db.memtable_size(&family, begin, end);
+                size += family.memtable_size(begin, end);
             }
             *sizes.add(nth) = size;
         }

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn rocksdb_property_value_cf(
     // SAFETY: the contract of the module.
     let value = quiet(None, || unsafe {
         let db = the(db).ok()?;
-        db.property_cf(&of(db, family), &text(name))
+        of(db, family).property(&text(name))
     });
     value.map_or(null_mut(), |value| malloc_copy(value.as_bytes()))
 }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     // SAFETY: the contract of the module.
     let found = quiet(None, || unsafe {
         let db = the(db).ok()?;
-        db.property_cf(&of(db, family), &text(name))?.parse().ok()
+        of(db, family).property(&text(name))?.parse().ok()
     });
     // SAFETY: the contract of the module.
     match (found, unsafe { value.as_mut() }) {
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
             let options = options.as_ref().map(|options| options.0.clone()).unwrap_or_default();
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            db.compact_range(&of(db, family), begin, end, &options)
+            of(db, family).compact_range(begin, end, &options)
         });
     }
 }
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
             check_flush(db, options)?;
             let kept = options.as_ref().map(|options| &options.1);
             let options = options.as_ref().map(|options| options.0.clone());
-            db.flush_cf(&of(db, family), &options.unwrap_or_else(FlushOptions::default))?;
+            of(db, family).flush_with(&options.unwrap_or_else(FlushOptions::default))?;
             wait_for_listeners(db, kept);
             Ok(())
         });
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
             // All flushes begin before the first wait.
             for wait in [false, true].into_iter().take(1 + usize::from(wait)) {
                 let options = FlushOptions { wait };
-                families.iter().try_for_each(|family| db.flush_cf(family, &options))?;
+                families.iter().try_for_each(|family| family.flush_with(&options))?;
             }
             wait_for_listeners(db, options.as_ref().map(|options| &options.1));
             Ok(())
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
                 CompactRangeOptions { wait: false, flush: false, ..CompactRangeOptions::default() };
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            db.compact_range(&of(db, family), begin, end, &options)
+            of(db, family).compact_range(begin, end, &options)
         });
     }
 }

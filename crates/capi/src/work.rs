@@ -202,7 +202,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
             let db = the(db)?;
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            db.delete_files_in_range(&of(db, family), begin, end)
+            of(db, family).delete_files_in_range(begin, end)
         });
     }
 }
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
             let Ok(options) = read_options(options) else { return 1 };
             let key = bytes(key, key_length);
             let family = of(db, family);
-            let may = db.may_contain(&family, key, &options).unwrap_or(true);
+            let may = family.reading(&options).may_contain(key).unwrap_or(true);
             let (Some(value_found), Some(value)) = (value_found.as_mut(), value.as_mut()) else {
                 return may.into();
             };
@@ -294,8 +294,8 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
             if !may {
                 // As in RocksDB, a key that certainly does not exist has a known, empty value.
                 give(&[], value, value_found);
-            } else if db.has_in_memory(&family, key, &options).unwrap_or(false)
-                && let Ok(Some(found)) = db.get_pinned_cf(&family, key, &options)
+            } else if family.reading(&options).has_in_memory(key).unwrap_or(false)
+                && let Ok(Some(found)) = family.reading(&options).get_pinned(key)
             {
                 give(&found, value, value_found);
             }

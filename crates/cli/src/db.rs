@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use sateen::metrics::{ColumnFamilyMetrics, LevelShape, TableFile};
-use sateen::{
-    CompactRangeOptions, Db, ReadOptions, WriteOptions, bytes_of_text, shown, shown_path,
-};
+use sateen::{CompactRangeOptions, Db, WriteOptions, bytes_of_text, shown, shown_path};
 use serde_json::json;
 
 use crate::args::{DbVerb, Load};
@@ -51,7 +49,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             limits.check(&key, &value).map_err(Failure::failed)?;
             let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
             let options = WriteOptions { sync: *sync, ..WriteOptions::default() };
-            db.put_cf(&family, &key, &value, &options)?;
+            family.writing(&options).put(&key, &value)?;
             Ok(db.close()?)
         }
         DbVerb::Delete { family, keys, encoding, sync } => {
@@ -81,7 +79,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
                 ..CompactRangeOptions::default()
             };
             let _spinner = Progress::spinner("compacting");
-            db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
+            family.compact_range(from.as_deref(), to.as_deref(), &options)?;
             Ok(db.close()?)
         }
         DbVerb::Repair { place, give_up_unreadable } => {
@@ -134,8 +132,8 @@ fn get(
 ) -> Result<()> {
     let bytes = argument_bytes(key, encoding)?;
     let found = store::beside_writer(|| {
-        let (db, family) = store::open_family(family, Access::Read, false)?;
-        Ok(db.get_cf(&family, &bytes, &ReadOptions::default())?)
+        let (_, family) = store::open_family(family, Access::Read, false)?;
+        Ok(family.get(&bytes)?)
     })?;
     let Some(mut value) = found else {
         return Err(Failure::not_found(format!("no such key: {}", shown_path(key))));
@@ -440,17 +438,17 @@ fn properties(
     let (db, family) = store::open_family(arguments, Access::Read, false)?;
     if options {
         let mut in_force = db.options();
-        in_force.column_family = db.options_cf(&family);
+        in_force.column_family = family.options();
         if json {
             return Ok(writeln!(output, "{}", options::to_json(&in_force)?)?);
         }
         return Ok(output.write_all(shown(&in_force.to_text()).as_bytes())?);
     }
-    let all = store::property_names(&db, &family);
+    let all = store::property_names(&family);
     let names = if names.is_empty() { &all } else { names };
     let mut values = serde_json::Map::new();
     for name in names {
-        let Some(value) = db.property_cf(&family, name) else {
+        let Some(value) = family.property(name) else {
             let there_are = all.join(", ");
             return Err(Failure::not_found(format!(
                 "no property {name:?}; the properties are {there_are}"

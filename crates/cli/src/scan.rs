@@ -5,7 +5,7 @@
 
 use std::io::{BufWriter, Write};
 
-use sateen::{ColumnFamily, Db, ReadOptions};
+use sateen::{ColumnFamily, ReadOptions};
 use serde_json::json;
 
 use crate::args::Scan;
@@ -50,7 +50,7 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
     let printed = loop {
         let before = printer.records;
         let opened = store::open_family(&scan.family, Access::Read, false);
-        let printed = opened.and_then(|(db, family)| printer.print(&db, &family, &options));
+        let printed = opened.and_then(|(_, family)| printer.print(&family, &options));
         in_vain = if printer.records > before { 0 } else { in_vain + 1 };
         match printed {
             Err(failure) if failure.behind && in_vain < BEHIND_MAX => {
@@ -81,8 +81,8 @@ struct Printer<W: Write> {
 }
 
 impl<W: Write> Printer<W> {
-    fn print(&mut self, db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
-        let mut iter = db.cursor_cf(family, options)?;
+    fn print(&mut self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+        let mut iter = family.cursor(options)?;
         match (&self.last, self.reverse) {
             (None, false) => iter.seek_to_first(),
             (None, true) => iter.seek_to_last(),

@@ -160,7 +160,7 @@ impl<'a> Loader<'a> {
 impl Sink for Loader<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
         self.limits.check(key, value)?;
-        self.batch.put_cf(self.family, key, value).map_err(|error| error.to_string())
+        self.batch.to(self.family).put(key, value).map_err(|error| error.to_string())
     }
 
     fn commit(&mut self) -> std::result::Result<(), String> {
@@ -175,7 +175,7 @@ impl Sink for Loader<'_> {
 pub(crate) fn delete(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>], sync: bool) -> Result<()> {
     let mut batch = WriteBatch::new();
     for key in keys {
-        batch.delete_cf(family, key)?;
+        batch.to(family).delete(key)?;
     }
     db.write(&batch, &WriteOptions { sync, ..WriteOptions::default() })?;
     Ok(())
@@ -189,15 +189,15 @@ pub(crate) fn stats(db: &Db, prometheus: bool) -> String {
     let mut text = String::new();
     for name in db.column_families() {
         let family = db.column_family(&name);
-        let shape = family.and_then(|family| db.property_cf(&family, "sateen.cfstats"));
+        let shape = family.and_then(|family| family.property("sateen.cfstats"));
         text.push_str(&format!("** {} **\n{}\n", shown(&name), shape.unwrap_or_default()));
     }
     text + &db.property("sateen.dbstats").unwrap_or_default()
 }
 
 /// The names of all properties. `<N>` becomes each level.
-pub(crate) fn property_names(db: &Db, family: &ColumnFamily) -> Vec<String> {
-    let levels = db.options_cf(family).levels;
+pub(crate) fn property_names(family: &ColumnFamily) -> Vec<String> {
+    let levels = family.options().levels;
     let mut names = Vec::new();
     for name in PROPERTIES {
         match name.strip_suffix("<N>") {

@@ -163,7 +163,7 @@ fn contents(path: &Path, names: &[&str]) -> Entries {
     let mut entries = Entries::new();
     for (number, name) in names.iter().enumerate() {
         let family = db.column_family(name).unwrap();
-        let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+        let mut iter = family.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         while iter.valid() {
             entries.insert((number, hex(iter.key())), hex(iter.value()));
@@ -219,7 +219,7 @@ fn all_column_families_of_rocksdb_come_and_it_stays_as_it_is() {
     assert_eq!(summary["column_families"].as_array().unwrap().len(), 3);
     assert_same(&contents(&peer.at("regions"), &names), &expected);
     let db = Db::open(peer.at("regions"), Options::default()).unwrap();
-    let options: ColumnFamilyOptions = db.options_cf(&db.column_family("users").unwrap());
+    let options: ColumnFamilyOptions = db.column_family("users").unwrap().options();
     assert_eq!(options.regions.count(), 4);
 }
 

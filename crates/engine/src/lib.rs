@@ -59,7 +59,7 @@
 //!
 //! let mut batch = WriteBatch::new();
 //! batch.put("walden", "returned")?;
-//! batch.delete_cf(&loans, "walden")?;
+//! batch.to(&loans).delete("walden")?;
 //! db.write(&batch, &WriteOptions::sync())?; // durable when it returns
 //! # Ok::<(), sateen::Error>(())
 //! ```
@@ -141,6 +141,7 @@ mod write;
 pub use admission::write_buffers::WriteBufferManager;
 pub use background::compaction::chosen::CompactFilesOptions;
 pub use background::scrub::ScrubReport;
+pub use db::batch::FamilyBatch;
 pub use db::bytes::Bytes;
 pub use db::calls::{Reading, Writing};
 pub use db::cursor::Cursor;

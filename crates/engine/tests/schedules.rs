@@ -136,7 +136,7 @@ fn commits_are_published_whole_and_in_order() {
                 let snapshot = db.snapshot();
                 let options = ReadOptions::at(&snapshot);
                 let family = db.default_column_family();
-                let read = |key: String| number(db.get_cf(&family, key, &options).unwrap());
+                let read = |key: String| number(family.reading(&options).get(key).unwrap());
                 for writer in 0..3 {
                     let [a, b] = ["a", "b"].map(|half| read(format!("{writer}{half}")));
                     assert_eq!(a, b, "half a batch is seen");
@@ -231,7 +231,7 @@ fn pins_hold_what_is_read() {
             for round in 2..4 {
                 fill(&db, round);
                 let family = db.default_column_family();
-                db.compact_range(&family, None, None, &Default::default()).unwrap();
+                family.compact_range(None, None, &Default::default()).unwrap();
                 // Gives back what nobody needs.
                 db.wait_idle().unwrap();
             }
@@ -267,7 +267,7 @@ fn work_is_preempted_and_goes_on() {
         let db = db.clone();
         spawn(move || {
             let family = db.default_column_family();
-            match db.compact_range(&family, None, None, &Default::default()) {
+            match family.compact_range(None, None, &Default::default()) {
                 Ok(()) | Err(Error::ManualCompactionPaused) => {}
                 Err(error) => panic!("{error}"),
             }

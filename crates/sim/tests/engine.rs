@@ -97,7 +97,7 @@ fn engine(profile: &str) -> Outcome {
             let before = std::mem::replace(&mut moved_bytes, moved(&db));
             free_at = now.max(free_at) + (moved_bytes - before) * 1_000_000_000 / BANDWIDTH;
         }
-        match db.put_cf(&family, key(rng.below(KEYS)), value, &unwaiting) {
+        match family.writing(&unwaiting).put(key(rng.below(KEYS)), value) {
             Ok(()) => {
                 stalled = false;
                 writes += 1;

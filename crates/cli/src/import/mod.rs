@@ -163,7 +163,7 @@ impl Work<'_> {
         let mut cursor = self.source.cursor(number)?;
         while let Some((key, value)) = cursor.entry() {
             limits.check(key, value).map_err(|what| self.failed(family.name(), &what))?;
-            batch.put_cf(family, key, value)?;
+            batch.to(family).put(key, value)?;
             let bytes = (key.len() + value.len()) as u64;
             batch_bytes += bytes;
             done.keys += 1;
@@ -187,23 +187,23 @@ impl Work<'_> {
         for (number, expected) in imported.iter().enumerate() {
             let name = &expected.family;
             let family = db.column_family(name).ok_or_else(|| self.failed(name, "is missing"))?;
-            let tables = db.live_tables_cf(&family);
+            let tables = family.live_tables();
             let stored: u64 = tables.iter().map(|table| table.entries).sum();
             if stored != expected.keys {
                 let text = format!("{} keys were read, but {stored} are stored", expected.keys);
                 return Err(self.failed(name, &text));
             }
             if self.import.verify {
-                self.compare(&db, &family, number, expected.keys)?;
+                self.compare(&family, number, expected.keys)?;
             }
         }
         Ok(db.close()?)
     }
 
     /// Compares all keys and values of a column family with those of the source.
-    fn compare(&self, db: &Db, family: &ColumnFamily, number: usize, keys: u64) -> Result<()> {
+    fn compare(&self, family: &ColumnFamily, number: usize, keys: u64) -> Result<()> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-        let mut stored = db.cursor_cf(family, &options)?;
+        let mut stored = family.cursor(&options)?;
         let progress = Progress::keys("comparing", Some(keys));
         let mut done = Imported::default();
         let mut cursor = self.source.cursor(number)?;

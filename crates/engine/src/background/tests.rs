@@ -168,17 +168,17 @@ const BATCH: u64 = 250;
 /// What of a family has been written.
 type Model = BTreeMap<String, String>;
 
-fn put_some(db: &Db, family: &crate::ColumnFamily, model: &mut Model, from: u64, count: u64) {
+fn put_some(family: &crate::ColumnFamily, model: &mut Model, from: u64, count: u64) {
     for i in from..from + count {
         let key = format!("key{:05}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50);
         let value = format!("value{i:060}");
-        db.put_cf(family, &key, &value, &crate::WriteOptions::default()).unwrap();
+        family.writing(&crate::WriteOptions::default()).put(&key, &value).unwrap();
         model.insert(key, value);
     }
 }
 
-fn all_of(db: &Db, family: &crate::ColumnFamily) -> Model {
-    let mut iter = db.cursor_cf(family, &crate::ReadOptions::default()).unwrap();
+fn all_of(family: &crate::ColumnFamily) -> Model {
+    let mut iter = family.cursor(&crate::ReadOptions::default()).unwrap();
     let mut found = Model::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -216,11 +216,11 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
     let one = db.default_column_family();
     let two = db.create_column_family("two", family_options).unwrap();
     let (mut in_one, mut in_two) = (Model::new(), Model::new());
-    put_some(&db, &two, &mut in_two, 0, BATCH);
-    db.flush_cf(&two, &crate::FlushOptions::default()).unwrap();
+    put_some(&two, &mut in_two, 0, BATCH);
+    two.flush_with(&crate::FlushOptions::default()).unwrap();
     let mut written = 0;
     let deep = loop {
-        put_some(&db, &one, &mut in_one, written, BATCH);
+        put_some(&one, &mut in_one, written, BATCH);
         written += BATCH;
         assert!(written < 100_000, "no deep compaction");
         let found = loop {
@@ -247,9 +247,9 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         if way == Way::Paused { (&two, &mut in_two) } else { (&one, &mut in_one) };
     for _ in 0..3 {
         // Few, so that the flush takes hardly any steps.
-        put_some(&db, family, model, written, 8);
+        put_some(family, model, written, 8);
         written += 8;
-        db.flush_cf(family, &crate::FlushOptions { wait: false }).unwrap();
+        family.flush_with(&crate::FlushOptions { wait: false }).unwrap();
         loop {
             let shared = lock(&db.core().background.driver.shared);
             let flushed = !shared.jobs.values().any(|slot| slot.is_flush);
@@ -273,8 +273,8 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
         Way::Discarded => discarded,
     };
 
-    assert!(all_of(&db, &one) == in_one, "{way:?} after {after} steps");
-    assert!(all_of(&db, &two) == in_two, "{way:?} after {after} steps");
+    assert!(all_of(&one) == in_one, "{way:?} after {after} steps");
+    assert!(all_of(&two) == in_two, "{way:?} after {after} steps");
     let shared = lock(&db.core().background.driver.shared);
     assert!(shared.jobs.is_empty() && shared.abandoned.is_empty());
     assert!(shared.plane.in_flight().is_empty() && shared.plane.is_idle());
@@ -488,13 +488,7 @@ fn level_0_is_not_read_from_its_files() {
         for i in 0..100 {
             assert!(db.get(format!("key{i:03}")).unwrap().is_some());
         }
-        db.compact_range(
-            &db.default_column_family(),
-            None,
-            None,
-            &crate::CompactRangeOptions::default(),
-        )
-        .unwrap();
+        db.compact_range(None, None, &crate::CompactRangeOptions::default()).unwrap();
         for i in 0..100 {
             assert!(db.get(format!("key{i:03}")).unwrap().is_some());
         }

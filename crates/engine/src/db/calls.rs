@@ -1,5 +1,6 @@
 //! A column family together with the options of its reads or writes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sateen_control::ValueKind;
@@ -32,14 +33,14 @@ use crate::tree::families::ColumnFamilyData;
 pub struct Reading<'a> {
     db: &'a Db,
     family: &'a Arc<ColumnFamilyData>,
-    options: ReadOptions,
+    options: Cow<'a, ReadOptions>,
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(
         db: &'a Db,
         family: &'a Arc<ColumnFamilyData>,
-        options: ReadOptions,
+        options: Cow<'a, ReadOptions>,
     ) -> Reading<'a> {
         Reading { db, family, options }
     }
@@ -112,6 +113,39 @@ impl<'a> Reading<'a> {
     /// As [`Reading::get`], each key for itself.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedSlice>>> {
         self.db.find_many(self.family, keys, &self.options)
+    }
+
+    /// False if `key` is not there for sure, at the cost of no I/O: see [`Db::may_contain`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert!(!reading.may_contain("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NoSuchColumnFamily` if the family was dropped.
+    pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.db.may_contain_in(self.family, key.as_ref(), &self.options)
+    }
+
+    /// True if the value of `key` is in a memtable: see [`Db::has_in_memory`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let reading = db.reading(sateen::ReadOptions::default());
+    /// assert!(reading.has_in_memory("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Reading::get`].
+    pub fn has_in_memory(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.db.has_in_memory_in(self.family, key.as_ref(), &self.options)
     }
 
     /// Returns the entries of a range of keys in order, as [`Db::range`] does.
@@ -206,14 +240,14 @@ impl<'a> Reading<'a> {
 pub struct Writing<'a> {
     db: &'a Db,
     family: &'a Arc<ColumnFamilyData>,
-    options: WriteOptions,
+    options: Cow<'a, WriteOptions>,
 }
 
 impl<'a> Writing<'a> {
     pub(super) fn new(
         db: &'a Db,
         family: &'a Arc<ColumnFamilyData>,
-        options: WriteOptions,
+        options: Cow<'a, WriteOptions>,
     ) -> Writing<'a> {
         Writing { db, family, options }
     }
@@ -229,7 +263,7 @@ impl<'a> Writing<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put_cf`].
+    /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.single(ValueKind::Put, key.as_ref(), value.as_ref())
     }
@@ -245,7 +279,7 @@ impl<'a> Writing<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put_cf`].
+    /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single(ValueKind::Delete, key.as_ref(), &[])
     }
@@ -261,7 +295,7 @@ impl<'a> Writing<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::merge`] and [`Db::put_cf`].
+    /// As [`Db::merge`] and [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.single(ValueKind::Merge, key.as_ref(), operand.as_ref())
     }
@@ -277,7 +311,7 @@ impl<'a> Writing<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put_cf`].
+    /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single(ValueKind::SingleDelete, key.as_ref(), &[])
     }
@@ -294,13 +328,13 @@ impl<'a> Writing<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::delete_range`] and [`Db::put_cf`].
+    /// As [`Db::delete_range`] and [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
     pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.db.delete_keys(self.family, begin.as_ref(), end.as_ref(), &self.options)
     }
 
     fn single(&self, kind: ValueKind, key: &[u8], value: &[u8]) -> Result<()> {
-        self.db.single_cf(self.family, kind, key, value, &self.options)
+        self.db.single_in(self.family, kind, key, value, &self.options)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The handle of a column family, with the methods that [`Db`] has for the default one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sateen_store::base::error::Result;
@@ -33,7 +34,7 @@ use crate::tree::families::ColumnFamilyData;
 ///
 /// let mut batch = WriteBatch::new();
 /// batch.put("walden", "returned")?;
-/// batch.delete_cf(&loans, "walden")?;
+/// batch.to(&loans).delete("walden")?;
 /// db.write(&batch, &WriteOptions::default())?; // both or neither
 /// assert_eq!(loans.iter()?.count(), 0);
 /// # Ok::<(), sateen::Error>(())
@@ -290,8 +291,8 @@ impl ColumnFamily {
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn reading(&self, options: ReadOptions) -> Reading<'_> {
-        Reading::new(&self.db, &self.data, options)
+    pub fn reading<'a>(&'a self, options: impl Into<Cow<'a, ReadOptions>>) -> Reading<'a> {
+        Reading::new(&self.db, &self.data, options.into())
     }
 
     /// Returns false if `key` certainly has no value. It does no I/O, as [`Db::may_contain`].
@@ -307,7 +308,24 @@ impl ColumnFamily {
     /// # Errors
     /// `NoSuchColumnFamily` if the family was dropped.
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.db.may_contain(self, key, &ReadOptions::default())
+        self.reading(ReadOptions::default()).may_contain(key)
+    }
+
+    /// True if the value of `key` is in a memtable: see [`Db::has_in_memory`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// assert!(loans.has_in_memory("walden")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ColumnFamily::get`].
+    pub fn has_in_memory(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.reading(ReadOptions::default()).has_in_memory(key)
     }
 }
 
@@ -426,8 +444,8 @@ impl ColumnFamily {
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn writing(&self, options: WriteOptions) -> Writing<'_> {
-        Writing::new(&self.db, &self.data, options)
+    pub fn writing<'a>(&'a self, options: impl Into<Cow<'a, WriteOptions>>) -> Writing<'a> {
+        Writing::new(&self.db, &self.data, options.into())
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sateen_store::base::error::Result;
 
+use super::check_family;
 use super::family::ColumnFamily;
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::events::CompactionInfo;
@@ -45,7 +46,7 @@ impl ColumnFamily {
     /// # Errors
     /// As [`ColumnFamily::flush`].
     pub fn flush_with(&self, options: &FlushOptions) -> Result<()> {
-        self.db().flush_cf(self, options)
+        self.db().flush_memtables_of(&self.data, options)
     }
 
     /// Compacts the keys from `begin` to `end`, as [`Db::compact_range`](crate::Db::compact_range)
@@ -68,7 +69,7 @@ impl ColumnFamily {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
-        self.db().compact_range(self, begin, end, options)
+        self.db().compact_range_of(&self.data, begin, end, options)
     }
 
     /// Compacts chosen files into a level, as [`Db::compact_files`](crate::Db::compact_files) does.
@@ -90,7 +91,7 @@ impl ColumnFamily {
         output_level: u8,
         options: &CompactFilesOptions,
     ) -> Result<CompactionInfo> {
-        self.db().compact_files(self, files, output_level, options)
+        self.db().compact_files_of(&self.data, files, output_level, options)
     }
 
     /// Ingests files of sorted entries, as [`Db::ingest`](crate::Db::ingest) does.
@@ -117,7 +118,7 @@ impl ColumnFamily {
         paths: &[P],
         options: &crate::IngestOptions,
     ) -> Result<()> {
-        self.db().ingest(self, paths, options)
+        self.db().ingest_into(&self.data, paths, options)
     }
 
     /// Returns its options in force.
@@ -132,7 +133,7 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn options(&self) -> ColumnFamilyOptions {
-        self.db().options_cf(self)
+        (*self.data.options()).clone()
     }
 
     /// Changes its options, all or none. [`ColumnFamily::options`] has an example.
@@ -140,7 +141,8 @@ impl ColumnFamily {
     /// # Errors
     /// `InvalidArgument` names the option that is unknown, has a wrong value, or is fixed at open.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.db().set_options_cf(self, changes)
+        check_family(&self.data)?;
+        self.db().core().set_family_options(&self.data, changes)
     }
 
     /// Returns a property by name, as [`Db::property`](crate::Db::property) does.
@@ -154,7 +156,7 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn property(&self, name: &str) -> Option<String> {
-        self.db().property_cf(self, name)
+        self.db().property_of(&self.data, name)
     }
 
     /// Returns its tables, as [`Db::live_tables`](crate::Db::live_tables) does.
@@ -168,7 +170,7 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn live_tables(&self) -> Vec<LiveTable> {
-        self.db().live_tables_cf(self)
+        self.db().tables_of(&self.data)
     }
 
     /// Returns about how many bytes of tables hold the keys from `begin` (inclusive) to `end`
@@ -183,7 +185,41 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn approximate_size(&self, begin: &[u8], end: &[u8]) -> u64 {
-        self.db().approximate_size(self, begin, end)
+        self.db().table_bytes_in(&self.data, begin, end)
+    }
+
+    /// Bytes of keys and values from `begin` up to, not including, `end` that are only in
+    /// memtables: see [`Db::memtable_size`](crate::Db::memtable_size).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.put("walden", "Ishmael")?;
+    /// assert!(loans.memtable_size(b"a", b"z") > 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memtable_size(&self, begin: &[u8], end: &[u8]) -> u64 {
+        self.db().memtable_bytes_in(&self.data, begin, end)
+    }
+
+    /// Drops tables that have nothing but keys of a range: see
+    /// [`Db::delete_files_in_range`](crate::Db::delete_files_in_range).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// loans.delete_files_in_range(None, Some(b"m"))?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::delete_files_in_range`](crate::Db::delete_files_in_range); `NoSuchColumnFamily` if
+    /// the family was dropped.
+    pub fn delete_files_in_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
+        self.db().drop_tables_of(&self.data, begin, end)
     }
 
     /// Returns how long it takes until writes to it stop, as
@@ -200,7 +236,7 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn time_to_stall(&self) -> Option<Duration> {
-        self.db().time_to_stall_cf(self)
+        self.db().time_to_stall_of(&self.data)
     }
 
     /// Returns the bytes per second that background work keeps up with, as
@@ -217,6 +253,6 @@ impl ColumnFamily {
     /// ```
     #[must_use]
     pub fn sustainable_write_rate(&self) -> Option<u64> {
-        self.db().sustainable_write_rate_cf(self)
+        self.db().sustainable_write_rate_of(&self.data)
     }
 }

@@ -17,7 +17,7 @@ use crate::open::create::create_family;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::families::ColumnFamilyData;
 
-mod batch;
+pub(crate) mod batch;
 pub(crate) mod behind;
 pub(crate) mod bytes;
 pub(crate) mod calls;

@@ -16,7 +16,6 @@ use sateen_store::memtable::MemTable;
 use crate::admission::gate::AdmissionGate;
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::db::family::ColumnFamily;
 use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
@@ -103,24 +102,12 @@ impl Db {
     /// ```
     #[must_use]
     pub fn property(&self, name: &str) -> Option<String> {
-        self.property_cf(&self.default_column_family(), name)
+        self.property_of(&self.core.tree.default_family, name)
     }
 
-    /// A property of a column family by name.
-    ///
-    /// The same by the handle: [`ColumnFamily::property`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert_eq!(db.property_cf(&loans, "sateen.num-files-at-level0").as_deref(), Some("0"));
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn property_cf(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+    pub(super) fn property_of(&self, family: &Arc<ColumnFamilyData>, name: &str) -> Option<String> {
         let name = name.strip_prefix("sateen.").or_else(|| name.strip_prefix("rocksdb."))?;
-        property(self.core(), &family.data, name)
+        property(self.core(), family, name)
     }
 
     /// Returns about how many bytes of tables hold the keys from `begin` (inclusive) to `end`
@@ -129,13 +116,21 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert_eq!(db.approximate_size(&loans, b"a", b"z"), 0);
+    /// assert_eq!(db.approximate_size(b"a", b"z"), 0);
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
-        if family.data.comparator().compare(begin, end).is_ge() {
+    pub fn approximate_size(&self, begin: &[u8], end: &[u8]) -> u64 {
+        self.table_bytes_in(&self.core.tree.default_family, begin, end)
+    }
+
+    pub(super) fn table_bytes_in(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        begin: &[u8],
+        end: &[u8],
+    ) -> u64 {
+        if family.comparator().compare(begin, end).is_ge() {
             return 0;
         }
         let of_tree = |tree: &Arc<ColumnFamilyData>| {
@@ -143,7 +138,7 @@ impl Db {
             let runs = version.levels().iter().flat_map(|level| level.runs());
             runs.map(|run| run.bytes_in(run.overlap(begin, end))).sum::<u64>()
         };
-        family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
+        family.trees_between(Some(begin), Some(end)).map(of_tree).sum()
     }
 
     /// Returns the bytes of keys and values from `begin` (inclusive) to `end` (exclusive) that are
@@ -152,14 +147,22 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// loans.put("fig", "1")?;
-    /// assert!(db.memtable_size(&loans, b"a", b"z") > 0);
+    /// db.put("fig", "1")?;
+    /// assert!(db.memtable_size(b"a", b"z") > 0);
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn memtable_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
-        let comparator = family.data.comparator();
+    pub fn memtable_size(&self, begin: &[u8], end: &[u8]) -> u64 {
+        self.memtable_bytes_in(&self.core.tree.default_family, begin, end)
+    }
+
+    pub(super) fn memtable_bytes_in(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        begin: &[u8],
+        end: &[u8],
+    ) -> u64 {
+        let comparator = family.comparator();
         let of_memtable = |memtable: &Arc<MemTable>| {
             let mut iter = memtable.iter();
             let mut bytes = 0;
@@ -177,7 +180,7 @@ impl Db {
             let pinned = tree.super_version();
             std::iter::once(&pinned.active).chain(&pinned.sealed).map(of_memtable).sum()
         };
-        family.data.trees_between(Some(begin), Some(end)).map(of_tree).sum()
+        family.trees_between(Some(begin), Some(end)).map(of_tree).sum()
     }
 }
 

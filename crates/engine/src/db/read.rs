@@ -8,6 +8,7 @@
 //! 3. `Explainer` tells damage from a table that another process has replaced.
 //! 4. `shown` hides values that have expired, and removes the stored time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sateen_store::base::error::Result;
@@ -17,7 +18,6 @@ use super::behind::Explainer;
 use super::{Db, check_family};
 use crate::db::calls::Reading;
 use crate::db::cursor::Cursor;
-use crate::db::family::ColumnFamily;
 use crate::db::iter::{Iter, KeyRange};
 use crate::metrics::Operation;
 use crate::options::ReadOptions;
@@ -45,31 +45,6 @@ impl Db {
         self.find(&self.core.tree.default_family, key.as_ref(), &ReadOptions::default(), Copy)
     }
 
-    /// The value of `key` in a column family, as of the options' snapshot.
-    ///
-    /// The same by the handle: [`ColumnFamily::get`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// let read = sateen::ReadOptions { fill_cache: false, ..sateen::ReadOptions::default() };
-    /// assert_eq!(db.get_cf(&loans, "walden", &read)?, None);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`]; `NoSuchColumnFamily` if the family was dropped.
-    pub fn get_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-    ) -> Result<Option<Vec<u8>>> {
-        check_family(&family.data)?;
-        self.find(&family.data, key.as_ref(), options, Copy)
-    }
-
     /// Returns what [`Db::get`] does, without copying a value that is in a block.
     ///
     /// ```
@@ -86,51 +61,21 @@ impl Db {
         self.find(&self.core.tree.default_family, key.as_ref(), &ReadOptions::default(), Pin)
     }
 
-    /// As [`Db::get_cf`], without copying a value that is in a block.
-    ///
-    /// The same by the handle: [`ColumnFamily::get_pinned`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert!(db.get_pinned_cf(&loans, "walden", &sateen::ReadOptions::default())?.is_none());
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get_cf`].
-    pub fn get_pinned_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedSlice>> {
-        check_family(&family.data)?;
-        self.find(&family.data, key.as_ref(), options, Pin)
-    }
-
     /// Returns the values of many keys at one moment, in the order of `keys`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// loans.put("walden", "Ishmael")?;
-    /// let values = db.multi_get(&loans, &["typee", "walden"], &sateen::ReadOptions::default());
+    /// db.put("fig", "1")?;
+    /// let values = db.multi_get(&["date", "fig"]);
     /// assert!(values[0].as_ref().unwrap().is_none() && values[1].as_ref().unwrap().is_some());
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Db::get_cf`], each key for itself.
-    pub fn multi_get<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily,
-        keys: &[K],
-        options: &ReadOptions,
-    ) -> Vec<Result<Option<PinnedSlice>>> {
-        self.find_many(&family.data, keys, options)
+    /// As [`Db::get`], each key for itself.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedSlice>>> {
+        self.find_many(&self.core.tree.default_family, keys, &ReadOptions::default())
     }
 
     /// Reads many keys at one moment, in key order. The answers are in the order of `keys`.
@@ -337,8 +282,8 @@ impl Db {
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn reading(&self, options: ReadOptions) -> Reading<'_> {
-        Reading::new(self, &self.core.tree.default_family, options)
+    pub fn reading<'a>(&'a self, options: impl Into<Cow<'a, ReadOptions>>) -> Reading<'a> {
+        Reading::new(self, &self.core.tree.default_family, options.into())
     }
 
     /// Returns a cursor over the default column family. It must be moved to a key before use.
@@ -357,27 +302,6 @@ impl Db {
     /// `InvalidArgument` if the options' bounds are reversed.
     pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
         Cursor::new(&self.core, &self.core.tree.default_family, options)
-    }
-
-    /// A cursor over a column family. Seek before use.
-    ///
-    /// The same by the handle: [`ColumnFamily::cursor`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// let mut cursor = db.cursor_cf(&loans, &sateen::ReadOptions::default())?;
-    /// cursor.seek_to_first();
-    /// assert!(!cursor.valid());
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::cursor`]; `NoSuchColumnFamily` if the family was dropped.
-    pub fn cursor_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Cursor> {
-        check_family(&family.data)?;
-        Cursor::new(&self.core, &family.data, options)
     }
 
     /// Returns a consistent view of all column families at this moment.

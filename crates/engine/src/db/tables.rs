@@ -11,10 +11,11 @@ use super::ingest::Ingestion;
 use super::{Db, check_family};
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
-use crate::db::family::ColumnFamily;
+use crate::db::calls::Reading;
 use crate::events::CompactionInfo;
 use crate::live_table::LiveTable;
 use crate::options::ReadOptions;
+use crate::read::lookup::Pin;
 use crate::tree::families::ColumnFamilyData;
 
 /// Options of [`Db::wait_for_compact`].
@@ -56,23 +57,7 @@ impl Db {
         families.named().flat_map(|family| self.tables_of(family)).collect()
     }
 
-    /// The tables of a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::live_tables`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert!(db.live_tables_cf(&loans).is_empty());
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn live_tables_cf(&self, family: &ColumnFamily) -> Vec<LiveTable> {
-        self.tables_of(&family.data)
-    }
-
-    fn tables_of(&self, family: &Arc<ColumnFamilyData>) -> Vec<LiveTable> {
+    pub(super) fn tables_of(&self, family: &Arc<ColumnFamilyData>) -> Vec<LiveTable> {
         let mut tables = Vec::new();
         for tree in family.trees() {
             let version = tree.super_version().version.clone();
@@ -107,27 +92,29 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert!(!db.may_contain(&loans, "walden", &sateen::ReadOptions::default())?);
+    /// assert!(!db.may_contain("fig")?);
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// `NoSuchColumnFamily` if the family was dropped.
-    pub fn may_contain(
+    /// `Closed`.
+    pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.default_family_read().may_contain(key)
+    }
+
+    pub(super) fn may_contain_in(
         &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
+        family: &Arc<ColumnFamilyData>,
+        key: &[u8],
         options: &ReadOptions,
     ) -> Result<bool> {
-        check_family(&family.data)?;
+        check_family(family)?;
         self.core.env.check_open()?;
-        let key = key.as_ref();
         let _view = self.core.view(options)?;
         // The super version first, then the sequence number.
-        let super_version = family.data.tree(key).super_version();
+        let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
-        super_version.may_contain(key, seqno, &self.core.lookup(&family.data, options))
+        super_version.may_contain(key, seqno, &self.core.lookup(family, options))
     }
 
     /// Returns true if the value of `key` is in a memtable, so that reading it needs no I/O.
@@ -136,34 +123,40 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// loans.put("walden", "Ishmael")?;
-    /// assert!(db.has_in_memory(&loans, "walden", &sateen::ReadOptions::default())?);
+    /// db.put("fig", "1")?;
+    /// assert!(db.has_in_memory("fig")?);
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// `NoSuchColumnFamily` if the family was dropped.
-    pub fn has_in_memory(
+    /// As [`Db::get`].
+    pub fn has_in_memory(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.default_family_read().has_in_memory(key)
+    }
+
+    pub(super) fn has_in_memory_in(
         &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
+        family: &Arc<ColumnFamilyData>,
+        key: &[u8],
         options: &ReadOptions,
     ) -> Result<bool> {
-        check_family(&family.data)?;
+        check_family(family)?;
         self.core.env.check_open()?;
-        let key = key.as_ref();
         // The super version first, then the sequence number.
-        let super_version = family.data.tree(key).super_version();
+        let super_version = family.tree(key).super_version();
         let seqno = options.seqno().unwrap_or_else(|| self.core.writes.pipeline.visible_seqno());
-        let lookup = self.core.lookup(&family.data, options);
+        let lookup = self.core.lookup(family, options);
         let is_there = super_version.has_in_memory(key, seqno, &lookup)?;
         drop(super_version);
-        if !is_there || !family.data.has_times() {
+        if !is_there || !family.has_times() {
             return Ok(is_there);
         }
         // The value may have expired.
-        Ok(self.get_pinned_cf(family, key, options)?.is_some())
+        Ok(self.find(family, key, options, Pin)?.is_some())
+    }
+
+    fn default_family_read(&self) -> Reading<'_> {
+        self.reading(ReadOptions::default())
     }
 
     /// Drops the tables below level 0 that only hold keys from `begin` to `end` (both inclusive;
@@ -174,21 +167,24 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.delete_files_in_range(&loans, None, Some(b"m"))?;
+    /// db.delete_files_in_range(None, Some(b"m"))?;
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if `begin` is above `end`. `Background` if the database refuses writes.
-    pub fn delete_files_in_range(
+    pub fn delete_files_in_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
+        self.drop_tables_of(&self.core.tree.default_family, begin, end)
+    }
+
+    pub(super) fn drop_tables_of(
         &self,
-        family: &ColumnFamily,
+        family: &Arc<ColumnFamilyData>,
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        check_family(&family.data)?;
-        self.core.background.drop_tables(&family.data, begin, end)
+        check_family(family)?;
+        self.core.background.drop_tables(family, begin, end)
     }
 
     /// Ingests files that an [`SstFileWriter`](crate::SstFileWriter) wrote, all or none. Their
@@ -204,7 +200,7 @@ impl Db {
     /// let mut writer = SstFileWriter::create(&file, &Options::default())?;
     /// writer.put("fig", "1")?; // keys in ascending order
     /// writer.finish()?;
-    /// db.ingest(&db.default_column_family(), &[&file], &IngestOptions::default())?;
+    /// db.ingest(&[&file], &IngestOptions::default())?;
     /// assert!(db.contains_key("fig")?);
     /// # Ok::<(), sateen::Error>(())
     /// ```
@@ -213,15 +209,23 @@ impl Db {
     /// `Io`, `Corruption` and `IncompatibleDirectory` of a file. `InvalidArgument` if a file has
     /// merge operands and the column family has no merge operator. `TimedOut` if keys in the range
     /// of a file are written all the time. `Background`. Nothing is ingested then.
-    pub fn ingest<P: AsRef<std::path::Path>>(
+    pub fn ingest<P: AsRef<Path>>(
         &self,
-        family: &ColumnFamily,
         paths: &[P],
         options: &crate::IngestOptions,
     ) -> Result<()> {
-        check_family(&family.data)?;
+        self.ingest_into(&self.core.tree.default_family, paths, options)
+    }
+
+    pub(super) fn ingest_into<P: AsRef<Path>>(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        paths: &[P],
+        options: &crate::IngestOptions,
+    ) -> Result<()> {
+        check_family(family)?;
         let paths: Vec<_> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
-        Ingestion { core: &self.core }.ingest(&family.data, &paths, options)
+        Ingestion { core: &self.core }.ingest(family, &paths, options)
     }
 
     /// Keeps table files that are not needed any more until as many calls of
@@ -346,8 +350,7 @@ impl Db {
     /// db.put("fig", "1")?;
     /// db.flush()?;
     /// let files: Vec<_> = db.live_tables().into_iter().map(|table| table.file).collect();
-    /// let family = db.default_column_family();
-    /// let done = db.compact_files(&family, &files, 6, &Default::default())?;
+    /// let done = db.compact_files(&files, 6, &Default::default())?;
     /// assert_eq!(db.live_tables()[0].level, 6, "{done:?}");
     /// # Ok::<(), sateen::Error>(())
     /// ```
@@ -358,14 +361,23 @@ impl Db {
     /// if `cancelled` is set or manual compactions are paused. `Background`.
     pub fn compact_files<P: AsRef<Path>>(
         &self,
-        family: &ColumnFamily,
         files: &[P],
         output_level: u8,
         options: &CompactFilesOptions,
     ) -> Result<CompactionInfo> {
-        check_family(&family.data)?;
+        self.compact_files_of(&self.core.tree.default_family, files, output_level, options)
+    }
+
+    pub(super) fn compact_files_of<P: AsRef<Path>>(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        files: &[P],
+        output_level: u8,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionInfo> {
+        check_family(family)?;
         let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-        self.core.background.compact_files(&family.data, &files, output_level, options)
+        self.core.background.compact_files(family, &files, output_level, options)
     }
 
     /// Waits until all listeners have returned from the calls about flushes and compactions that

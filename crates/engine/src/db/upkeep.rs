@@ -8,9 +8,9 @@ use sateen_store::base::error::{Error, Result};
 
 use super::{Db, check_family};
 use crate::background::scrub::ScrubReport;
-use crate::db::family::ColumnFamily;
 use crate::health::Health;
-use crate::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
+use crate::options::{CompactRangeOptions, FlushOptions, Options};
+use crate::tree::families::ColumnFamilyData;
 
 /// Upkeep.
 impl Db {
@@ -28,26 +28,31 @@ impl Db {
     /// # Errors
     /// `Background` with the cause if the flush fails.
     pub fn flush(&self) -> Result<()> {
-        self.flush_cf(&self.default_column_family(), &FlushOptions::default())
+        self.flush_with(&FlushOptions::default())
     }
 
-    /// Stores the memtable of a column family; with [`Options::atomic_flush`] those of all.
-    ///
-    /// The same by the handle: [`ColumnFamily::flush`].
+    /// As [`Db::flush`], with options: whether to wait for the end.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.flush_cf(&loans, &sateen::FlushOptions::default())?;
+    /// db.flush_with(&sateen::FlushOptions { wait: false })?; // it is begun
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Db::flush`].
-    pub fn flush_cf(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        check_family(&family.data)?;
-        let trees: Vec<_> = family.data.trees().cloned().collect();
+    pub fn flush_with(&self, options: &FlushOptions) -> Result<()> {
+        self.flush_memtables_of(&self.core.tree.default_family, options)
+    }
+
+    pub(super) fn flush_memtables_of(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        options: &FlushOptions,
+    ) -> Result<()> {
+        check_family(family)?;
+        let trees: Vec<_> = family.trees().cloned().collect();
         self.core.background.flush(&trees, options.wait)
     }
 
@@ -77,11 +82,10 @@ impl Db {
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// loans.put("walden", "Ishmael")?;
-    /// loans.delete("walden")?;
-    /// db.compact_range(&loans, None, None, &sateen::CompactRangeOptions::default())?;
-    /// assert!(loans.live_tables().is_empty(), "nothing is left of it");
+    /// db.put("fig", "1")?;
+    /// db.delete("fig")?;
+    /// db.compact_range(None, None, &sateen::CompactRangeOptions::default())?;
+    /// assert!(db.live_tables().is_empty(), "nothing is left of it");
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
@@ -89,13 +93,22 @@ impl Db {
     /// `InvalidArgument` if `begin` is above `end`. `Background` if a compaction failed.
     pub fn compact_range(
         &self,
-        family: &ColumnFamily,
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
-        check_family(&family.data)?;
-        self.core.background.compact_range(&family.data, begin, end, options)
+        self.compact_range_of(&self.core.tree.default_family, begin, end, options)
+    }
+
+    pub(super) fn compact_range_of(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        check_family(family)?;
+        self.core.background.compact_range(family, begin, end, options)
     }
 
     /// Waits until there is no background work left to do.
@@ -152,7 +165,7 @@ impl Db {
     /// let options = Options { background_threads: 0, ..Options::default() };
     /// let db = Db::open(directory.path(), options)?;
     /// db.put("fig", "1")?;
-    /// db.flush_cf(&db.default_column_family(), &FlushOptions { wait: false })?;
+    /// db.flush_with(&FlushOptions { wait: false })?;
     /// while db.step()? {}
     /// assert_eq!(db.live_tables().len(), 1);
     /// # Ok::<(), sateen::Error>(())
@@ -181,26 +194,6 @@ impl Db {
         self.core.set_options(changes)
     }
 
-    /// Changes options of a column family, all or none.
-    ///
-    /// The same by the handle: [`ColumnFamily::set_options`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.set_options_cf(&loans, &[("memtable_bytes", "16MiB")])?;
-    /// assert_eq!(loans.options().memtable_bytes, 16 << 20);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::set_options`].
-    pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
-        check_family(&family.data)?;
-        self.core.set_family_options(&family.data, changes)
-    }
-
     /// Returns true if this process is a fork of the one that opened the database. Such a database
     /// cannot be used, and closing it does nothing.
     #[doc(hidden)]
@@ -224,22 +217,6 @@ impl Db {
         let (_, most) = self.core.tree.tables.descriptors();
         options.max_open_files = u32::try_from(most).unwrap_or(u32::MAX);
         options
-    }
-
-    /// The options of a column family in force.
-    ///
-    /// The same by the handle: [`ColumnFamily::options`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// assert_eq!(db.options_cf(&loans).ttl, None);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn options_cf(&self, family: &ColumnFamily) -> ColumnFamilyOptions {
-        (*family.data.options()).clone()
     }
 
     /// Returns the health of the database, and the cause if it is not healthy.
@@ -325,24 +302,11 @@ impl Db {
     /// ```
     #[must_use]
     pub fn time_to_stall(&self) -> Option<Duration> {
-        self.time_to_stall_cf(&self.default_column_family())
+        self.time_to_stall_of(&self.core.tree.default_family)
     }
 
-    /// As [`Db::time_to_stall`], of a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::time_to_stall`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// let _left = db.time_to_stall_cf(&loans);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn time_to_stall_cf(&self, family: &ColumnFamily) -> Option<Duration> {
-        let outlook =
-            self.core.background.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
+    pub(super) fn time_to_stall_of(&self, family: &Arc<ColumnFamilyData>) -> Option<Duration> {
+        let outlook = self.core.background.driver.outlook(family.trees().map(|tree| tree.id()))?;
         outlook.time_to_stall_ns.map(Duration::from_nanos)
     }
 
@@ -360,24 +324,11 @@ impl Db {
     /// ```
     #[must_use]
     pub fn sustainable_write_rate(&self) -> Option<u64> {
-        self.sustainable_write_rate_cf(&self.default_column_family())
+        self.sustainable_write_rate_of(&self.core.tree.default_family)
     }
 
-    /// As [`Db::sustainable_write_rate`], of a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::sustainable_write_rate`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// let _rate = db.sustainable_write_rate_cf(&loans);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn sustainable_write_rate_cf(&self, family: &ColumnFamily) -> Option<u64> {
-        let outlook =
-            self.core.background.driver.outlook(family.data.trees().map(|tree| tree.id()))?;
+    pub(super) fn sustainable_write_rate_of(&self, family: &Arc<ColumnFamilyData>) -> Option<u64> {
+        let outlook = self.core.background.driver.outlook(family.trees().map(|tree| tree.id()))?;
         Some(outlook.sustainable_write_rate)
     }
 }

@@ -6,6 +6,7 @@
 //!    tombstone goes to each region that it touches.
 //! 4. `DbCore::write` admits and commits the write.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sateen_control::ValueKind;
@@ -14,7 +15,6 @@ use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
 
 use super::{Db, check_family, check_merges, check_range};
 use crate::db::calls::Writing;
-use crate::db::family::ColumnFamily;
 use crate::options::WriteOptions;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
@@ -43,30 +43,6 @@ impl Db {
         self.single(family, ValueKind::Put, key, value, &WriteOptions::default())
     }
 
-    /// Sets `key` to `value` in a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::put`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.put_cf(&loans, "walden", "Ishmael", &sateen::WriteOptions::sync())?;
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put`]; `NoSuchColumnFamily` if the family was dropped.
-    pub fn put_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.single_cf(&family.data, ValueKind::Put, key.as_ref(), value.as_ref(), options)
-    }
-
     /// Deletes `key` in the default column family, whether it exists or not.
     ///
     /// ```
@@ -83,29 +59,6 @@ impl Db {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let family = &self.core.tree.default_family;
         self.single(family, ValueKind::Delete, key.as_ref(), &[], &WriteOptions::default())
-    }
-
-    /// Deletes `key` in a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::delete`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.delete_cf(&loans, "walden", &sateen::WriteOptions::default())?;
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put_cf`].
-    pub fn delete_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.single_cf(&family.data, ValueKind::Delete, key.as_ref(), &[], options)
     }
 
     /// Merges `operand` into the value of `key` in the default column family, with the merge
@@ -136,31 +89,6 @@ impl Db {
         self.single(family, ValueKind::Merge, key, operand, &WriteOptions::default())
     }
 
-    /// Merges `operand` into the value of `key` in a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::merge`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// let done = db.merge_cf(&loans, "walden", "Ishmael", &sateen::WriteOptions::default());
-    /// assert!(matches!(done, Err(sateen::Error::NoMergeOperator(_))));
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::merge`] and [`Db::put_cf`].
-    pub fn merge_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.single_cf(&family.data, ValueKind::Merge, key.as_ref(), operand.as_ref(), options)
-    }
-
     /// Deletes `key` in the default column family, as [`Db::delete`] does. RocksDB requires that
     /// the key was put at most once since its last deletion and was not merged. Sateen does not
     /// depend on that, and only stores which kind of deletion it was.
@@ -180,29 +108,6 @@ impl Db {
         let family = &self.core.tree.default_family;
         let options = WriteOptions::default();
         self.single(family, ValueKind::SingleDelete, key.as_ref(), &[], &options)
-    }
-
-    /// Deletes `key` in a column family, as [`Db::single_delete`] does.
-    ///
-    /// The same by the handle: [`ColumnFamily::single_delete`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// db.single_delete_cf(&loans, "walden", &sateen::WriteOptions::default())?;
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put_cf`].
-    pub fn single_delete_cf(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.single_cf(&family.data, ValueKind::SingleDelete, key.as_ref(), &[], options)
     }
 
     /// Deletes all keys of the default column family from `begin` (inclusive) to `end` (exclusive)
@@ -229,32 +134,6 @@ impl Db {
     }
 
     /// Deletes a range of keys in a column family.
-    ///
-    /// The same by the handle: [`ColumnFamily::delete_range`].
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// # let loans = db.create_column_family("loans", Default::default())?;
-    /// loans.put("walden", "Ishmael")?;
-    /// db.delete_range_cf(&loans, "a", "z", &sateen::WriteOptions::default())?;
-    /// assert_eq!(loans.iter()?.count(), 0);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::delete_range`] and [`Db::put_cf`].
-    pub fn delete_range_cf(
-        &self,
-        family: &ColumnFamily,
-        begin: impl AsRef<[u8]>,
-        end: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.delete_keys(&family.data, begin.as_ref(), end.as_ref(), options)
-    }
-
-    /// Deletes a range of keys in a column family.
     pub(super) fn delete_keys(
         &self,
         family: &ColumnFamilyData,
@@ -266,7 +145,7 @@ impl Db {
             check_family(family)?;
         }
         let mut batch = WriteBatch::new();
-        batch.delete_range_cf_id(family.id(), begin, end)?;
+        batch.delete_range_in(family.id(), begin, end)?;
         self.write(&batch, options)
     }
 
@@ -281,8 +160,8 @@ impl Db {
     /// # Ok::<(), sateen::Error>(())
     /// ```
     #[must_use]
-    pub fn writing(&self, options: WriteOptions) -> Writing<'_> {
-        Writing::new(self, &self.core.tree.default_family, options)
+    pub fn writing<'a>(&'a self, options: impl Into<Cow<'a, WriteOptions>>) -> Writing<'a> {
+        Writing::new(self, &self.core.tree.default_family, options.into())
     }
 
     /// Applies all of `batch` or nothing. With [`WriteOptions::ignore_missing_column_families`],
@@ -296,14 +175,14 @@ impl Db {
     ///
     /// let mut batch = WriteBatch::new();
     /// batch.put("walden", "lent")?;
-    /// batch.put_cf(&loans, "walden", "Ishmael")?;
+    /// batch.to(&loans).put("walden", "Ishmael")?;
     /// db.write(&batch, &WriteOptions::sync())?; // both, durably, or neither
     /// assert!(db.contains_key("walden")? && loans.contains_key("walden")?);
     /// # Ok::<(), sateen::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Db::put_cf`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
+    /// As [`Db::put`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
     pub fn write(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
         if !options.ignore_missing_column_families {
             return self.write_all(batch, options);
@@ -330,7 +209,7 @@ impl Db {
 
     /// Writes one entry to a column family.
     #[inline]
-    pub(super) fn single_cf(
+    pub(super) fn single_in(
         &self,
         family: &Arc<ColumnFamilyData>,
         kind: ValueKind,

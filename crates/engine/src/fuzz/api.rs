@@ -133,7 +133,7 @@ impl Calls<'_> {
                 let options = CompactRangeOptions::default();
                 let range = (from.clone().min(to.clone()), from.max(to));
                 let family = self.db.default_column_family();
-                must(self.db.compact_range(&family, Some(&range.0), Some(&range.1), &options));
+                must(family.compact_range(Some(&range.0), Some(&range.1), &options));
             }
             12 => {
                 for _ in 0..self.input.byte() % 8 {
@@ -276,7 +276,7 @@ pub fn ingest(bytes: &[u8]) {
     let db = must(Db::open_with(Arc::new(vfs), "/db", options, &[]));
     must(db.put("a", "1"));
     let family = db.default_column_family();
-    if db.ingest(&family, &[path], &IngestOptions::default()).is_err() {
+    if family.ingest(&[path], &IngestOptions::default()).is_err() {
         assert_eq!(must(db.get("a")).as_deref(), Some(&b"1"[..]), "nothing was taken in");
         return;
     }
@@ -293,7 +293,7 @@ pub fn ingest(bytes: &[u8]) {
     }
     let _read = db.get("a");
     let _looked_at = db.check(&mut |_, _| {});
-    let _compacted = db.compact_range(&family, None, None, &CompactRangeOptions::default());
+    let _compacted = family.compact_range(None, None, &CompactRangeOptions::default());
 }
 
 /// Returns sequences that reach something, and a file that can be ingested.

@@ -1,5 +1,6 @@
 //! Options of single calls: reads, writes, flushes and compactions by hand.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use sateen_control::SeqNo;
@@ -154,5 +155,29 @@ pub struct CompactRangeOptions {
 impl Default for CompactRangeOptions {
     fn default() -> Self {
         CompactRangeOptions { wait: true, flush: true, rewrite_last_level: false }
+    }
+}
+
+impl<'a> From<ReadOptions> for Cow<'a, ReadOptions> {
+    fn from(options: ReadOptions) -> Cow<'a, ReadOptions> {
+        Cow::Owned(options)
+    }
+}
+
+impl<'a> From<&'a ReadOptions> for Cow<'a, ReadOptions> {
+    fn from(options: &'a ReadOptions) -> Cow<'a, ReadOptions> {
+        Cow::Borrowed(options)
+    }
+}
+
+impl<'a> From<WriteOptions> for Cow<'a, WriteOptions> {
+    fn from(options: WriteOptions) -> Cow<'a, WriteOptions> {
+        Cow::Owned(options)
+    }
+}
+
+impl<'a> From<&'a WriteOptions> for Cow<'a, WriteOptions> {
+    fn from(options: &'a WriteOptions) -> Cow<'a, WriteOptions> {
+        Cow::Borrowed(options)
     }
 }

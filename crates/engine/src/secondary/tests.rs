@@ -91,7 +91,7 @@ fn a_manifest_that_goes_on_is_looked_at_again() {
         let mut following = lock(&core.secondary.as_ref().unwrap().following);
         assert!(!following.manifest.advance().unwrap());
         let family = db.default_column_family();
-        db.ingest(&family, &["/file"], &IngestOptions::default()).unwrap();
+        family.ingest(&["/file"], &IngestOptions::default()).unwrap();
         db.put("b", "later than the file").unwrap();
         assert!(!following.round(&follower).unwrap(), "the log has what is newer than the file");
         assert!(following.round(&follower).unwrap());

@@ -261,7 +261,7 @@ fn compacted(options: Options) -> Db {
         db.flush().unwrap();
     }
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &crate::CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &crate::CompactRangeOptions::default()).unwrap();
     db
 }
 

@@ -46,7 +46,7 @@ impl CommitPipeline {
                     && seqno <= stored
                     && range.is_none_or(|range| range < seqno)
                 {
-                    batch.put_cf_id(family.id(), key.bytes(), value)?;
+                    batch.put_in(family.id(), key.bytes(), value)?;
                     let written_before = written.len() as u64;
                     written.push((place, SeqNo(stage.next_seqno + written_before)));
                 }

@@ -132,12 +132,12 @@ impl World {
         }
         let what = what.of(&key);
         let change = Change { family: family.id(), key: key.clone(), what: what.clone() };
-        self.write(vec![change], &options, |db| match &what {
-            What::Put(value) => db.put_cf(&family, &key, value, &options),
-            What::Delete => db.delete_cf(&family, &key, &options),
-            What::SingleDelete => db.single_delete_cf(&family, &key, &options),
-            What::Merge(operand) => db.merge_cf(&family, &key, operand, &options),
-            What::DeleteRange(end) => db.delete_range_cf(&family, &key, end, &options),
+        self.write(vec![change], &options, |_| match &what {
+            What::Put(value) => family.writing(&options).put(&key, value),
+            What::Delete => family.writing(&options).delete(&key),
+            What::SingleDelete => family.writing(&options).single_delete(&key),
+            What::Merge(operand) => family.writing(&options).merge(&key, operand),
+            What::DeleteRange(end) => family.writing(&options).delete_range(&key, end),
         });
     }
 
@@ -154,10 +154,10 @@ impl World {
             };
             let what = what.of(&key);
             let added = match &what {
-                What::Put(value) => batch.put_cf(&family, &key, value),
-                What::Merge(operand) => batch.merge_cf(&family, &key, operand),
-                What::SingleDelete => batch.single_delete_cf(&family, &key),
-                _ => batch.delete_cf(&family, &key),
+                What::Put(value) => batch.to(&family).put(&key, value),
+                What::Merge(operand) => batch.to(&family).merge(&key, operand),
+                What::SingleDelete => batch.to(&family).single_delete(&key),
+                _ => batch.to(&family).delete(&key),
             };
             added.expect("it is in order");
             changes.push(Change { family: family.id(), key, what });
@@ -184,7 +184,7 @@ impl World {
         }
         options.fill_cache = random.one_in(2);
         let key = key(random);
-        if let Some(found) = self.settle("get", self.db().get_cf(&family, &key, &options)) {
+        if let Some(found) = self.settle("get", family.reading(&options).get(&key)) {
             self.same_value(family.id(), &key, at, found.as_deref());
         }
     }
@@ -192,7 +192,7 @@ impl World {
     fn multi_get(&self, random: &mut Random) {
         let family = self.family(random);
         let keys: Vec<Vec<u8>> = (0..=random.below(12)).map(|_| key(random)).collect();
-        let found = self.db().multi_get(&family, &keys, &ReadOptions::default());
+        let found = family.multi_get(&keys);
         assert_eq!(found.len(), keys.len());
         for (key, found) in keys.iter().zip(found) {
             let Some(found) = self.settle("multi_get", found) else { continue };
@@ -225,7 +225,7 @@ impl World {
         }
         let family = self.family(random);
         let (options, at) = self.read_options(random);
-        let opened = self.db().cursor_cf(&family, &options);
+        let opened = family.cursor(&options);
         let Some(iter) = self.settle("iter", opened) else { return };
         let view = self.model.view_within(family.id(), &options, at).into_iter().collect();
         self.iters.push(OpenIter { iter, view, at: None });
@@ -297,7 +297,7 @@ impl World {
             Kind::FlushAll => self.db().flush_all(),
             _ => {
                 let options = FlushOptions { wait: kind == Kind::Flush };
-                self.db().flush_cf(&family, &options)
+                family.flush_with(&options)
             }
         };
         if self.settle("a flush", flushed).is_none() || kind == Kind::FlushBegin {
@@ -320,7 +320,7 @@ impl World {
         };
         let begin = (!random.one_in(3)).then_some(&*low);
         let end = (!random.one_in(3)).then_some(&*high);
-        let compacted = self.db().compact_range(&family, begin, end, &options);
+        let compacted = family.compact_range(begin, end, &options);
         if self.settle("a compaction", compacted).is_some() && options.flush {
             self.model.is_stored(family.id());
         }
@@ -346,7 +346,7 @@ impl World {
         let info = Options::all().find(|info| info.name == name);
         assert!(info.is_some_and(|info| info.mutable), "{name} may change");
         let set = match own {
-            true => self.db().set_options_cf(&self.family(random), &[(name, value)]),
+            true => self.family(random).set_options(&[(name, value)]),
             false => self.db().set_options(&[(name, value)]),
         };
         match set {
@@ -416,7 +416,7 @@ impl World {
         let copy = copy.expect("a checkpoint is a database");
         for family in &self.live {
             let there = copy.column_family(family.name()).expect("all families are there");
-            let found = World::read(&copy, &there, &ReadOptions::default()).expect("it reads");
+            let found = World::read(&there, &ReadOptions::default()).expect("it reads");
             same(&found, &self.model.view(family.id(), self.model.now()), "a checkpoint");
         }
         assert_sound(&copy);

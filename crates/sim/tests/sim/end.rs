@@ -32,7 +32,7 @@ impl World {
         self.forget_readers();
         for family in &self.live {
             let on = [("disable_auto_compactions", "false")];
-            self.db().set_options_cf(family, &on).expect("it may change");
+            family.set_options(&on).expect("it may change");
         }
         self.db().flush_all().expect("the disk is well");
         self.rest();
@@ -54,7 +54,7 @@ impl World {
         let mut unrest = Vec::new();
         for family in &self.live {
             for name in ZERO_AT_REST {
-                let value = self.db().property_cf(family, &format!("sateen.{name}"));
+                let value = family.property(&format!("sateen.{name}"));
                 if value.as_deref() != Some("0") {
                     unrest.push(format!("{name} of {}: {value:?}", family.name()));
                 }
@@ -107,12 +107,12 @@ impl World {
         let metrics = self.db().metrics();
         assert_eq!(metrics.health, "ok");
         for family in &self.live {
-            let options = self.db().options_cf(family);
+            let options = family.options();
             if !options.compaction_style.policy().rests_without_debt() {
                 continue;
             }
             // Where policies treat level 0 in stripes, only overlapping runs count.
-            let tables = self.db().live_tables_cf(family);
+            let tables = family.live_tables();
             let level0 = || tables.iter().filter(|table| table.level == 0);
             let over = |key: &[u8]| {
                 level0().filter(|table| *table.smallest <= *key && *key <= *table.largest).count()
@@ -127,7 +127,7 @@ impl World {
                 "{}: {deepest} runs of level 0 lie over one another at rest, of {waits_for}",
                 family.name(),
             );
-            let debt = self.db().property_cf(family, "sateen.estimate-pending-compaction-bytes");
+            let debt = family.property("sateen.estimate-pending-compaction-bytes");
             assert_eq!(debt.as_deref(), Some("0"), "debt of {} at rest", family.name());
         }
     }

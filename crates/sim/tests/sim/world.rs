@@ -276,13 +276,13 @@ impl World {
 
     /// Reads a whole column family forwards and checks that the backward read is the same. Values
     /// that a compaction would remove are left out.
-    pub(crate) fn read(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
-        Ok(view_of(whole(db.cursor_cf(family, options)?, <[u8]>::to_vec)?))
+    pub(crate) fn read(family: &ColumnFamily, options: &ReadOptions) -> Result<View> {
+        Ok(view_of(whole(family.cursor(options)?, <[u8]>::to_vec)?))
     }
 
     /// Compares the whole of `family` with the model's state `at`.
     pub(crate) fn compare(&self, family: &ColumnFamily, options: &ReadOptions, at: usize) {
-        let Some(found) = self.settle("a scan", Self::read(self.db(), family, options)) else {
+        let Some(found) = self.settle("a scan", Self::read(family, options)) else {
             return;
         };
         same(&found, &self.model.view_within(family.id(), options, at), family.name());
@@ -362,7 +362,7 @@ impl World {
         self.live.clear();
         for name in self.db().column_families() {
             let family = self.db().column_family(&name).expect("it is listed");
-            let read = Self::read(self.db(), &family, &ReadOptions::default());
+            let read = Self::read(&family, &ReadOptions::default());
             let Some(found) = self.must("a scan", read) else { return false };
             recovered.insert(family.id(), found);
             self.live.push(family);

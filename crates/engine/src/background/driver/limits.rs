@@ -60,7 +60,7 @@ mod tests {
                 return;
             }
             assert!(n < 10_000, "nothing is sealed");
-            db.put_cf(&family, n.to_be_bytes(), [7; VALUE], &unwaiting).unwrap();
+            family.writing(&unwaiting).put(n.to_be_bytes(), [7; VALUE]).unwrap();
         }
     }
 

@@ -123,7 +123,7 @@ impl Filtering {
     /// let db = Db::open(directory.path(), options)?;
     /// db.put("draft/1", "…")?;
     /// db.put("letter/1", "Dear reader")?;
-    /// db.compact_range(&db.default_column_family(), None, None, &CompactRangeOptions::default())?;
+    /// db.compact_range(None, None, &CompactRangeOptions::default())?;
     /// assert_eq!(db.get("draft/1")?, None);
     /// assert!(db.get("letter/1")?.is_some());
     /// # Ok::<(), sateen::Error>(())

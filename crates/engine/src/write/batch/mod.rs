@@ -117,7 +117,7 @@ impl WriteBatch {
     /// batch is unchanged then.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_cf_id(ColumnFamilyId(0), key.as_ref(), value.as_ref())
+        self.put_in(ColumnFamilyId(0), key.as_ref(), value.as_ref())
     }
 
     /// Deletes `key` from the default column family, whether it exists or not.
@@ -132,7 +132,7 @@ impl WriteBatch {
     /// As [`WriteBatch::put`].
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_cf_id(ColumnFamilyId(0), key.as_ref())
+        self.delete_in(ColumnFamilyId(0), key.as_ref())
     }
 
     /// Merges `operand` into the value of `key` in the default column family.
@@ -147,7 +147,7 @@ impl WriteBatch {
     /// As [`WriteBatch::put`].
     #[inline]
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_cf_id(ColumnFamilyId(0), key.as_ref(), operand.as_ref())
+        self.merge_in(ColumnFamilyId(0), key.as_ref(), operand.as_ref())
     }
 
     /// Deletes `key` as [`Db::single_delete`](crate::Db::single_delete) does.
@@ -162,7 +162,7 @@ impl WriteBatch {
     /// As [`WriteBatch::put`].
     #[inline]
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single_delete_cf_id(ColumnFamilyId(0), key.as_ref())
+        self.single_delete_in(ColumnFamilyId(0), key.as_ref())
     }
 
     /// Deletes all keys from `begin` (inclusive) to `end` (exclusive) from the default column
@@ -179,11 +179,11 @@ impl WriteBatch {
     /// is written.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range_cf_id(ColumnFamilyId(0), begin.as_ref(), end.as_ref())
+        self.delete_range_in(ColumnFamilyId(0), begin.as_ref(), end.as_ref())
     }
 
     #[inline]
-    pub(crate) fn put_cf_id(
+    pub(crate) fn put_in(
         &mut self,
         column_family: ColumnFamilyId,
         key: &[u8],
@@ -193,7 +193,7 @@ impl WriteBatch {
     }
 
     #[inline]
-    pub(crate) fn merge_cf_id(
+    pub(crate) fn merge_in(
         &mut self,
         column_family: ColumnFamilyId,
         key: &[u8],
@@ -220,12 +220,12 @@ impl WriteBatch {
 
     /// Deletes `key` from a column family.
     #[inline]
-    pub(crate) fn delete_cf_id(&mut self, column_family: ColumnFamilyId, key: &[u8]) -> Result<()> {
+    pub(crate) fn delete_in(&mut self, column_family: ColumnFamilyId, key: &[u8]) -> Result<()> {
         self.add(ValueKind::Delete, column_family, key, None)
     }
 
     #[inline]
-    pub(crate) fn single_delete_cf_id(
+    pub(crate) fn single_delete_in(
         &mut self,
         column_family: ColumnFamilyId,
         key: &[u8],
@@ -233,7 +233,7 @@ impl WriteBatch {
         self.add(ValueKind::SingleDelete, column_family, key, None)
     }
 
-    pub(crate) fn delete_range_cf_id(
+    pub(crate) fn delete_range_in(
         &mut self,
         column_family: ColumnFamilyId,
         begin: &[u8],
@@ -264,7 +264,7 @@ impl WriteBatch {
         let BatchEntry { column_family, kind, key, value } = *entry;
         match kind {
             ValueKind::Put | ValueKind::Merge => self.add_value(kind, column_family, key, value),
-            ValueKind::RangeDelete => self.delete_range_cf_id(column_family, key, value),
+            ValueKind::RangeDelete => self.delete_range_in(column_family, key, value),
             ValueKind::Delete | ValueKind::SingleDelete => self.add(kind, column_family, key, None),
         }
     }

@@ -16,8 +16,8 @@ fn write() -> impl Strategy<Value = Write> {
 fn add(batch: &mut WriteBatch, (column_family, key, value): &Write) {
     let id = ColumnFamilyId(*column_family);
     match value {
-        Some(value) => batch.put_cf_id(id, key, value).unwrap(),
-        None => batch.delete_cf_id(id, key).unwrap(),
+        Some(value) => batch.put_in(id, key, value).unwrap(),
+        None => batch.delete_in(id, key).unwrap(),
     }
 }
 

@@ -32,14 +32,14 @@ fn families(db: &Db) -> Vec<ColumnFamily> {
 fn write(db: &Db, key: &str, options: &WriteOptions) {
     let mut batch = WriteBatch::new();
     for (family, length) in families(db).iter().zip([10, 1000, 1]) {
-        batch.put_cf(family, key, vec![b'v'; length]).unwrap();
+        batch.to(family).put(key, vec![b'v'; length]).unwrap();
     }
     db.write(&batch, options).unwrap();
 }
 
 fn keys(db: &Db) -> Vec<Vec<Vec<u8>>> {
     let keys = |family: &ColumnFamily| {
-        let mut iter = db.cursor_cf(family, &ReadOptions::default()).unwrap();
+        let mut iter = family.cursor(&ReadOptions::default()).unwrap();
         iter.seek_to_first();
         let mut keys = Vec::new();
         while iter.valid() {
@@ -65,11 +65,11 @@ fn a_flush_of_one_family_stores_all() {
     let db = open(as_vfs(&vfs), &options);
     write(&db, "a", &WriteOptions::default());
     assert_eq!(survivors(&vfs, &options), 0);
-    db.flush_cf(&db.column_family("small").unwrap(), &FlushOptions::default()).unwrap();
+    db.column_family("small").unwrap().flush().unwrap();
     assert_eq!(survivors(&vfs, &options), 1);
     // Of one that has nothing to flush, too.
     db.put("only", "here").unwrap();
-    db.flush_cf(&db.column_family("small").unwrap(), &FlushOptions::default()).unwrap();
+    db.column_family("small").unwrap().flush().unwrap();
     let image = vfs.crash_image(CrashChoice::SyncedOnly);
     assert!(open(as_vfs(&image), &options).get("only").unwrap().is_some());
 
@@ -77,7 +77,7 @@ fn a_flush_of_one_family_stores_all() {
     let vfs = MemVfs::new();
     let db = open(as_vfs(&vfs), &apart);
     write(&db, "a", &WriteOptions::default());
-    db.flush_cf(&db.column_family("small").unwrap(), &FlushOptions::default()).unwrap();
+    db.column_family("small").unwrap().flush().unwrap();
     let left = keys(&open(as_vfs(&vfs.crash_image(CrashChoice::SyncedOnly)), &apart));
     assert_eq!(left.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 1], "without the option");
 }
@@ -106,8 +106,7 @@ fn whatever_begins_a_flush_stores_all() {
                 db.step().unwrap();
             } else {
                 // The logs have something to be limited for.
-                db.put_cf(&db.default_column_family(), "logged", vec![7; 500], &write_options)
-                    .unwrap();
+                db.writing(&write_options).put("logged", vec![7; 500]).unwrap();
                 db.step().unwrap();
             }
             if number % 50 == 49 && !write_options.disable_wal {
@@ -160,7 +159,7 @@ fn a_family_that_is_dropped_meanwhile_keeps_nobody() {
         let db = open(as_vfs(&vfs), &options);
         (0..40).for_each(|n| write(&db, &format!("key{n:02}"), &WriteOptions::default()));
         let large = db.column_family("large").unwrap();
-        db.flush_cf(&large, &FlushOptions { wait: false }).unwrap();
+        large.flush_with(&FlushOptions { wait: false }).unwrap();
         for _ in 0..steps {
             db.step().unwrap();
         }
@@ -196,10 +195,11 @@ fn writers_and_flushes_at_the_same_time() {
                     for family in &families(db) {
                         let fill = number.to_string().repeat(1 + (number % 60) as usize);
                         batch
-                            .put_cf(family, format!("fill{writer}-{}", number % 50), fill)
+                            .to(family)
+                            .put(format!("fill{writer}-{}", number % 50), fill)
                             .unwrap();
                         let mark = number.to_string();
-                        batch.put_cf(family, format!("mark{writer}"), mark).unwrap();
+                        batch.to(family).put(format!("mark{writer}"), mark).unwrap();
                     }
                     db.write(&batch, &WriteOptions::default()).unwrap();
                 }
@@ -209,8 +209,8 @@ fn writers_and_flushes_at_the_same_time() {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 let family = db.create_column_family("extra", Default::default()).unwrap();
-                db.put_cf(&family, "key", vec![7; 2000], &WriteOptions::default()).unwrap();
-                db.flush_cf(&family, &FlushOptions { wait: false }).unwrap();
+                family.put("key", vec![7; 2000]).unwrap();
+                family.flush_with(&FlushOptions { wait: false }).unwrap();
                 db.drop_column_family(&family).unwrap();
             }
         });
@@ -225,9 +225,7 @@ fn writers_and_flushes_at_the_same_time() {
     for image in images {
         let db = open(as_vfs(&image), &options);
         for writer in 0..3 {
-            let of = |family| {
-                db.get_cf(family, format!("mark{writer}"), &ReadOptions::default()).unwrap()
-            };
+            let of = |family: &ColumnFamily| family.get(format!("mark{writer}")).unwrap();
             let marks: Vec<_> = families(&db).iter().map(of).collect();
             assert!(marks.iter().all(|mark| *mark == marks[0]), "families differ: {marks:?}");
         }

@@ -64,7 +64,7 @@ fn blocks_in_each_others_place_are_not_taken_for_each_other() {
     (0..100).for_each(|key| db.put(format!("key{key:03}"), format!("{key:040}")).unwrap());
     db.flush_all().unwrap();
     let family = db.default_column_family();
-    let expected = read_all(&db, &family, &ReadOptions::default());
+    let expected = read_all(&family, &ReadOptions::default());
     db.close().unwrap();
     let listed = vfs.list(Path::new("/db")).unwrap();
     let table = listed.iter().find(|name| name.extension().is_some_and(|kind| kind == "sat"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sateen::vfs::MemVfs;
-use sateen::{Db, FlushOptions, Options, ReadOptions, Updates, WriteBatch, WriteOptions};
+use sateen::{Db, Options, ReadOptions, Updates, WriteBatch, WriteOptions};
 
 use crate::features::updates::{OTHER, Replica, keeping, open, settle};
 use crate::support::common::{Contents, Random, as_vfs, assert_sound, read_all, small, tiny};
@@ -36,7 +36,7 @@ impl Writer {
         let latest = ReadOptions::default();
         ["default", OTHER].map(|name| {
             let family = self.db().column_family(name).unwrap();
-            read_all(self.db(), &family, &latest)
+            read_all(&family, &latest)
         })
     }
 
@@ -51,14 +51,14 @@ impl Writer {
             let key = format!("key{number:03}");
             let value = vec![b'a' + random.below(26) as u8; random.below(80) as usize];
             match random.below(9) {
-                0 => batch.delete_cf(family, key).unwrap(),
-                1 => batch.single_delete_cf(family, key).unwrap(),
-                2..4 => batch.merge_cf(family, key, &value[..value.len().min(9)]).unwrap(),
+                0 => batch.to(family).delete(key).unwrap(),
+                1 => batch.to(family).single_delete(key).unwrap(),
+                2..4 => batch.to(family).merge(key, &value[..value.len().min(9)]).unwrap(),
                 4 if random.one_in(2) => {
                     let end = format!("key{:03}", number + random.below(9));
-                    batch.delete_range_cf(family, key, end).unwrap();
+                    batch.to(family).delete_range(key, end).unwrap();
                 }
-                _ => batch.put_cf(family, key, &value).unwrap(),
+                _ => batch.to(family).put(key, &value).unwrap(),
             }
         }
         let sync = random.one_in(5);
@@ -72,11 +72,11 @@ impl Writer {
             0 => db.flush_all().unwrap(),
             1 => {
                 let other = db.column_family(OTHER).unwrap();
-                db.flush_cf(&other, &FlushOptions::default()).unwrap();
+                other.flush().unwrap();
             }
             2 => {
                 let family = db.default_column_family();
-                db.compact_range(&family, None, None, &Default::default()).unwrap();
+                family.compact_range(None, None, &Default::default()).unwrap();
             }
             3 => {
                 let path = format!("/checkpoint{}", self.random.next());
@@ -85,7 +85,7 @@ impl Writer {
                 let copy = Db::open_with(as_vfs(&self.vfs), &path, options, &[]).unwrap();
                 let seqno = copy.latest_sequence_number();
                 let family = copy.default_column_family();
-                let contents = read_all(&copy, &family, &ReadOptions::default());
+                let contents = read_all(&family, &ReadOptions::default());
                 assert_eq!(
                     contents, self.states[&seqno][0],
                     "a checkpoint has no more than it should"
@@ -225,6 +225,6 @@ fn a_reader_beside_many_writers() {
         reader.join().unwrap();
     });
     let family = db.default_column_family();
-    let contents = read_all(&db, &family, &ReadOptions::default());
+    let contents = read_all(&family, &ReadOptions::default());
     assert!(replica.contents("default") == contents, "the replay ends up with the same");
 }

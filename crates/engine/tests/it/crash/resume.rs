@@ -47,7 +47,7 @@ fn a_log_prepared_before_the_failure_is_not_written_to() {
             assert_sound(&image);
         }
         let sync = WriteOptions::sync();
-        db.put_cf(&db.default_column_family(), "b", "5", &sync).unwrap();
+        db.writing(&sync).put("b", "5").unwrap();
         db.close().unwrap();
     }
 }
@@ -101,7 +101,7 @@ fn a_log_that_died_while_all_was_well_is_replaced() {
         let links = FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write);
         let links = faulty.add(links);
         let nobody_waits = FlushOptions { wait: false };
-        db.flush_cf(&db.default_column_family(), &nobody_waits).unwrap();
+        db.flush_with(&nobody_waits).unwrap();
         assert_eq!(faulty.happened(links), 1);
         faulty.clear();
         assert_eq!(db.health().0, Health::Ok);
@@ -196,7 +196,7 @@ fn a_thread_that_panics_stops_writes_and_loses_nothing() {
         db.flush().unwrap_err();
         let options_of_compaction = CompactRangeOptions::default();
         let family = db.default_column_family();
-        db.compact_range(&family, None, None, &options_of_compaction).unwrap_err();
+        family.compact_range(None, None, &options_of_compaction).unwrap_err();
         assert!(db.get(key(0)).unwrap().is_some());
         drop((family, db));
         faulty.clear();

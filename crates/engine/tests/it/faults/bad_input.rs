@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, PosixVfs, Vfs, VfsFile, VfsLock};
 use sateen::{
-    CompactRangeOptions, Db, Error, FlushOptions, KEY_BYTES_MAX, Options, ReadOptions,
-    VALUE_BYTES_MAX, WriteBatch, WriteOptions,
+    CompactRangeOptions, Db, Error, KEY_BYTES_MAX, Options, ReadOptions, VALUE_BYTES_MAX,
+    WriteBatch, WriteOptions,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -32,12 +32,12 @@ fn filled() -> (MemVfs, Db, Contents) {
             db.flush().unwrap();
         }
     }
-    let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    let contents = read_all(&db.default_column_family(), &ReadOptions::default());
     (vfs, db, contents)
 }
 
 fn assert_unchanged(db: &Db, contents: &Contents) {
-    let found = read_all(db, &db.default_column_family(), &ReadOptions::default());
+    let found = read_all(&db.default_column_family(), &ReadOptions::default());
     assert!(found == *contents, "the contents changed");
     assert_sound(db);
     db.put("key000", "value0").unwrap();
@@ -80,7 +80,7 @@ fn an_unknown_option_is_named_with_the_nearest_one() {
     let error = db.set_options(&[("wal", "off")]).unwrap_err();
     assert_names(&error, &["wal"]);
     let family = db.default_column_family();
-    let error = db.set_options_cf(&family, &[("table_bite", "1")]).unwrap_err();
+    let error = family.set_options(&[("table_bite", "1")]).unwrap_err();
     assert_names(&error, &["table_bite"]);
     assert_eq!(db.options(), before, "all or none");
     assert_unchanged(&db, &contents);
@@ -265,8 +265,8 @@ fn what_is_too_large_is_refused_whole() {
     for error in [
         db.put(&long, "v").unwrap_err(),
         db.delete(&long).unwrap_err(),
-        db.put_cf(&family, &long, "v", &options).unwrap_err(),
-        db.delete_cf(&family, &long, &options).unwrap_err(),
+        family.writing(&options).put(&long, "v").unwrap_err(),
+        family.writing(&options).delete(&long).unwrap_err(),
         WriteBatch::new().put(&long, "v").unwrap_err(),
         WriteBatch::new().delete(&long).unwrap_err(),
     ] {
@@ -308,14 +308,14 @@ fn reversed_bounds_are_named() {
     let error = db.cursor(&reversed).map(drop).unwrap_err();
     assert_names(&error, &["key9", "key1"]);
     let family = db.default_column_family();
-    let error = db
-        .compact_range(&family, Some(b"key9"), Some(b"key1"), &CompactRangeOptions::default())
+    let error = family
+        .compact_range(Some(b"key9"), Some(b"key1"), &CompactRangeOptions::default())
         .unwrap_err();
     assert_names(&error, &["key9", "key1"]);
     assert_unchanged(&db, &contents);
     // Equal bounds are no mistake: there is nothing between them.
     let nothing = ReadOptions { lower_bound: Some(b"key1".to_vec()), ..reversed };
-    assert!(read_all(&db, &family, &nothing).is_empty());
+    assert!(read_all(&family, &nothing).is_empty());
 }
 
 #[test]
@@ -444,13 +444,13 @@ fn a_read_only_file_system_can_be_read_and_no_more() {
     assert_names(&error, &["/new", "Read-only file system"]);
     let reader = Db::open_read_only_with(read_only_disk, "/db", tiny()).unwrap();
     let family = reader.default_column_family();
-    assert!(read_all(&reader, &family, &ReadOptions::default()) == contents);
+    assert!(read_all(&family, &ReadOptions::default()) == contents);
     assert_sound(&reader);
     for error in [
         reader.put("key", "value").unwrap_err(),
         reader.delete("key").unwrap_err(),
         reader.flush().unwrap_err(),
-        reader.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap_err(),
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap_err(),
         reader.set_options(&[("max_open_files", "77")]).unwrap_err(),
         reader.create_column_family("new", tiny().column_family).map(drop).unwrap_err(),
         reader.sync_wal().unwrap_err(),
@@ -482,23 +482,23 @@ fn handles_of_dropped_column_families_are_refused() {
     let (vfs, db, contents) = filled();
     let family = db.create_column_family("gone", tiny().column_family).unwrap();
     let options = WriteOptions::default();
-    db.put_cf(&family, "key", "value", &options).unwrap();
+    family.writing(&options).put("key", "value").unwrap();
     let mut batch = WriteBatch::new();
     batch.put("key000", "changed").unwrap();
-    batch.put_cf(&family, "key", "changed").unwrap();
-    let mut open_iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+    batch.to(&family).put("key", "changed").unwrap();
+    let mut open_iter = family.cursor(&ReadOptions::default()).unwrap();
     db.drop_column_family(&family).unwrap();
     let read = ReadOptions::default();
     for error in [
-        db.put_cf(&family, "key", "value", &options).unwrap_err(),
-        db.delete_cf(&family, "key", &options).unwrap_err(),
-        db.get_cf(&family, "key", &read).map(drop).unwrap_err(),
-        db.get_pinned_cf(&family, "key", &read).map(drop).unwrap_err(),
-        db.multi_get(&family, &["key"], &read).remove(0).map(drop).unwrap_err(),
-        db.cursor_cf(&family, &read).map(drop).unwrap_err(),
-        db.flush_cf(&family, &FlushOptions::default()).unwrap_err(),
-        db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap_err(),
-        db.set_options_cf(&family, &[("table_bytes", "4096")]).unwrap_err(),
+        family.writing(&options).put("key", "value").unwrap_err(),
+        family.writing(&options).delete("key").unwrap_err(),
+        family.reading(&read).get("key").map(drop).unwrap_err(),
+        family.reading(&read).get_pinned("key").map(drop).unwrap_err(),
+        family.reading(&read).multi_get(&["key"]).remove(0).map(drop).unwrap_err(),
+        family.cursor(&read).map(drop).unwrap_err(),
+        family.flush().unwrap_err(),
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap_err(),
+        family.set_options(&[("table_bytes", "4096")]).unwrap_err(),
         db.drop_column_family(&family).unwrap_err(),
     ] {
         assert!(matches!(error, Error::NoSuchColumnFamily(_)), "{error}");
@@ -512,8 +512,8 @@ fn handles_of_dropped_column_families_are_refused() {
     drop(open_iter);
     let again = db.create_column_family("gone", tiny().column_family).unwrap();
     assert_ne!(again.id(), family.id());
-    assert_eq!(db.get_cf(&again, "key", &read).unwrap(), None);
-    db.get_cf(&family, "key", &read).unwrap_err();
+    assert_eq!(again.reading(&read).get("key").unwrap(), None);
+    family.reading(&read).get("key").unwrap_err();
     let error = db.create_column_family("gone", tiny().column_family).map(drop).unwrap_err();
     assert_names(&error, &["gone"]);
     let default = db.default_column_family();
@@ -537,7 +537,7 @@ fn a_family_of_another_database_is_refused() {
     let (_vfs, db, contents) = filled();
     let (_other_vfs, other, _) = filled();
     let foreign = other.create_column_family("foreign", tiny().column_family).unwrap();
-    let error = db.put_cf(&foreign, "key", "value", &WriteOptions::default()).unwrap_err();
+    let error = foreign.put("key", "value").unwrap_err();
     assert_names(&error, &["column family"]);
     assert_unchanged(&db, &contents);
 }
@@ -557,11 +557,11 @@ fn a_closed_handle_is_refused() {
         clone.delete("key000").unwrap_err(),
         clone.write(&batch, &WriteOptions::default()).unwrap_err(),
         clone.get("key000").map(drop).unwrap_err(),
-        clone.multi_get(&family, &["key000"], &read).remove(0).map(drop).unwrap_err(),
+        family.reading(&read).multi_get(&["key000"]).remove(0).map(drop).unwrap_err(),
         clone.cursor(&read).map(drop).unwrap_err(),
         clone.flush().unwrap_err(),
         clone.flush_all().unwrap_err(),
-        clone.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap_err(),
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap_err(),
         clone.create_column_family("new", tiny().column_family).map(drop).unwrap_err(),
         clone.set_options(&[("max_open_files", "77")]).unwrap_err(),
         clone.sync_wal().unwrap_err(),

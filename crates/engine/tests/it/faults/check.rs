@@ -41,7 +41,7 @@ fn made(options: &Options) -> MemVfs {
     let other = db.create_column_family("other", options.column_family.clone()).unwrap();
     for i in 0..500_u32 {
         db.put(format!("key{:04}", i * 7 % 300), format!("value {i} {}", "x".repeat(60))).unwrap();
-        db.put_cf(&other, format!("o{i}"), "there", &WriteOptions::default()).unwrap();
+        other.put(format!("o{i}"), "there").unwrap();
     }
     db.flush_all().unwrap();
     db.wait_idle().unwrap();
@@ -107,7 +107,7 @@ fn what_a_flush_relied_on_is_not_taken_for_an_unfinished_end() {
         let other = db.create_column_family("other", options.column_family.clone()).unwrap();
         let mut batch = WriteBatch::new();
         batch.put("first", "1").unwrap();
-        batch.put_cf(&other, "second", "2").unwrap();
+        batch.to(&other).put("second", "2").unwrap();
         db.write(&batch, &WriteOptions::default()).unwrap();
         db.flush().unwrap();
         if rolled {
@@ -310,7 +310,7 @@ fn nothing_is_wrong_with_a_database_while_it_is_written() {
                 let family = db.default_column_family();
                 while !done.load(Ordering::Relaxed) {
                     let all = CompactRangeOptions::default();
-                    db.compact_range(&family, None, None, &all).unwrap();
+                    family.compact_range(None, None, &all).unwrap();
                 }
             });
             while checks < 12 || tables < 50 {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
-use sateen::{CompactRangeOptions, Db, FlushOptions, Health, Options};
+use sateen::{CompactRangeOptions, Db, Health, Options};
 
 use crate::support::common::{own_test, tiny};
 
@@ -112,7 +112,7 @@ fn overwrite_and_flush(directory: &Path, limit: u64) {
     all(&db);
     assert_well(&db, limit);
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     all(&db);
     db.close().unwrap();
     drop(db);
@@ -129,7 +129,7 @@ fn read_many_runs(directory: &Path, limit: u64) {
         db.put("later", "written").unwrap();
         assert_all_runs_but_later(&db);
         let family = db.default_column_family();
-        db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
         db.wait_idle().unwrap();
         drop(before);
         db.delete("later").unwrap();
@@ -158,7 +158,7 @@ fn beside_an_application(directory: &Path) {
     assert!(!taken.is_empty());
     assert_all_runs(&db);
     db.put("later", "written").unwrap();
-    db.flush_cf(&db.default_column_family(), &FlushOptions::default()).unwrap();
+    db.flush().unwrap();
     assert_eq!(db.get("later").unwrap().unwrap(), b"written");
     // A second database takes from the first.
     let other = tempfile::tempdir_in(directory).unwrap();
@@ -195,7 +195,7 @@ fn everything(vfs: &Arc<dyn Vfs>, memory: &MemVfs) -> sateen::Result<()> {
                 db.flush()?;
             }
         }
-        db.compact_range(&db.default_column_family(), None, None, &CompactRangeOptions::default())?;
+        db.compact_range(None, None, &CompactRangeOptions::default())?;
         let mut iter = db.cursor(&sateen::ReadOptions::default())?;
         iter.seek_to_first();
         let mut found = 0;

@@ -55,8 +55,8 @@ fn write_features(path: &Path) {
         db.create_column_family(name, options).unwrap();
     }
     let gone = db.create_column_family("dropped", default).unwrap();
-    db.put_cf(&gone, "key", "value", &WriteOptions::default()).unwrap();
-    db.flush_cf(&gone, &Default::default()).unwrap();
+    gone.put("key", "value").unwrap();
+    gone.flush().unwrap();
     db.drop_column_family(&gone).unwrap();
     for (number, name) in db.column_families().iter().enumerate() {
         let family = db.column_family(name).unwrap();
@@ -65,22 +65,23 @@ fn write_features(path: &Path) {
             for i in 0..60 {
                 let key = format!("key{}", i * 7 % 90 + round * 5);
                 match (i + number) % 7 {
-                    0 => batch.delete_cf(&family, key).unwrap(),
-                    1 => batch.merge_cf(&family, key, format!("+{round}")).unwrap(),
-                    2 => batch.single_delete_cf(&family, key).unwrap(),
+                    0 => batch.to(&family).delete(key).unwrap(),
+                    1 => batch.to(&family).merge(key, format!("+{round}")).unwrap(),
+                    2 => batch.to(&family).single_delete(key).unwrap(),
                     _ => batch
-                        .put_cf(&family, key, format!("{name} {round} {i} ").repeat(6))
+                        .to(&family)
+                        .put(key, format!("{name} {round} {i} ").repeat(6))
                         .unwrap(),
                 }
             }
             batch.put_log_data(format!("round {round}")).unwrap();
             db.write(&batch, &WriteOptions::default()).unwrap();
             let (begin, end) = range(name, format!("key{round}2"), format!("key{round}4"));
-            db.delete_range_cf(&family, begin, end, &WriteOptions::default()).unwrap();
-            db.flush_cf(&family, &Default::default()).unwrap();
+            family.delete_range(begin, end).unwrap();
+            family.flush().unwrap();
         }
         if number % 2 == 0 {
-            db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+            family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
         }
     }
     let file = path.with_extension("sst");
@@ -91,15 +92,15 @@ fn write_features(path: &Path) {
     writer.delete_range("key80", "key85").unwrap();
     writer.finish().unwrap();
     let ingest = IngestOptions { move_files: true, ..IngestOptions::default() };
-    db.ingest(&db.default_column_family(), &[&file], &ingest).unwrap();
+    db.ingest(&[&file], &ingest).unwrap();
     // What is in the log alone, of all column families.
     let mut batch = WriteBatch::new();
     for name in db.column_families() {
         let family = db.column_family(&name).unwrap();
-        batch.put_cf(&family, "logged", "not flushed").unwrap();
-        batch.merge_cf(&family, "key1", "+logged").unwrap();
+        batch.to(&family).put("logged", "not flushed").unwrap();
+        batch.to(&family).merge("key1", "+logged").unwrap();
         let (begin, end) = range(&name, "key50".to_owned(), "key52".to_owned());
-        batch.delete_range_cf(&family, begin, end).unwrap();
+        batch.to(&family).delete_range(begin, end).unwrap();
     }
     db.write(&batch, &WriteOptions::sync()).unwrap();
     finish(&db, path);
@@ -137,7 +138,7 @@ fn text_of(db: &Db) -> String {
     for name in db.column_families() {
         let family = db.column_family(&name).unwrap();
         writeln!(text, "[{name}]").unwrap();
-        for (key, value) in read_all(db, &family, &ReadOptions::default()) {
+        for (key, value) in read_all(&family, &ReadOptions::default()) {
             writeln!(text, "{}\t{}", key.escape_ascii(), value.escape_ascii()).unwrap();
         }
     }
@@ -230,14 +231,14 @@ fn what_every_version_has_written_is_read_and_written() {
         let names = db.column_families();
         for name in &names {
             let family = db.column_family(name).unwrap();
-            db.put_cf(&family, "written", "since", &WriteOptions::default()).unwrap();
+            family.put("written", "since").unwrap();
         }
         db.flush_all().unwrap();
         for name in &names {
             let family = db.column_family(name).unwrap();
             let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-            db.compact_range(&family, None, None, &options).unwrap();
-            db.delete_cf(&family, "written", &WriteOptions::default()).unwrap();
+            family.compact_range(None, None, &options).unwrap();
+            family.delete("written").unwrap();
         }
         assert!(text_of(&db) == contents, "{} after compaction", path.display());
         assert_sound(&db);

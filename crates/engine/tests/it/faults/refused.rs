@@ -41,7 +41,7 @@ fn made() -> (MemVfs, Contents) {
     }
     db.write(&batch("logged"), &WriteOptions { sync: true, ..WriteOptions::default() }).unwrap();
     db.write(&batch("later"), &WriteOptions::default()).unwrap();
-    let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    let contents = read_all(&db.default_column_family(), &ReadOptions::default());
     db.close().unwrap();
     (vfs, contents)
 }
@@ -378,7 +378,7 @@ fn a_checkpoint_copies_where_files_cannot_be_linked() {
         db.close().unwrap();
         let copy = Db::open_with(as_vfs(&vfs), "/copy", tiny(), &[]).unwrap();
         let family = copy.default_column_family();
-        assert_eq!(read_all(&copy, &family, &ReadOptions::default()), contents, "error {errno}");
+        assert_eq!(read_all(&family, &ReadOptions::default()), contents, "error {errno}");
         crate::support::common::assert_sound(&copy);
     }
 }

@@ -35,18 +35,18 @@ fn reads_that_may_not_go_to_the_disk_say_so() {
     db.put("new", "value").unwrap();
     let family = db.default_column_family();
     let memory = ReadOptions { memory_only: true, ..ReadOptions::default() };
-    assert_eq!(db.get_cf(&family, "new", &memory).unwrap().as_deref(), Some(&b"value"[..]));
-    let refused = db.get_cf(&family, [7], &memory);
+    assert_eq!(family.reading(&memory).get("new").unwrap().as_deref(), Some(&b"value"[..]));
+    let refused = family.reading(&memory).get([7]);
     assert!(matches!(refused, Err(Error::NotInMemory)), "{refused:?}");
-    let answers = db.multi_get(&family, &[&b"new"[..], &[7]], &memory);
+    let answers = family.reading(&memory).multi_get(&[&b"new"[..], &[7]]);
     assert!(answers[0].is_ok() && matches!(answers[1], Err(Error::NotInMemory)));
     let mut iter = db.cursor(&memory).unwrap();
     iter.seek_to_first();
     assert!(!iter.valid() && matches!(iter.status(), Err(Error::NotInMemory)));
     // Others may, and then it is there.
     assert_eq!(db.get([7]).unwrap().unwrap(), [7; 1000]);
-    assert_eq!(db.get_cf(&family, [7], &memory).unwrap().unwrap(), [7; 1000]);
-    let far = db.get_cf(&family, [77], &memory);
+    assert_eq!(family.reading(&memory).get([7]).unwrap().unwrap(), [7; 1000]);
+    let far = family.reading(&memory).get([77]);
     assert!(matches!(far, Err(Error::NotInMemory)), "its block is another: {far:?}");
     iter.seek([7]);
     assert_eq!(iter.key(), [7]);
@@ -125,22 +125,22 @@ fn batches_are_atomic_across_families_and_snapshots_hold() {
     let before = db.snapshot();
     let mut batch = WriteBatch::new();
     batch.put("a", "2").unwrap();
-    batch.put_cf(&other, "b", "3").unwrap();
+    batch.to(&other).put("b", "3").unwrap();
     db.write(&batch, &WriteOptions::default()).unwrap();
     assert_eq!(db.get("a").unwrap(), Some(b"2".to_vec()));
-    assert_eq!(db.get_cf(&other, "b", &ReadOptions::default()).unwrap(), Some(b"3".to_vec()));
+    assert_eq!(other.get("b").unwrap(), Some(b"3".to_vec()));
     let then = ReadOptions::at(&before);
-    assert_eq!(db.get_cf(&db.default_column_family(), "a", &then).unwrap(), Some(b"1".to_vec()));
-    assert_eq!(db.get_cf(&other, "b", &then).unwrap(), None);
+    assert_eq!(db.reading(&then).get("a").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(other.reading(&then).get("b").unwrap(), None);
     db.flush_all().unwrap();
-    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
-    assert_eq!(db.get_cf(&db.default_column_family(), "a", &then).unwrap(), Some(b"1".to_vec()));
+    db.compact_range(None, None, &Default::default()).unwrap();
+    assert_eq!(db.reading(&then).get("a").unwrap(), Some(b"1".to_vec()));
     db.close().unwrap();
     let db = Db::open_with(vfs, "/db", tiny(), &[]).unwrap();
     let other = db.column_family("other").unwrap();
-    assert_eq!(db.get_cf(&other, "b", &ReadOptions::default()).unwrap(), Some(b"3".to_vec()));
+    assert_eq!(other.get("b").unwrap(), Some(b"3".to_vec()));
     db.drop_column_family(&other).unwrap();
-    assert!(db.get_cf(&other, "b", &ReadOptions::default()).is_err());
+    assert!(other.get("b").is_err());
     assert_eq!(db.column_families(), ["default"]);
 }
 
@@ -152,7 +152,7 @@ fn a_database_opens_after_the_tables_that_a_checkpoint_shares_are_gone() {
     db.flush().unwrap();
     db.checkpoint("/copy").unwrap();
     db.delete("a").unwrap();
-    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.compact_range(None, None, &Default::default()).unwrap();
     db.wait_idle().unwrap();
     while db.step().unwrap() {}
     let report = db.check(&mut |_, _| {}).unwrap();
@@ -197,7 +197,7 @@ fn a_column_family_that_nobody_writes_to_keeps_no_logs() {
     let vfs = Arc::new(MemVfs::new());
     let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
     let idle = db.create_column_family("idle", ColumnFamilyOptions::default()).unwrap();
-    db.put_cf(&idle, "key", "value", &WriteOptions::default()).unwrap();
+    idle.put("key", "value").unwrap();
     db.flush_all().unwrap();
     let logs = || {
         let names = vfs.list("/db".as_ref()).unwrap();
@@ -212,7 +212,7 @@ fn a_column_family_that_nobody_writes_to_keeps_no_logs() {
     db.close().unwrap();
     let db = Db::open_with(vfs, "/db", tiny(), &[]).unwrap();
     let idle = db.column_family("idle").unwrap();
-    let found = db.get_cf(&idle, "key", &ReadOptions::default()).unwrap();
+    let found = idle.get("key").unwrap();
     assert_eq!(found, Some(b"value".to_vec()));
     assert_eq!(db.get("key").unwrap(), Some(vec![19; 100]));
 }
@@ -225,9 +225,9 @@ fn a_sync_reaches_the_log_before_the_one_that_was_just_begun() {
     let options = WriteOptions::default();
     while db.step().unwrap() {}
     db.put("a", "1").unwrap();
-    db.put_cf(&other, "b", "2", &options).unwrap();
+    other.writing(&options).put("b", "2").unwrap();
     // Begins another log, and the entry of the default family stays in the old one.
-    db.flush_cf(&other, &sateen::FlushOptions { wait: false }).unwrap();
+    other.flush_with(&sateen::FlushOptions { wait: false }).unwrap();
     db.sync_wal().unwrap();
     let image = vfs.crash_image(CrashChoice::SyncedOnly);
     let after = Db::open_with(Arc::new(image), "/db", tiny(), &[]).unwrap();
@@ -239,11 +239,11 @@ fn options_set_at_run_time_reach_the_default_column_family() {
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", tiny(), &[]).unwrap();
     db.set_options(&[("memtable_bytes", "128KiB"), ("slice_bytes_max", "64KiB")]).unwrap();
     let family = db.default_column_family();
-    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10);
+    assert_eq!(family.options().memtable_bytes, 128 << 10);
     assert_eq!(db.options().slice_bytes_max, 64 << 10);
     let refused = db.set_options(&[("memtable_bytes", "1MiB"), ("levels", "3")]).unwrap_err();
     assert!(refused.to_string().contains("levels"), "{refused}");
-    assert_eq!(db.options_cf(&family).memtable_bytes, 128 << 10, "all or none");
+    assert_eq!(family.options().memtable_bytes, 128 << 10, "all or none");
 }
 
 /// Two databases cannot have their logs in one directory: each would remove those of the other.
@@ -312,10 +312,10 @@ fn a_log_does_not_bring_back_what_was_deleted_beside_it() {
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
     db.put("deleted", "old").unwrap();
     db.put("overwritten", "old").unwrap();
-    db.delete_cf(&family, "deleted", &unlogged).unwrap();
-    db.put_cf(&family, "overwritten", "new", &unlogged).unwrap();
+    family.writing(&unlogged).delete("deleted").unwrap();
+    family.writing(&unlogged).put("overwritten", "new").unwrap();
     // Down to the last level, where sequence numbers and deletions are given up.
-    db.compact_range(&family, None, None, &Default::default()).unwrap();
+    family.compact_range(None, None, &Default::default()).unwrap();
     let after = vfs.crash_image(CrashChoice::Everything);
     let after = Db::open_with(Arc::new(after), "/db", tiny(), &[]).unwrap();
     assert_eq!(after.get("deleted").unwrap(), None);
@@ -365,7 +365,7 @@ fn hot_keys_stay_in_memory_and_values_in_the_log() {
     after.close().unwrap();
     // On demand all is stored, and what goes down takes its values along.
     db.flush().unwrap();
-    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.compact_range(None, None, &Default::default()).unwrap();
     db.wait_idle().unwrap();
     assert_eq!(contents(&db), model);
     assert_eq!(logs_with_values(&vfs), Vec::<PathBuf>::new());
@@ -438,7 +438,7 @@ fn snapshots_see_what_was_before_a_hot_key_was_written_again() {
     assert!(db.metrics().flushes.keys_kept > 0);
     for (snapshot, n) in snapshots {
         let at = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
-        let seen = db.get_cf(&db.default_column_family(), "hot", &at).unwrap();
+        let seen = db.reading(&at).get("hot").unwrap();
         assert_eq!(seen, Some(format!("value {n}").into_bytes()));
     }
     assert_eq!(db.get("hot").unwrap(), Some(b"value 2014".to_vec()));

@@ -76,12 +76,12 @@ fn entries_of_column_families_that_are_gone_are_left_out_where_that_is_asked_for
     let kept = db.create_column_family("kept", family.clone()).unwrap();
     let gone = db.create_column_family("gone", family).unwrap();
     let mut batch = WriteBatch::new();
-    batch.put_cf(&gone, "a", "1").unwrap();
-    batch.put_cf(&kept, "a", "1").unwrap();
-    batch.delete_range_cf(&gone, "a", "b").unwrap();
+    batch.to(&gone).put("a", "1").unwrap();
+    batch.to(&kept).put("a", "1").unwrap();
+    batch.to(&gone).delete_range("a", "b").unwrap();
     batch.put("a", "1").unwrap();
     let mut only_gone = WriteBatch::new();
-    only_gone.put_cf(&gone, "b", "2").unwrap();
+    only_gone.to(&gone).put("b", "2").unwrap();
     db.drop_column_family(&gone).unwrap();
 
     let strict = WriteOptions::default();
@@ -90,19 +90,19 @@ fn entries_of_column_families_that_are_gone_are_left_out_where_that_is_asked_for
         assert!(matches!(done, Err(Error::NoSuchColumnFamily(_))), "{done:?}");
     };
     refused(db.write(&batch, &strict));
-    refused(db.put_cf(&gone, "c", "3", &strict));
+    refused(gone.writing(&strict).put("c", "3"));
     assert_eq!(db.get("a").unwrap(), None, "nothing of it was written");
     db.write(&batch, &lenient).unwrap();
     db.write(&only_gone, &lenient).unwrap();
-    db.put_cf(&gone, "c", "3", &lenient).unwrap();
-    db.delete_cf(&gone, "c", &lenient).unwrap();
-    db.single_delete_cf(&gone, "c", &lenient).unwrap();
-    db.merge_cf(&gone, "c", "3", &lenient).unwrap();
-    db.delete_range_cf(&gone, "a", "b", &lenient).unwrap();
-    db.put_cf(&kept, "d", "4", &lenient).unwrap();
+    gone.writing(&lenient).put("c", "3").unwrap();
+    gone.writing(&lenient).delete("c").unwrap();
+    gone.writing(&lenient).single_delete("c").unwrap();
+    gone.writing(&lenient).merge("c", "3").unwrap();
+    gone.writing(&lenient).delete_range("a", "b").unwrap();
+    kept.writing(&lenient).put("d", "4").unwrap();
     let read = |db: &Db| {
         let kept = db.column_family("kept").unwrap();
-        let of_kept = |key| db.get_cf(&kept, key, &ReadOptions::default()).unwrap();
+        let of_kept = |key| kept.get(key).unwrap();
         assert_eq!(db.get("a").unwrap().unwrap(), b"1");
         assert_eq!(of_kept("a").unwrap(), b"1");
         assert_eq!(of_kept("d").unwrap(), b"4");
@@ -139,7 +139,7 @@ fn files_that_lie_on_top_of_something_are_refused_where_that_is_asked_for() {
             let paths: Vec<_> =
                 names.zip(files).map(|(name, keys)| file(&vfs, &name, keys)).collect();
             let before = db.live_tables();
-            let done = db.ingest(&db.default_column_family(), &paths, options);
+            let done = db.ingest(&paths, options);
             let told = format!("{files:?} {options:?} {done:?}");
             match (&done, options.allow_global_seqno) {
                 (Ok(()), _) => assert!(!fails, "{told}"),
@@ -171,7 +171,7 @@ fn files_that_lie_on_top_of_something_are_refused_where_that_is_asked_for() {
         flushed(db);
         let all = sateen::CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
         let family = db.default_column_family();
-        db.compact_range(&family, None, None, &all).unwrap();
+        family.compact_range(None, None, &all).unwrap();
         while db.step().unwrap() {}
     };
     check(&nothing, &[&["b", "c"]], [false, false]);
@@ -197,10 +197,10 @@ fn a_snapshot_needs_a_sequence_number() {
     let options = IngestOptions { allow_global_seqno: false, ..IngestOptions::default() };
     let snapshot = db.snapshot();
     let family = db.default_column_family();
-    let error = db.ingest(&family, &[&path], &options).unwrap_err().to_string();
+    let error = family.ingest(&[&path], &options).unwrap_err().to_string();
     assert!(error.contains("snapshot"), "{error}");
     drop(snapshot);
-    db.ingest(&family, &[&path], &options).unwrap();
+    family.ingest(&[&path], &options).unwrap();
     assert_eq!(db.get("a").unwrap().unwrap(), b"new");
 }
 

@@ -7,7 +7,6 @@ use sateen::vfs::MemVfs;
 use sateen::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionFilter, CompactionFilterContext,
     CompactionFilterFactory, Db, Decision, Error, Filtering, Health, Options, ReadOptions,
-    WriteOptions,
 };
 
 use crate::support::common::{as_vfs, assert_sound, read_all, small, tiny};
@@ -24,7 +23,7 @@ fn open(vfs: &MemVfs, options: Options) -> Db {
 
 fn compact(db: &Db) {
     let options = CompactRangeOptions::default();
-    db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+    db.compact_range(None, None, &options).unwrap();
 }
 
 /// Removes values that begin with `-`, and makes those that begin with `?` into ones with `!`.
@@ -70,16 +69,16 @@ fn a_compaction_by_hand_filters_everything() {
             db.put(format!("key{:05}", nth * 7 % 3_000), value(nth)).unwrap();
         }
         let family = db.default_column_family();
-        let mut expected = read_all(&db, &family, &ReadOptions::default());
+        let mut expected = read_all(&family, &ReadOptions::default());
         db.close().unwrap();
 
         options.column_family.compaction_filter = Some(by_mark());
         let db = open(&vfs, options);
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), expected.len());
+        assert_eq!(read_all(&family, &ReadOptions::default()).len(), expected.len());
         compact(&db);
         expected = expected.into_iter().filter_map(|(k, v)| Some((k, filtered(&v)?))).collect();
         let family = db.default_column_family();
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+        assert_eq!(read_all(&family, &ReadOptions::default()), expected);
         assert_sound(&db);
         let entries: u64 = db.property("sateen.estimate-num-keys").unwrap().parse().unwrap();
         assert_eq!(entries, expected.len() as u64, "no tombstone is left");
@@ -101,14 +100,14 @@ fn removing_uncovers_nothing() {
     for _ in 0..3 {
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        for (key, value) in read_all(&db, &family, &ReadOptions::default()) {
+        for (key, value) in read_all(&family, &ReadOptions::default()) {
             let nth: u32 = String::from_utf8(key[3..].to_vec()).unwrap().parse().unwrap();
             let old = nth % 2 == 1;
             assert_eq!(value[0] == b'=', old, "{nth}");
         }
     }
     compact(&db);
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 150);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 150);
 }
 
 /// A snapshot keeps what it shows; what is newer is filtered.
@@ -122,13 +121,13 @@ fn snapshots_keep_what_they_show() {
     db.put("b", "?2").unwrap();
     db.put("c", "-2").unwrap();
     compact(&db);
-    let seen = read_all(&db, &family, &ReadOptions::at(&snapshot));
+    let seen = read_all(&family, &ReadOptions::at(&snapshot));
     assert_eq!(seen.values().map(Vec::as_slice).collect::<Vec<_>>(), [b"-1", b"?1"]);
-    let now = read_all(&db, &family, &ReadOptions::default());
+    let now = read_all(&family, &ReadOptions::default());
     assert_eq!(now.values().map(Vec::as_slice).collect::<Vec<_>>(), [b"-1", b"!2"]);
     drop(snapshot);
     compact(&db);
-    let now = read_all(&db, &family, &ReadOptions::default());
+    let now = read_all(&family, &ReadOptions::default());
     assert_eq!(now.into_iter().collect::<Vec<_>>(), [(b"b".to_vec(), b"!2".to_vec())]);
 }
 
@@ -191,15 +190,15 @@ fn each_compaction_has_its_own_filter_and_tells_it_what_it_is() {
     assert!(manual.iter().all(|context| context.column_family.0 == 0 && context.output_level > 0));
 
     let family = db.create_column_family("few", db.options().column_family).unwrap();
-    db.put_cf(&family, "key", "value", &WriteOptions::default()).unwrap();
+    family.put("key", "value").unwrap();
     let options = CompactRangeOptions::default();
-    db.compact_range(&family, None, None, &options).unwrap();
-    db.put_cf(&family, "key", "another", &WriteOptions::default()).unwrap();
-    db.compact_range(&family, None, None, &options).unwrap();
+    family.compact_range(None, None, &options).unwrap();
+    family.put("key", "another").unwrap();
+    family.compact_range(None, None, &options).unwrap();
     let few = std::mem::take(&mut *recording.contexts.lock().unwrap());
     assert!(few.iter().all(|context| context.is_full_compaction), "{few:?}");
     assert!(few.iter().all(|context| context.column_family.0 == family.id()));
-    assert_eq!(db.get_cf(&family, "key", &ReadOptions::default()).unwrap().unwrap(), b"another");
+    assert_eq!(family.get("key").unwrap().unwrap(), b"another");
 }
 
 #[test]
@@ -272,7 +271,7 @@ fn a_panic_is_an_error_of_the_background() {
         let db = open(&vfs, options);
         db.put("key", "value").unwrap();
         let all = CompactRangeOptions::default();
-        let failed = db.compact_range(&db.default_column_family(), None, None, &all).unwrap_err();
+        let failed = db.compact_range(None, None, &all).unwrap_err();
         assert!(matches!(failed, Error::Background { .. }), "{failed}");
         let text = "the compaction filter broken failed: it panicked: out of order";
         assert!(failed.to_string().contains(text), "{failed}");
@@ -329,12 +328,12 @@ fn filtering_goes_on_beside_writers() {
             last.insert(key.into_bytes(), value(nth));
         }
         let family = db.default_column_family();
-        for (key, value) in read_all(&db, &family, &ReadOptions::default()) {
+        for (key, value) in read_all(&family, &ReadOptions::default()) {
             let put = &last[&key];
             assert!(value == *put || Some(&value) == filtered(put).as_ref(), "{profile}");
         }
         compact(&db);
-        let found = read_all(&db, &family, &ReadOptions::default());
+        let found = read_all(&family, &ReadOptions::default());
         for (key, put) in &last {
             let (found, expected) = (found.get(key), filtered(put));
             let text =
@@ -357,9 +356,9 @@ fn column_families_have_filters_of_their_own() {
     let db = Db::open_with(as_vfs(&vfs), "/db", options, &[("filtered", own)]).unwrap();
     let family = db.column_family("filtered").unwrap();
     db.put("key", "-").unwrap();
-    db.put_cf(&family, "key", "-", &WriteOptions::default()).unwrap();
+    family.put("key", "-").unwrap();
     compact(&db);
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     assert!(db.get("key").unwrap().is_some());
-    assert_eq!(db.get_cf(&family, "key", &ReadOptions::default()).unwrap(), None);
+    assert_eq!(family.get("key").unwrap(), None);
 }

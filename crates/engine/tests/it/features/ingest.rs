@@ -52,12 +52,12 @@ fn file_with_ranges<'a>(
 }
 
 fn ingest(db: &Db, paths: &[PathBuf]) -> sateen::Result<()> {
-    db.ingest(&db.default_column_family(), paths, &IngestOptions::default())
+    db.ingest(paths, &IngestOptions::default())
 }
 
 fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
     let family = db.default_column_family();
-    let found = read_all(db, &family, options);
+    let found = read_all(&family, options);
     for key in found.keys().chain(expected.keys()) {
         let text = |of: &Contents| of.get(key).map(|value| value.escape_ascii().to_string());
         assert_eq!(text(&found), text(expected), "{}", key.escape_ascii());
@@ -70,7 +70,7 @@ fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
     }
     for number in 0..200 {
         let key = key(number);
-        assert_eq!(db.get_cf(&family, &key, options).unwrap().as_ref(), expected.get(&key));
+        assert_eq!(family.reading(options).get(&key).unwrap().as_ref(), expected.get(&key));
     }
 }
 
@@ -171,7 +171,7 @@ fn what_is_taken_in_is_newer_than_all_before_and_older_than_all_after() {
                 2 if random.one_in(2) => drop((!snapshots.is_empty()).then(|| snapshots.remove(0))),
                 3 if random.one_in(3) => {
                     let all = CompactRangeOptions::default();
-                    db.compact_range(&db.default_column_family(), None, None, &all).unwrap();
+                    db.compact_range(None, None, &all).unwrap();
                 }
                 _ => {}
             }
@@ -201,9 +201,9 @@ fn files_go_to_their_regions_and_are_moved_if_wanted() {
     let path = file(&vfs, "all", keys.iter().map(|key| (key, Some(&b"v"[..]))));
     let family = db.default_column_family();
     let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
-    db.ingest(&family, std::slice::from_ref(&path), &moves).unwrap();
+    family.ingest(std::slice::from_ref(&path), &moves).unwrap();
     assert!(!as_vfs(&vfs).exists(&path).unwrap());
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 150);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 150);
     assert_sound(&db);
 }
 
@@ -256,7 +256,7 @@ fn what_cannot_be_taken_in_leaves_no_trace() {
     db.put("key0001", "in memory").unwrap();
     let family = db.default_column_family();
     let quiet = IngestOptions { allow_flush: false, ..IngestOptions::default() };
-    let error = db.ingest(&family, &[&good], &quiet).unwrap_err().to_string();
+    let error = family.ingest(&[&good], &quiet).unwrap_err().to_string();
     assert!(error.contains("allow_flush"), "{error}");
     assert_eq!(files(), before);
     ingest(&db, &[good]).unwrap();
@@ -294,11 +294,11 @@ fn a_file_deletes_ranges_of_what_came_before_it() {
         left
     };
     ingest(&db, std::slice::from_ref(&one)).unwrap();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected(true));
-    assert_eq!(read_all(&db, &family, &ReadOptions::at(&snapshot)).len(), 256);
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected(true));
+    assert_eq!(read_all(&family, &ReadOptions::at(&snapshot)).len(), 256);
     assert_eq!(db.get(&keys[30]).unwrap(), None);
     ingest(&db, &[one, two]).unwrap();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected(false));
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected(false));
     drop(snapshot);
     db.put(&keys[50], "new").unwrap();
     assert_sound(&db);
@@ -307,9 +307,9 @@ fn a_file_deletes_ranges_of_what_came_before_it() {
     let family = db.default_column_family();
     let mut expected = expected(false);
     expected.insert(keys[50].clone(), b"new".to_vec());
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected);
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected);
     assert_sound(&db);
 
     let mut writer = SstFileWriter::create_with(as_vfs(&vfs), "/three", &tiny()).unwrap();
@@ -333,12 +333,12 @@ fn a_range_in_memory_outlives_one_of_a_file() {
     let far = file_with_ranges(&vfs, "far", [], &[(key(30), key(35))]);
     ingest(&db, &[far]).unwrap();
     let rewrite = CompactRangeOptions { flush: false, rewrite_last_level: true, wait: true };
-    db.compact_range(&family, None, None, &rewrite).unwrap();
+    family.compact_range(None, None, &rewrite).unwrap();
     db.flush().unwrap();
     let left: Vec<u64> =
         (0..40).filter(|n| !(10..20).contains(n) && !(30..35).contains(n)).collect();
     let expected: Contents = left.into_iter().map(|n| (key(n), b"old".to_vec())).collect();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected);
     assert_sound(&db);
 }
 
@@ -362,12 +362,12 @@ fn all_or_none_after_a_crash() {
         file(&vfs, "second", keys[80..].iter().map(new)),
     ];
     let family = db.default_column_family();
-    let old = read_all(&db, &family, &ReadOptions::default());
+    let old = read_all(&family, &ReadOptions::default());
     let recording = vfs.record();
     ingest(&db, &paths).unwrap();
-    let after = read_all(&db, &family, &ReadOptions::default());
+    let after = read_all(&family, &ReadOptions::default());
     let ingested = recording.len();
-    db.put_cf(&family, "later", "1", &WriteOptions { sync: true, ..Default::default() }).unwrap();
+    family.writing(&WriteOptions { sync: true, ..Default::default() }).put("later", "1").unwrap();
     drop(db);
     let mut seen = [0, 0];
     for at in 0..=recording.len() {
@@ -375,7 +375,7 @@ fn all_or_none_after_a_crash() {
             let image = recording.image_at(at, choice);
             let db = open(&image, &tiny());
             let family = db.default_column_family();
-            let mut found = read_all(&db, &family, &ReadOptions::default());
+            let mut found = read_all(&family, &ReadOptions::default());
             let later = found.remove(&b"later"[..]).is_some();
             let is_new = found == after;
             // What was not synced before may be gone where nothing was taken in.
@@ -404,7 +404,7 @@ fn all_or_none_where_the_disk_fails() {
         let result = ingest(&db, std::slice::from_ref(&path));
         faults.clear();
         let family = db.default_column_family();
-        let found = read_all(&db, &family, &ReadOptions::default()).len();
+        let found = read_all(&family, &ReadOptions::default()).len();
         if let Err(error) = result {
             failed += 1;
             assert_eq!(found, 1, "{nth}: {error}");
@@ -413,7 +413,7 @@ fn all_or_none_where_the_disk_fails() {
             }
             ingest(&db, &[path]).unwrap();
         }
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 41, "{nth}");
+        assert_eq!(read_all(&family, &ReadOptions::default()).len(), 41, "{nth}");
         assert_sound(&db);
     }
     assert!(failed > 10, "{failed}");
@@ -442,6 +442,6 @@ fn writers_go_on_meanwhile() {
     });
     assert!(written > 10, "{written} writes were done meanwhile");
     let family = db.default_column_family();
-    let found = read_all(&db, &family, &ReadOptions::default()).len() as u64;
+    let found = read_all(&family, &ReadOptions::default()).len() as u64;
     assert_eq!(found, 50_000 + written);
 }

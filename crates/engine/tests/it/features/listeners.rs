@@ -83,7 +83,7 @@ fn flushes_and_compactions_are_told_in_order() {
     let flush = ["sealed 1 from 3", "flush of default begins", "flush of 1 entries ended"];
     assert_eq!(writer.take(), flush);
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &Default::default()).unwrap();
+    family.compact_range(None, None, &Default::default()).unwrap();
     assert_eq!(writer.take(), ["compaction of 2 begins", "compaction of 2 into 1 ended well"]);
 }
 
@@ -97,7 +97,7 @@ fn a_listener_that_panics_changes_nothing() {
         db.flush().unwrap();
     }
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &Default::default()).unwrap();
+    family.compact_range(None, None, &Default::default()).unwrap();
     db.wait_for_listeners();
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"2"[..]));
     assert_eq!(db.live_tables().len(), 1);
@@ -129,7 +129,7 @@ fn a_paused_database_flushes_and_compacts_nothing() {
     db.pause_background_work().unwrap();
     db.pause_background_work().unwrap();
     db.put("a", "1").unwrap();
-    db.flush_cf(&family, &FlushOptions { wait: false }).unwrap();
+    family.flush_with(&FlushOptions { wait: false }).unwrap();
     for paused in [true, true, false] {
         for _ in 0..50 {
             db.step().unwrap();
@@ -176,7 +176,7 @@ fn compacting_the_newest_file_takes_what_is_older_along() {
     let level0 = db.live_tables().into_iter().filter(|table| table.level == 0 && *table != apart);
     let newest = level0.max_by_key(|table| table.largest_seqno).unwrap();
     let options = CompactFilesOptions::default();
-    let made = db.compact_files(&family, &[&newest.file], 3, &options).unwrap();
+    let made = family.compact_files(&[&newest.file], 3, &options).unwrap();
     assert_eq!(made.inputs.len(), 3);
     assert!(made.is_manual && made.output_level == 3 && !made.outputs.is_empty());
     let tables = db.live_tables();
@@ -188,11 +188,11 @@ fn compacting_the_newest_file_takes_what_is_older_along() {
     }
     // What is in a level goes on from there, and never up.
     let deep = &made.outputs[0].file;
-    db.compact_files(&family, &[deep], 2, &options).unwrap_err();
-    let further = db.compact_files(&family, &[deep], 5, &options).unwrap();
+    family.compact_files(&[deep], 2, &options).unwrap_err();
+    let further = family.compact_files(&[deep], 5, &options).unwrap();
     assert_eq!((further.start_level, further.output_level), (3, 5));
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"newest"[..]));
-    let gone = db.compact_files(&family, &[deep], 5, &options).unwrap_err();
+    let gone = family.compact_files(&[deep], 5, &options).unwrap_err();
     assert!(gone.to_string().contains("is not a file of the column family"), "{gone}");
     assert_sound(&db);
 }
@@ -206,7 +206,7 @@ fn a_cancelled_compaction_of_files_changes_nothing() {
     let before = db.live_tables();
     let cancelled = Some(Arc::new(AtomicBool::new(true)));
     let options = CompactFilesOptions { cancelled, ..Default::default() };
-    let refused = db.compact_files(&family, &[&before[0].file], 4, &options).unwrap_err();
+    let refused = family.compact_files(&[&before[0].file], 4, &options).unwrap_err();
     assert!(matches!(refused, Error::ManualCompactionPaused), "{refused}");
     assert_eq!(db.live_tables(), before);
 }
@@ -240,5 +240,5 @@ fn iterators_pass_tables_by_that_a_filter_does_not_want() {
     assert_eq!(iter.key(), b"a");
     assert_eq!(*asked.lock().unwrap(), 3);
     let family = db.default_column_family();
-    assert!(db.get_pinned_cf(&family, "b", &options).unwrap().is_some());
+    assert!(family.reading(&options).get_pinned("b").unwrap().is_some());
 }

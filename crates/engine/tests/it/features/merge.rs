@@ -33,7 +33,7 @@ fn adding() -> Merging {
 
 fn compact(db: &Db) {
     let options = CompactRangeOptions::default();
-    db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+    db.compact_range(None, None, &options).unwrap();
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn counters_count_through_flushes_compactions_and_reopening() {
         if round == 2 {
             compact(&db);
         }
-        let all = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let all = read_all(&db.default_column_family(), &ReadOptions::default());
         let found: Vec<_> = all.values().map(|value| number(value).unwrap()).collect();
         assert_eq!(found, counts);
         assert_sound(&db);
@@ -93,9 +93,9 @@ fn every_way_to_read_sees_the_same() {
         let family = db.default_column_family();
         for (snapshot, text) in &snapshots {
             let options = ReadOptions::at(snapshot);
-            let found = db.get_cf(&family, "key", &options).unwrap().unwrap();
+            let found = family.reading(&options).get("key").unwrap().unwrap();
             assert_eq!(String::from_utf8(found).unwrap(), *text);
-            let found = db.multi_get(&family, &["key", "none"], &options);
+            let found = family.reading(&options).multi_get(&["key", "none"]);
             assert_eq!(found[0].as_ref().unwrap().as_deref(), Some(text.as_bytes()));
             let mut iter = db.cursor(&options).unwrap();
             iter.seek("key");
@@ -128,7 +128,7 @@ fn operands_wait_for_their_operator() {
     }
     db.put("plain", "value").unwrap();
     let family = db.default_column_family();
-    let before = read_all(&db, &family, &ReadOptions::default());
+    let before = read_all(&family, &ReadOptions::default());
     db.close().unwrap();
 
     let db = open(&vfs, tiny());
@@ -154,9 +154,9 @@ fn operands_wait_for_their_operator() {
 
     let db = open(&vfs, with(appending()));
     let family = db.default_column_family();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), before);
+    assert_eq!(read_all(&family, &ReadOptions::default()), before);
     compact(&db);
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), before);
+    assert_eq!(read_all(&family, &ReadOptions::default()), before);
 }
 
 /// An operand that the operator refuses makes its key unreadable until it is written over, and
@@ -234,12 +234,12 @@ fn single_deletes_delete_whatever_was_written() {
         db.single_delete(key).unwrap();
     }
     let mut batch = WriteBatch::new();
-    batch.single_delete_cf(&family, "merged").unwrap();
+    batch.to(&family).single_delete("merged").unwrap();
     batch.single_delete("never there").unwrap();
     db.write(&batch, &WriteOptions::default()).unwrap();
     for _ in 0..3 {
-        assert!(read_all(&db, &family, &ReadOptions::default()).is_empty());
-        let seen = read_all(&db, &family, &ReadOptions::at(&before));
+        assert!(read_all(&family, &ReadOptions::default()).is_empty());
+        let seen = read_all(&family, &ReadOptions::at(&before));
         let values: Vec<_> = seen.values().map(Vec::as_slice).collect();
         assert_eq!(values, [&b"older"[..], b"old", b"new"]);
         db.flush().unwrap();

@@ -82,7 +82,7 @@ fn point_reads_tell_where_they_looked() {
 
     let did = counted(PerfLevel::Counts, || {
         let keys: Vec<_> = (0..KEYS).map(u32::to_be_bytes).collect();
-        db.multi_get(&db.default_column_family(), &keys, &ReadOptions::default());
+        db.multi_get(&keys);
     });
     assert_eq!(did.get(PerfMetric::MultigetReadBytes), 10 * u64::from(KEYS));
 }

@@ -175,11 +175,11 @@ fn iterators_show_what_is_there() {
                 } else {
                     let all =
                         CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-                    db.compact_range(&db.default_column_family(), None, None, &all).unwrap();
+                    db.compact_range(None, None, &all).unwrap();
                 }
             }
             let family = db.default_column_family();
-            assert_eq!(read_all(&db, &family, &ReadOptions::default()), contents);
+            assert_eq!(read_all(&family, &ReadOptions::default()), contents);
             assert_sound(&db);
         }
     }

@@ -166,7 +166,7 @@ fn levels_are_lifted_for_targets_that_count_from_the_first() {
         db.close().unwrap();
     }
     let db = open_arranged(vfs, "/db", &small("rocksdb", MEMTABLE_BYTES), &[]);
-    db.compact_range(&db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.compact_range(None, None, &Default::default()).unwrap();
     assert_eq!(contents(&db), before);
     assert_sound(&db);
     db.close().unwrap();

@@ -218,7 +218,7 @@ impl World {
             Step::Batch(key, value) => {
                 let mut batch = WriteBatch::new();
                 for (family, contents) in self.families.iter().zip(&mut self.contents) {
-                    batch.put_cf(family, key, value).unwrap();
+                    batch.to(family).put(key, value).unwrap();
                     contents.insert(key.clone(), value.clone());
                 }
                 self.db.write(&batch, &WriteOptions::default()).unwrap();

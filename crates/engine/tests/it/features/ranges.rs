@@ -19,7 +19,7 @@ fn key(number: u64) -> Vec<u8> {
 
 fn compact(db: &Db) {
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-    db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+    db.compact_range(None, None, &options).unwrap();
     db.wait_idle().unwrap();
 }
 
@@ -30,7 +30,7 @@ fn tombstones(db: &Db) -> u64 {
 /// Every way to read agrees with `expected`.
 fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
     let family = db.default_column_family();
-    assert_eq!(&read_all(db, &family, options), expected);
+    assert_eq!(&read_all(&family, options), expected);
     let mut iter = db.cursor(options).unwrap();
     iter.seek_to_last();
     for (key, value) in expected.iter().rev() {
@@ -40,11 +40,11 @@ fn assert_reads(db: &Db, expected: &Contents, options: &ReadOptions) {
     assert!(!iter.valid());
     iter.status().unwrap();
     let keys: Vec<_> = (0..200).map(key).collect();
-    let found = db.multi_get(&family, &keys, options);
+    let found = family.reading(options).multi_get(&keys);
     for (key, found) in keys.iter().zip(found) {
         let wanted = expected.get(key);
         assert_eq!(found.unwrap().as_deref(), wanted.map(|value| &**value), "{key:?}");
-        assert_eq!(db.get_cf(&family, key, options).unwrap().as_ref(), wanted, "{key:?}");
+        assert_eq!(family.reading(options).get(key).unwrap().as_ref(), wanted, "{key:?}");
         iter.seek(key);
         let next = expected.range(key.clone()..).next();
         assert_eq!(iter.valid().then(|| iter.key().to_vec()), next.map(|(key, _)| key.clone()));
@@ -121,8 +121,8 @@ fn a_snapshot_keeps_what_it_sees_and_the_deletion() {
     assert_eq!(db.get("a").unwrap(), None);
     let family = db.default_column_family();
     let then = ReadOptions::at(&snapshot);
-    assert_eq!(db.get_cf(&family, "a", &then).unwrap().unwrap(), b"1");
-    assert_eq!(db.get_cf(&family, "b", &then).unwrap().unwrap(), b"2");
+    assert_eq!(family.reading(&then).get("a").unwrap().unwrap(), b"1");
+    assert_eq!(family.reading(&then).get("b").unwrap().unwrap(), b"2");
     assert_eq!(db.get("b").unwrap().unwrap(), b"3");
     drop((then, snapshot));
     compact(&db);
@@ -139,9 +139,9 @@ fn without_deletions_of_ranges_what_is_still_there_is_read() {
     db.delete_range("a", "b").unwrap();
     let family = db.default_column_family();
     let all = ReadOptions { ignore_range_deletions: true, ..ReadOptions::default() };
-    assert_eq!(db.get_cf(&family, "a", &all).unwrap().unwrap(), b"1");
-    assert_eq!(read_all(&db, &family, &all).len(), 1);
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 0);
+    assert_eq!(family.reading(&all).get("a").unwrap().unwrap(), b"1");
+    assert_eq!(read_all(&family, &all).len(), 1);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 0);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_queue_that_deletes_what_is_done_leaves_no_deletions_behind() {
         }
     }
     let family = db.default_column_family();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 6);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 6);
 }
 
 /// Tables of which nothing is left are neither opened nor read.
@@ -179,9 +179,9 @@ fn what_is_deleted_costs_no_reads() {
     db.delete_range(key(10), key(4_990)).unwrap();
     let family = db.default_column_family();
     let flush = FlushOptions::default();
-    db.flush_cf(&family, &flush).unwrap();
+    family.flush_with(&flush).unwrap();
     let before = db.metrics().counts.data_block_misses;
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 20);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 20);
     let mut iter = db.cursor(&ReadOptions::default()).unwrap();
     iter.seek(key(2_000));
     assert_eq!(iter.key(), key(4_990));
@@ -216,15 +216,12 @@ fn the_space_of_what_is_deleted_is_given_back_without_a_compaction() {
         db.flush().unwrap();
         while db.step().unwrap() {}
         assert_eq!(size(), before, "{profile}: a snapshot sees it");
-        assert_eq!(
-            read_all(&db, &db.default_column_family(), &ReadOptions::at(&snapshot)).len(),
-            5_000
-        );
+        assert_eq!(read_all(&db.default_column_family(), &ReadOptions::at(&snapshot)).len(), 5_000);
         drop(snapshot);
         while db.step().unwrap() {}
         assert!(size() < before / 5, "{profile}: {} of {before} bytes are left", size());
         assert_eq!(compacted(), work, "{profile}: nothing was rewritten");
-        assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 20);
+        assert_eq!(read_all(&db.default_column_family(), &ReadOptions::default()).len(), 20);
         assert_sound(&db);
     }
 }
@@ -245,16 +242,16 @@ fn ranges_go_across_regions_and_batches() {
     assert_eq!(batch.count(), 153);
     db.write(&batch, &WriteOptions::default()).unwrap();
     let family = db.default_column_family();
-    let expect = |db: &Db| {
-        let found = read_all(db, &family, &ReadOptions::default());
+    let expect = || {
+        let found = read_all(&family, &ReadOptions::default());
         let wanted = (0..20).chain([70]).chain(120..150).map(key);
         assert!(found.keys().cloned().eq(wanted), "{:?}", found.keys());
     };
-    expect(&db);
+    expect();
     db.flush().unwrap();
-    expect(&db);
+    expect();
     compact(&db);
-    expect(&db);
+    expect();
     assert_sound(&db);
 }
 

@@ -44,7 +44,7 @@ fn overwrite(db: &Db, round: usize) {
     }
     db.flush().unwrap();
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     settle(db);
 }
 
@@ -62,7 +62,7 @@ fn reader(vfs: &MemVfs, options: &Options) -> Db {
 }
 
 fn contents(db: &Db) -> Contents {
-    read_all(db, &db.default_column_family(), &ReadOptions::default())
+    read_all(&db.default_column_family(), &ReadOptions::default())
 }
 
 fn taken_since(vfs: &MemVfs, before: Taken) -> (u64, u64) {
@@ -180,11 +180,7 @@ fn what_is_given_back_is_never_called_damage() {
                     Err(error) => is_behind(error),
                 }
             }
-            for found in reader.multi_get(
-                &reader.default_column_family(),
-                &expected.keys().collect::<Vec<_>>(),
-                &ReadOptions::default(),
-            ) {
+            for found in reader.multi_get(&expected.keys().collect::<Vec<_>>()) {
                 found.map(drop).unwrap_or_else(&mut is_behind);
             }
             let again = self::reader(&vfs, &options());

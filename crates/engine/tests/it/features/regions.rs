@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, MemVfs};
-use sateen::{
-    ColumnFamily, Db, Error, FlushOptions, Options, ReadOptions, Regions, WriteBatch, WriteOptions,
-};
+use sateen::{ColumnFamily, Db, Error, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
 
 use crate::support::common::{Contents, Random, as_vfs, assert_sound, read_all, tiny};
 
@@ -35,20 +33,20 @@ fn fill(db: &Db, family: &ColumnFamily, random: &mut Random) -> Contents {
         for _ in 0..random.below(6) {
             let (key, value) = (key(random.below(300)), round.to_string().into_bytes());
             if random.one_in(4) {
-                batch.delete_cf(family, &key).unwrap();
+                batch.to(family).delete(&key).unwrap();
                 expected.remove(&key);
             } else {
-                batch.put_cf(family, &key, &value).unwrap();
+                batch.to(family).put(&key, &value).unwrap();
                 expected.insert(key, value);
             }
         }
         db.write(&batch, &write).unwrap();
         let (key, value) = (key(random.below(300)), vec![b'v'; random.below(90) as usize]);
-        db.put_cf(family, &key, &value, &write).unwrap();
+        family.writing(&write).put(&key, &value).unwrap();
         expected.insert(key, value);
         if random.one_in(20) {
             let key = self::key(random.below(300));
-            db.delete_cf(family, &key, &write).unwrap();
+            family.writing(&write).delete(&key).unwrap();
             expected.remove(&key);
         }
         while random.one_in(2) {
@@ -58,15 +56,15 @@ fn fill(db: &Db, family: &ColumnFamily, random: &mut Random) -> Contents {
     expected
 }
 
-fn assert_holds(db: &Db, family: &ColumnFamily, expected: &Contents) {
+fn assert_holds(family: &ColumnFamily, expected: &Contents) {
     let read = ReadOptions::default();
-    assert_eq!(&read_all(db, family, &read), expected);
+    assert_eq!(&read_all(family, &read), expected);
     let keys: Vec<_> = (0..300).rev().map(key).collect();
-    let answers = db.multi_get(family, &keys, &read);
+    let answers = family.reading(&read).multi_get(&keys);
     for (key, answer) in keys.iter().zip(answers) {
         let answer = answer.unwrap().map(|value| value.to_vec());
         assert_eq!(answer.as_ref(), expected.get(key));
-        assert_eq!(&db.get_cf(family, key, &read).unwrap(), &answer);
+        assert_eq!(&family.reading(&read).get(key).unwrap(), &answer);
     }
     for (lower, upper) in [(0, 300), (50, 150), (99, 101), (100, 200), (120, 130), (250, 299)] {
         let bounded = ReadOptions {
@@ -76,9 +74,9 @@ fn assert_holds(db: &Db, family: &ColumnFamily, expected: &Contents) {
         };
         let range = expected.range(key(lower)..key(upper));
         let range: Contents = range.map(|(key, value)| (key.clone(), value.clone())).collect();
-        assert_eq!(read_all(db, family, &bounded), range, "{lower} to {upper}");
+        assert_eq!(read_all(family, &bounded), range, "{lower} to {upper}");
     }
-    let mut iter = db.cursor_cf(family, &read).unwrap();
+    let mut iter = family.cursor(&read).unwrap();
     for at in [0, 99, 100, 101, 199, 200, 260, 299] {
         iter.seek(key(at));
         let next = expected.range(key(at)..).next();
@@ -102,7 +100,7 @@ fn regions_are_one_to_clients() {
     let db = open(&vfs, with_regions());
     let family = db.default_column_family();
     let mut expected = fill(&db, &family, &mut random);
-    assert_holds(&db, &family, &expected);
+    assert_holds(&family, &expected);
     assert_eq!(db.column_families(), ["default"]);
     assert_eq!(db.metrics().column_families.len(), 1);
 
@@ -126,14 +124,14 @@ fn regions_are_one_to_clients() {
         db.put(key(number), "later").unwrap();
     }
     let at = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
-    assert_eq!(read_all(&db, &family, &at), before);
+    assert_eq!(read_all(&family, &at), before);
     drop(at);
     let expected: Contents = (0..300).map(|number| (key(number), b"later".to_vec())).collect();
-    db.flush_cf(&family, &FlushOptions::default()).unwrap();
+    family.flush().unwrap();
     assert_eq!(db.property("sateen.num-entries-active-mem-table").unwrap(), "0");
-    assert!(db.approximate_size(&family, b"key150", b"key220") > 0);
-    db.compact_range(&family, Some(b"key150"), None, &Default::default()).unwrap();
-    assert_holds(&db, &family, &expected);
+    assert!(family.approximate_size(b"key150", b"key220") > 0);
+    family.compact_range(Some(b"key150"), None, &Default::default()).unwrap();
+    assert_holds(&family, &expected);
 
     let copy = std::path::Path::new("/copy");
     db.checkpoint(copy).unwrap();
@@ -143,11 +141,11 @@ fn regions_are_one_to_clients() {
     // Told nothing of regions, it has them.
     for directory in [DB, "/copy"] {
         let db = Db::open_with(as_vfs(&vfs), directory, tiny(), &[]).unwrap();
-        assert_holds(&db, &db.default_column_family(), &expected);
+        assert_holds(&db.default_column_family(), &expected);
         db.close().unwrap();
     }
     let db = open(&vfs, with_regions());
-    assert_holds(&db, &db.default_column_family(), &expected);
+    assert_holds(&db.default_column_family(), &expected);
 }
 
 #[test]
@@ -158,23 +156,20 @@ fn other_column_families_have_regions_of_their_own() {
     let other = db.create_column_family("other", with_regions().column_family).unwrap();
     let plain = db.default_column_family();
     let expected = [fill(&db, &plain, &mut random), fill(&db, &other, &mut random)];
-    assert_holds(&db, &plain, &expected[0]);
-    assert_holds(&db, &other, &expected[1]);
+    assert_holds(&plain, &expected[0]);
+    assert_holds(&other, &expected[1]);
     assert_eq!(db.column_families(), ["default", "other"]);
     db.close().unwrap();
     let db = Db::open_with(as_vfs(&vfs), DB, tiny(), &[("other", tiny().column_family)]).unwrap();
     let other = db.column_family("other").unwrap();
-    assert_holds(&db, &other, &expected[1]);
-    db.set_options_cf(&other, &[("level0_trigger", "1")]).unwrap();
+    assert_holds(&other, &expected[1]);
+    other.set_options(&[("level0_trigger", "1")]).unwrap();
     db.drop_column_family(&other).unwrap();
-    assert!(matches!(
-        db.get_cf(&other, "key150", &ReadOptions::default()),
-        Err(Error::NoSuchColumnFamily(_))
-    ));
+    assert!(matches!(other.get("key150"), Err(Error::NoSuchColumnFamily(_))));
     assert_eq!(db.column_families(), ["default"]);
     // Nothing of it is left, in any region.
     let other = db.create_column_family("other", with_regions().column_family).unwrap();
-    assert_holds(&db, &other, &Contents::new());
+    assert_holds(&other, &Contents::new());
     db.wait_idle().unwrap();
     let live: u64 = db.table_files().iter().map(|file| file.live_bytes).sum();
     let sizes = db.property("sateen.total-sst-files-size").unwrap().parse::<u64>().unwrap();
@@ -269,13 +264,13 @@ fn what_is_read_across_regions_is_of_one_moment() {
         let read = ReadOptions::default();
         let mut seen = 0;
         while !writer.is_finished() {
-            let answers = db.multi_get(&family, &keys, &read);
+            let answers = family.reading(&read).multi_get(&keys);
             let rounds: Vec<_> =
                 answers.into_iter().map(|answer| number(&answer.unwrap().unwrap())).collect();
             assert!(rounds.iter().all(|round| *round == rounds[0]), "{rounds:?}");
             assert!(rounds[0] >= seen, "time goes back");
             seen = rounds[0];
-            let mut iter = db.cursor_cf(&family, &read).unwrap();
+            let mut iter = family.cursor(&read).unwrap();
             iter.seek_to_first();
             let mut rounds = Vec::new();
             while iter.valid() {
@@ -294,7 +289,7 @@ fn the_default_column_family_gets_the_regions_of_its_own_options() {
     let own = [("default", with_regions().column_family)];
     for _ in 0..2 {
         let db = Db::open_with(as_vfs(&vfs), DB, tiny(), &own).unwrap();
-        let regions = db.options_cf(&db.default_column_family()).regions;
+        let regions = db.default_column_family().options().regions;
         assert_eq!(regions, with_regions().column_family.regions);
         db.put(key(150), "value").unwrap();
     }
@@ -313,5 +308,5 @@ fn a_database_that_is_read_only_is_at_rest() {
     db.close().unwrap();
     let db = Db::open_read_only_with(as_vfs(&vfs), DB, tiny()).unwrap();
     db.wait_idle().unwrap();
-    assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 300);
+    assert_eq!(read_all(&db.default_column_family(), &ReadOptions::default()).len(), 300);
 }

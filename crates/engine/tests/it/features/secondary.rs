@@ -18,7 +18,7 @@ fn follow(vfs: &MemVfs, options: &Options) -> Db {
 }
 
 fn contents(db: &Db, family: &str) -> Contents {
-    read_all(db, &db.column_family(family).unwrap(), &ReadOptions::default())
+    read_all(&db.column_family(family).unwrap(), &ReadOptions::default())
 }
 
 fn text(db: &Db, key: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fn text(db: &Db, key: &str) -> Option<String> {
 
 fn compact(db: &Db) {
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
 }
 
 #[test]
@@ -49,16 +49,16 @@ fn it_sees_what_the_primary_wrote_when_it_catches_up() {
     assert_eq!(text(&secondary, "a").unwrap(), "1", "it moves when it is told to");
     let old = ReadOptions::at(&snapshot);
     let family = secondary.default_column_family();
-    assert!(secondary.get_cf(&family, "b", &old).unwrap().is_some());
+    assert!(family.reading(&old).get("b").unwrap().is_some());
     let mut before = secondary.cursor(&ReadOptions::default()).unwrap();
     assert!(secondary.try_catch_up_with_primary().unwrap());
     assert_eq!((text(&secondary, "a"), text(&secondary, "b")), (Some("2".into()), None));
     before.seek("b");
     assert!(before.valid(), "an iterator goes on as it was");
-    let refused = secondary.get_cf(&family, "b", &old).unwrap_err().to_string();
+    let refused = family.reading(&old).get("b").unwrap_err().to_string();
     assert!(refused.contains("before the secondary caught up"), "{refused}");
-    assert!(secondary.cursor(&old).is_err() && secondary.may_contain(&family, "b", &old).is_err());
-    assert!(secondary.multi_get(&family, &["b"], &old)[0].is_err());
+    assert!(secondary.cursor(&old).is_err() && family.reading(&old).may_contain("b").is_err());
+    assert!(family.reading(&old).multi_get(&["b"])[0].is_err());
     // Logs come and go, the primary is opened again, and none of it is in the way.
     for round in 0..20 {
         db.put(format!("key{round:02}"), "3").unwrap();
@@ -97,14 +97,14 @@ fn it_changes_nothing_and_refuses_what_would() {
         secondary.put("a", "1").unwrap_err(),
         secondary.delete_range("a", "b").unwrap_err(),
         secondary.flush().unwrap_err(),
-        secondary.compact_range(&family, None, None, &Default::default()).unwrap_err(),
+        family.compact_range(None, None, &Default::default()).unwrap_err(),
         secondary.create_column_family("new", Default::default()).unwrap_err(),
         secondary.drop_column_family(&family).unwrap_err(),
         secondary.set_options(&[("max_open_files", "100")]).unwrap_err(),
         secondary.sync_wal().unwrap_err(),
         secondary.checkpoint("/copy").unwrap_err(),
         secondary.updates_since(0).unwrap_err(),
-        secondary.ingest(&family, &["/none"], &IngestOptions::default()).unwrap_err(),
+        family.ingest(&["/none"], &IngestOptions::default()).unwrap_err(),
         secondary.resume().unwrap_err(),
     ];
     for refusal in refusals {
@@ -155,24 +155,24 @@ fn families_that_come_and_go() {
     let db = open(&vfs, &tiny());
     let other = db.create_column_family(OTHER, tiny().column_family).unwrap();
     let write = WriteOptions::default();
-    db.put_cf(&other, "a", "1", &write).unwrap();
+    other.writing(&write).put("a", "1").unwrap();
     let secondary = follow(&vfs, &tiny());
     let followed = secondary.column_family(OTHER).unwrap();
     let latest = ReadOptions::default();
-    assert!(secondary.get_cf(&followed, "a", &latest).unwrap().is_some());
+    assert!(followed.reading(&latest).get("a").unwrap().is_some());
     let late = db.create_column_family("late", tiny().column_family).unwrap();
     let mut batch = WriteBatch::new();
-    batch.put_cf(&late, "a", "1").unwrap();
-    batch.put_cf(&other, "b", "1").unwrap();
+    batch.to(&late).put("a", "1").unwrap();
+    batch.to(&other).put("b", "1").unwrap();
     db.write(&batch, &write).unwrap();
     secondary.try_catch_up_with_primary().unwrap();
     assert!(secondary.column_family("late").is_none(), "it was not there at open");
-    assert!(secondary.get_cf(&followed, "b", &latest).unwrap().is_some());
-    let mut iter = secondary.cursor_cf(&followed, &latest).unwrap();
+    assert!(followed.reading(&latest).get("b").unwrap().is_some());
+    let mut iter = followed.cursor(&latest).unwrap();
     db.drop_column_family(&other).unwrap();
     db.put("c", "1").unwrap();
     secondary.try_catch_up_with_primary().unwrap();
-    let gone = secondary.get_cf(&followed, "a", &latest).unwrap_err();
+    let gone = followed.reading(&latest).get("a").unwrap_err();
     assert!(matches!(gone, Error::NoSuchColumnFamily(_)), "{gone}");
     assert_eq!(secondary.column_families(), ["default"]);
     iter.seek_to_first();
@@ -293,7 +293,7 @@ fn files_that_are_ingested() {
         file.put("a", format!("file {round}")).unwrap();
         file.put("b", format!("file {round}")).unwrap();
         file.finish().unwrap();
-        db.ingest(&family, &[&path], &IngestOptions::default()).unwrap();
+        family.ingest(&[&path], &IngestOptions::default()).unwrap();
         db.put("b", format!("{round}")).unwrap();
         settle(&db);
         secondary.try_catch_up_with_primary().unwrap();
@@ -317,7 +317,7 @@ fn beside_a_busy_primary() {
         for name in ["default", OTHER] {
             let family = secondary.column_family(name).unwrap();
             for key in ["first", "last"] {
-                let found = secondary.get_cf(&family, key, &ReadOptions::default())?;
+                let found = family.get(key)?;
                 let text = found.map_or("0".into(), |text| String::from_utf8(text).unwrap());
                 all.push(text.parse().unwrap());
             }
@@ -331,10 +331,10 @@ fn beside_a_busy_primary() {
                 let value = number.to_string();
                 batch.put("first", &value).unwrap();
                 batch.put(format!("key{:03}", number % 200), vec![7; 60]).unwrap();
-                batch.put_cf(&other, "first", &value).unwrap();
-                batch.put_cf(&other, format!("key{:03}", number % 50), vec![7; 20]).unwrap();
+                batch.to(&other).put("first", &value).unwrap();
+                batch.to(&other).put(format!("key{:03}", number % 50), vec![7; 20]).unwrap();
                 batch.put("last", &value).unwrap();
-                batch.put_cf(&other, "last", &value).unwrap();
+                batch.to(&other).put("last", &value).unwrap();
                 db.write(&batch, &WriteOptions::default()).unwrap();
             }
             done.store(true, Ordering::Release);

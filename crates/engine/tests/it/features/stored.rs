@@ -82,7 +82,7 @@ fn what_a_database_was_opened_with_and_what_was_changed_is_found() {
     assert_eq!(stored.families, expected);
 
     db.set_options(&[("zstd_level", "9"), ("block_cache_bytes", "5MiB")]).unwrap();
-    db.set_options_cf(&family, &[("zstd_level", "11")]).unwrap();
+    family.set_options(&[("zstd_level", "11")]).unwrap();
     of_family.zstd_level = 11;
     let stored = load(&vfs).unwrap();
     assert_eq!((effort(&stored), stored.options.block_cache_bytes), (9, 5 << 20));

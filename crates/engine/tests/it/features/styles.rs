@@ -53,7 +53,7 @@ fn universal_compaction_bounds_the_runs_and_the_space_and_keeps_all_data() {
     };
     let before = bytes(&db);
     let family = db.column_family("default").unwrap();
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     let levels = db.metrics().column_families[0].levels.clone();
     assert_eq!(levels.iter().rposition(|level| level.bytes > 0), Some(levels.len() - 1));
     assert_eq!(runs(&db), 1);
@@ -83,7 +83,7 @@ fn fifo_drops_the_oldest_and_keeps_the_newest() {
         assert_eq!(left, expected);
         // A manual compaction only flushes: what that adds makes the oldest go.
         let family = db.column_family("default").unwrap();
-        db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
         db.wait_idle().unwrap();
         let after: Vec<_> = contents(&db).into_keys().collect();
         assert!(left.ends_with(&after) && after.len() > 500, "{} of {}", after.len(), left.len());

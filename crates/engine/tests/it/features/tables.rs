@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use sateen::vfs::MemVfs;
-use sateen::{
-    CompactRangeOptions, Db, Error, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
-};
+use sateen::{CompactRangeOptions, Db, Error, Options, ReadOptions, WaitForCompactOptions};
 
 use crate::support::common::{as_vfs, assert_sound, read_all, tiny};
 
@@ -23,7 +21,7 @@ fn filled(vfs: &MemVfs, options: &Options) -> Db {
         db.put(key(number), [b'v'; 50]).unwrap();
     }
     let all = CompactRangeOptions::default();
-    db.compact_range(&db.default_column_family(), None, None, &all).unwrap();
+    db.compact_range(None, None, &all).unwrap();
     db.wait_idle().unwrap();
     db
 }
@@ -33,14 +31,14 @@ fn tables_are_told_as_they_are() {
     let vfs = MemVfs::new();
     let db = filled(&vfs, &tiny());
     let other = db.create_column_family("other", db.options().column_family).unwrap();
-    db.put_cf(&other, "one", "1", &WriteOptions::default()).unwrap();
-    db.delete_cf(&other, "two", &WriteOptions::default()).unwrap();
+    other.put("one", "1").unwrap();
+    other.delete("two").unwrap();
     db.flush_all().unwrap();
     let tables = db.live_tables();
     let entries: u64 = tables.iter().map(|table| table.entries).sum();
     assert_eq!(entries, 1_002);
     assert!(tables.is_sorted_by_key(|table| table.column_family.clone()));
-    let of_other = db.live_tables_cf(&other);
+    let of_other = other.live_tables();
     assert_eq!(of_other.len(), 1);
     let table = &of_other[0];
     assert_eq!((table.column_family.as_str(), table.level), ("other", 0));
@@ -86,7 +84,7 @@ fn what_is_not_there_is_told_without_reading() {
     let db = filled(&vfs, &tiny());
     let family = db.default_column_family();
     let now = ReadOptions::default();
-    let may = |key: &str| db.may_contain(&family, key, &now).unwrap();
+    let may = |key: &str| family.reading(&now).may_contain(key).unwrap();
     db.put("in memory", "v").unwrap();
     db.delete(key(7)).unwrap();
     let read = db.metrics().counts.data_block_misses;
@@ -105,16 +103,16 @@ fn tables_of_a_range_are_given_up_unread() {
     let db = filled(&vfs, &tiny());
     let family = db.default_column_family();
     let work = db.metrics().compactions.iter().map(|level| level.bytes_out).sum::<u64>();
-    let reversed = db.delete_files_in_range(&family, Some(b"b"), Some(b"a"));
+    let reversed = family.delete_files_in_range(Some(b"b"), Some(b"a"));
     assert!(matches!(reversed, Err(Error::InvalidArgument(_))));
     let (begin, end) = (key(100), key(899));
-    db.delete_files_in_range(&family, Some(begin.as_bytes()), Some(end.as_bytes())).unwrap();
-    let left = read_all(&db, &family, &ReadOptions::default());
+    family.delete_files_in_range(Some(begin.as_bytes()), Some(end.as_bytes())).unwrap();
+    let left = read_all(&family, &ReadOptions::default());
     assert!((200..400).contains(&left.len()), "{} are left", left.len());
     assert!((0..100).chain(900..1_000).all(|number| left.contains_key(key(number).as_bytes())));
     let now = db.metrics().compactions.iter().map(|level| level.bytes_out).sum::<u64>();
     assert_eq!(now, work);
-    db.delete_files_in_range(&family, None, None).unwrap();
+    family.delete_files_in_range(None, None).unwrap();
     assert_eq!(db.live_tables().len(), 0);
     assert_sound(&db);
 }
@@ -126,7 +124,7 @@ fn files_stay_as_long_as_somebody_wants() {
     let family = db.default_column_family();
     let files: Vec<_> = db.live_tables().into_iter().map(|table| table.file).collect();
     db.disable_file_deletions();
-    db.delete_files_in_range(&family, None, None).unwrap();
+    family.delete_files_in_range(None, None).unwrap();
     while db.step().unwrap() {}
     let there = |file| as_vfs(&vfs).exists(file).unwrap();
     assert!(files.iter().all(|file| there(file)));
@@ -143,7 +141,7 @@ fn compactions_by_hand_can_be_paused() {
     let db = filled(&vfs, &tiny());
     let family = db.default_column_family();
     let all = CompactRangeOptions { rewrite_last_level: true, ..CompactRangeOptions::default() };
-    let compact = || db.compact_range(&family, None, None, &all);
+    let compact = || family.compact_range(None, None, &all);
     db.pause_manual_compactions();
     db.pause_manual_compactions();
     assert!(matches!(compact(), Err(Error::ManualCompactionPaused)));
@@ -169,7 +167,7 @@ fn a_pause_ends_what_is_under_way() {
                 for number in 0..300 {
                     db.put(key(number), [b'v'; 50]).unwrap();
                 }
-                if let Err(error) = db.compact_range(&family, None, None, &all) {
+                if let Err(error) = family.compact_range(None, None, &all) {
                     return error;
                 }
             }
@@ -179,7 +177,7 @@ fn a_pause_ends_what_is_under_way() {
         assert!(matches!(error, Error::ManualCompactionPaused), "{error}");
     });
     db.resume_manual_compactions();
-    db.compact_range(&family, None, None, &all).unwrap();
+    family.compact_range(None, None, &all).unwrap();
 }
 
 /// Also if it is over before the request is looked at again.
@@ -197,7 +195,7 @@ fn a_short_pause_is_told_as_one() {
             let mut paused = 0;
             while paused < 20 {
                 (0..100).for_each(|number| db.put(key(number), [b'v'; 50]).unwrap());
-                match db.compact_range(&family, None, None, &all) {
+                match family.compact_range(None, None, &all) {
                     Ok(()) => {}
                     Err(Error::ManualCompactionPaused) => paused += 1,
                     Err(error) => {
@@ -214,7 +212,7 @@ fn a_short_pause_is_told_as_one() {
             std::thread::yield_now();
         }
     });
-    db.compact_range(&family, None, None, &all).unwrap();
+    family.compact_range(None, None, &all).unwrap();
 }
 
 #[test]

@@ -40,8 +40,8 @@ fn open(vfs: &MemVfs, options: Options) -> Db {
     Db::open_with(as_vfs(vfs), "/db", options, &[]).unwrap()
 }
 
-fn compact(db: &Db, family: &ColumnFamily) {
-    db.compact_range(family, None, None, &CompactRangeOptions::default()).unwrap();
+fn compact(family: &ColumnFamily) {
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
 }
 
 fn text(value: Option<Vec<u8>>) -> Option<String> {
@@ -49,14 +49,14 @@ fn text(value: Option<Vec<u8>>) -> Option<String> {
 }
 
 /// Every way to read `key`; they agree.
-fn get(db: &Db, family: &ColumnFamily, key: &str) -> Option<String> {
+fn get(family: &ColumnFamily, key: &str) -> Option<String> {
     let options = ReadOptions::default();
-    let found = db.get_cf(family, key, &options).unwrap();
-    let pinned = db.get_pinned_cf(family, key, &options).unwrap();
+    let found = family.reading(&options).get(key).unwrap();
+    let pinned = family.reading(&options).get_pinned(key).unwrap();
     assert_eq!(pinned.as_deref(), found.as_deref());
-    let many = db.multi_get(family, &[key], &options).remove(0).unwrap();
+    let many = family.reading(&options).multi_get(&[key]).remove(0).unwrap();
     assert_eq!(many.as_deref(), found.as_deref());
-    let mut iter = db.cursor_cf(family, &options).unwrap();
+    let mut iter = family.cursor(&options).unwrap();
     iter.seek(key);
     let shown = (iter.valid() && iter.key() == key.as_bytes()).then(|| iter.value().to_vec());
     assert_eq!(shown, found);
@@ -81,21 +81,21 @@ fn values_go_when_their_time_is_up() {
         db.put("old0007", "young again").unwrap();
         // In memory, in tables, in the last level: never with its time.
         for _ in 0..2 {
-            assert_eq!(get(&db, &family, "old0003").unwrap(), "a value of some length 3");
-            assert_eq!(get(&db, &family, "new").unwrap(), "");
-            assert_eq!(get(&db, &family, "old0007").unwrap(), "young again");
+            assert_eq!(get(&family, "old0003").unwrap(), "a value of some length 3");
+            assert_eq!(get(&family, "new").unwrap(), "");
+            assert_eq!(get(&family, "old0007").unwrap(), "young again");
             db.flush().unwrap();
         }
         clock.pass(40);
-        compact(&db, &family);
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 1_001, "to the second");
+        compact(&family);
+        assert_eq!(read_all(&family, &ReadOptions::default()).len(), 1_001, "to the second");
         clock.pass(1);
-        assert_eq!(get(&db, &family, "old0003"), None, "nothing has compacted it");
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 2);
+        assert_eq!(get(&family, "old0003"), None, "nothing has compacted it");
+        assert_eq!(read_all(&family, &ReadOptions::default()).len(), 2);
         db.set_options(&[("ttl_hide_expired", "false")]).unwrap();
-        assert!(get(&db, &family, "old0003").is_some(), "it is there until it is compacted");
-        compact(&db, &family);
-        let left = read_all(&db, &family, &ReadOptions::default());
+        assert!(get(&family, "old0003").is_some(), "it is there until it is compacted");
+        compact(&family);
+        let left = read_all(&family, &ReadOptions::default());
         let left: Vec<_> = left.iter().map(|(k, v)| (&k[..], &v[..])).collect();
         assert_eq!(left, [(&b"new"[..], &b""[..]), (b"old0007", b"young again")]);
         assert_sound(&db);
@@ -105,11 +105,11 @@ fn values_go_when_their_time_is_up() {
         let db = open(&vfs, clock.with(options.clone(), 0));
         let family = db.default_column_family();
         clock.pass(1_000_000);
-        compact(&db, &family);
-        assert_eq!(get(&db, &family, "old0007").unwrap(), "young again");
+        compact(&family);
+        assert_eq!(get(&family, "old0007").unwrap(), "young again");
         db.set_options(&[("ttl", "10s")]).unwrap();
-        compact(&db, &family);
-        assert!(read_all(&db, &family, &ReadOptions::default()).is_empty());
+        compact(&family);
+        assert!(read_all(&family, &ReadOptions::default()).is_empty());
     }
 }
 
@@ -128,34 +128,34 @@ fn each_column_family_has_its_own() {
     let plain = db.default_column_family();
     let mut batch = WriteBatch::new();
     for family in [&plain, &short, &long] {
-        batch.put_cf(family, "key", "value").unwrap();
-        batch.put_cf(family, "gone", "").unwrap();
-        batch.delete_cf(family, "gone").unwrap();
+        batch.to(family).put("key", "value").unwrap();
+        batch.to(family).put("gone", "").unwrap();
+        batch.to(family).delete("gone").unwrap();
     }
     db.write(&batch, &WriteOptions::default()).unwrap();
     let check = |db: &Db, there: [bool; 3]| {
         for (name, there) in ["default", "short", "long"].into_iter().zip(there) {
             let family = db.column_family(name).unwrap();
             let expected = there.then(|| "value".to_owned());
-            assert_eq!(get(db, &family, "key"), expected, "{name}");
-            assert_eq!(get(db, &family, "gone"), None);
+            assert_eq!(get(&family, "key"), expected, "{name}");
+            assert_eq!(get(&family, "gone"), None);
         }
     };
     check(&db, [true; 3]);
     clock.pass(11);
     check(&db, [true, false, true]);
-    [&plain, &short, &long].into_iter().for_each(|family| compact(&db, family));
+    [&plain, &short, &long].into_iter().for_each(|family| compact(family));
     check(&db, [true, false, true]);
     db.close().unwrap();
     let own = [("short", with(Some(10))), ("long", with(Some(1_000)))];
     let db = Db::open_with(as_vfs(&vfs), "/db", options, &own).unwrap();
     check(&db, [true, false, true]);
-    let refused = db.set_options_cf(&plain, &[("ttl", "1h")]).unwrap_err();
+    let refused = plain.set_options(&[("ttl", "1h")]).unwrap_err();
     assert!(refused.to_string().contains("decided when"), "{refused}");
     let long = db.column_family("long").unwrap();
-    assert!(db.set_options_cf(&long, &[("ttl", "none")]).is_err());
-    db.set_options_cf(&long, &[("ttl", "5s")]).unwrap();
-    compact(&db, &long);
+    assert!(long.set_options(&[("ttl", "none")]).is_err());
+    long.set_options(&[("ttl", "5s")]).unwrap();
+    compact(&long);
     check(&db, [true, false, false]);
 }
 
@@ -173,20 +173,20 @@ fn operands_are_merged_without_their_times() {
             clock.pass(60);
             db.merge("on a value", operand).unwrap();
             db.merge("on nothing", operand).unwrap();
-            assert!(get(&db, &family, "on a value").unwrap().ends_with(operand));
+            assert!(get(&family, "on a value").unwrap().ends_with(operand));
             db.flush().unwrap();
         }
         clock.pass(90);
         for _ in 0..2 {
-            assert_eq!(get(&db, &family, "on a value").unwrap(), "abcd");
-            assert_eq!(get(&db, &family, "on nothing").unwrap(), "bcd");
-            compact(&db, &family);
+            assert_eq!(get(&family, "on a value").unwrap(), "abcd");
+            assert_eq!(get(&family, "on nothing").unwrap(), "bcd");
+            compact(&family);
         }
         clock.pass(11);
         for _ in 0..2 {
-            assert_eq!(get(&db, &family, "on a value"), None);
-            assert_eq!(get(&db, &family, "on nothing"), None);
-            compact(&db, &family);
+            assert_eq!(get(&family, "on a value"), None);
+            assert_eq!(get(&family, "on nothing"), None);
+            compact(&family);
         }
     }
 }
@@ -209,13 +209,13 @@ fn filters_see_no_times() {
         db.put(key, value).unwrap();
     }
     clock.pass(60);
-    compact(&db, &family);
-    assert_eq!(get(&db, &family, "a"), None);
-    assert_eq!(get(&db, &family, "b").unwrap(), "!");
-    assert_eq!(get(&db, &family, "c").unwrap(), "=");
+    compact(&family);
+    assert_eq!(get(&family, "a"), None);
+    assert_eq!(get(&family, "b").unwrap(), "!");
+    assert_eq!(get(&family, "c").unwrap(), "=");
     clock.pass(60);
-    compact(&db, &family);
-    assert_eq!(get(&db, &family, "b"), None, "a change does not make it younger");
+    compact(&family);
+    assert_eq!(get(&family, "b"), None, "a change does not make it younger");
 }
 
 /// What was written without times is not taken for what was written with them.
@@ -230,11 +230,11 @@ fn values_without_times_are_told() {
     let clock = Clock::new();
     let db = open(&vfs, clock.with(tiny(), 1));
     clock.pass(1_000);
-    compact(&db, &db.default_column_family());
+    compact(&db.default_column_family());
     for key in ["short", "empty"] {
         let error = db.get(key).unwrap_err();
         assert!(error.is_corruption() && error.to_string().contains("`ttl`"), "{error}");
-        let many = db.multi_get(&db.default_column_family(), &[key], &ReadOptions::default());
+        let many = db.multi_get(&[key]);
         assert!(many[0].is_err());
     }
     db.close().unwrap();
@@ -266,12 +266,12 @@ fn regions_have_times_too() {
         db.put([nth, 2], [nth]).unwrap();
     }
     db.write(&batch, &WriteOptions::default()).unwrap();
-    let all = read_all(&db, &family, &ReadOptions::default());
+    let all = read_all(&family, &ReadOptions::default());
     assert_eq!(all.len(), 512);
     assert!(all.iter().all(|(key, value)| key[..1] == **value));
     clock.pass(101);
-    compact(&db, &family);
-    assert!(read_all(&db, &family, &ReadOptions::default()).is_empty());
+    compact(&family);
+    assert!(read_all(&family, &ReadOptions::default()).is_empty());
 }
 
 /// What is written outside for a column family with times has them, and expires.
@@ -289,16 +289,16 @@ fn what_is_taken_in_has_times_too() {
     writer.delete("k3").unwrap();
     writer.merge("merged", "fore").unwrap();
     writer.finish().unwrap();
-    db.ingest(&family, &["/outside"], &Default::default()).unwrap();
+    family.ingest(&["/outside"], &Default::default()).unwrap();
     for (key, value) in [("k1", Some("value")), ("k2", Some("")), ("k3", None)] {
-        assert_eq!(get(&db, &family, key).as_deref(), value, "{key}");
+        assert_eq!(get(&family, key).as_deref(), value, "{key}");
     }
-    assert_eq!(get(&db, &family, "merged").as_deref(), Some("before"));
+    assert_eq!(get(&family, "merged").as_deref(), Some("before"));
     clock.pass(101);
-    compact(&db, &family);
+    compact(&family);
     let all = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-    db.compact_range(&family, None, None, &all).unwrap();
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 0);
+    family.compact_range(None, None, &all).unwrap();
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 0);
     assert_sound(&db);
 }
 
@@ -316,19 +316,19 @@ fn no_reader_is_shown_what_has_expired() {
     let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
     clock.pass(100);
     for (key, value) in [("stored", "1"), ("in memory", "2")] {
-        assert_eq!(get(&db, &family, key).unwrap(), value);
+        assert_eq!(get(&family, key).unwrap(), value);
     }
     let mut early = db.cursor(&ReadOptions::default()).unwrap();
     clock.pass(1);
     db.put("young", "3").unwrap();
     for key in ["stored", "in memory"] {
-        assert_eq!(get(&db, &family, key), None);
-        assert_eq!(db.get_cf(&family, key, &at_snapshot).unwrap(), None);
-        assert!(!db.has_in_memory(&family, key, &ReadOptions::default()).unwrap());
+        assert_eq!(get(&family, key), None);
+        assert_eq!(family.reading(&at_snapshot).get(key).unwrap(), None);
+        assert!(!family.has_in_memory(key).unwrap());
     }
-    assert!(db.has_in_memory(&family, "young", &ReadOptions::default()).unwrap());
-    assert_eq!(read_all(&db, &family, &at_snapshot).len(), 0);
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()).len(), 1);
+    assert!(family.has_in_memory("young").unwrap());
+    assert_eq!(read_all(&family, &at_snapshot).len(), 0);
+    assert_eq!(read_all(&family, &ReadOptions::default()).len(), 1);
     // An iterator shows what was there when it was made, as long as it lives.
     early.seek_to_first();
     assert_eq!(early.key(), b"in memory");
@@ -339,8 +339,8 @@ fn no_reader_is_shown_what_has_expired() {
     drop(early);
     db.sync_wal().unwrap();
     let read_only = Db::open_read_only_with(as_vfs(&vfs), "/db", options.clone()).unwrap();
-    assert_eq!(get(&read_only, &read_only.default_column_family(), "stored"), None);
-    let young = get(&read_only, &read_only.default_column_family(), "young");
+    assert_eq!(get(&read_only.default_column_family(), "stored"), None);
+    let young = get(&read_only.default_column_family(), "young");
     assert_eq!(young.as_deref(), Some("3"));
 }
 
@@ -365,7 +365,7 @@ fn what_is_read_is_what_has_not_expired() {
                     now += 7;
                 }
                 1 => db.flush().unwrap(),
-                2 if random.one_in(8) => compact(&db, &family),
+                2 if random.one_in(8) => compact(&family),
                 3 => {
                     db.delete(&key).unwrap();
                     model.remove(&key);
@@ -384,7 +384,7 @@ fn what_is_read_is_what_has_not_expired() {
                 .filter(|(_, (_, written))| now - written <= 20)
                 .map(|(key, (value, _))| (key.clone(), value.clone()))
                 .collect();
-            assert_eq!(read_all(&db, &family, &ReadOptions::default()), left, "step {step}");
+            assert_eq!(read_all(&family, &ReadOptions::default()), left, "step {step}");
             assert_eq!(db.get(&key).unwrap(), left.get(&key).cloned(), "step {step}");
             let same_as_start = random.one_in(2);
             let read = ReadOptions { prefix_same_as_start: same_as_start, ..Default::default() };

@@ -90,7 +90,7 @@ impl Replica {
 
     pub(crate) fn contents(&self, family: &str) -> Contents {
         let family = self.db.column_family(family).unwrap();
-        read_all(&self.db, &family, &ReadOptions::default())
+        read_all(&family, &ReadOptions::default())
     }
 }
 
@@ -231,9 +231,9 @@ fn what_did_not_go_to_the_log_does_not_come_out() {
     let db = open(&vfs, &keeping(tiny()));
     let family = db.default_column_family();
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-    db.put_cf(&family, "a", "1", &unlogged).unwrap();
+    family.writing(&unlogged).put("a", "1").unwrap();
     db.put("b", "2").unwrap();
-    db.put_cf(&family, "c", "3", &unlogged).unwrap();
+    family.writing(&unlogged).put("c", "3").unwrap();
     assert_eq!(since(&db, 1), [(2, 1)]);
     assert_eq!(since(&db, 3), []);
     db.put("d", "4").unwrap();
@@ -261,15 +261,15 @@ fn batches_come_out_as_they_went_in() {
     let family = db.default_column_family();
     let mut batch = WriteBatch::new();
     for key in ["a", "h", "o", "z"] {
-        batch.put_cf(&family, key, "value").unwrap();
-        batch.merge_cf(&other, key, "operand").unwrap();
-        batch.single_delete_cf(&family, key).unwrap();
+        batch.to(&family).put(key, "value").unwrap();
+        batch.to(&other).merge(key, "operand").unwrap();
+        batch.to(&family).single_delete(key).unwrap();
     }
-    batch.delete_range_cf(&family, "b", "y").unwrap();
-    batch.delete_range_cf(&family, "b", "y").unwrap();
-    batch.delete_range_cf(&other, "b", "i").unwrap();
-    batch.delete_range_cf(&family, "b", "c").unwrap();
-    batch.delete_cf(&other, "h").unwrap();
+    batch.to(&family).delete_range("b", "y").unwrap();
+    batch.to(&family).delete_range("b", "y").unwrap();
+    batch.to(&other).delete_range("b", "i").unwrap();
+    batch.to(&family).delete_range("b", "c").unwrap();
+    batch.to(&other).delete("h").unwrap();
     db.write(&batch, &WriteOptions::default()).unwrap();
     db.put("p", "alone").unwrap();
     let check = |db: &Db| {
@@ -300,7 +300,7 @@ fn batches_come_out_as_they_went_in() {
     let latest = ReadOptions::default();
     for name in ["default", OTHER] {
         let family = db.column_family(name).unwrap();
-        assert_eq!(replica.contents(name), read_all(&db, &family, &latest), "{name}");
+        assert_eq!(replica.contents(name), read_all(&family, &latest), "{name}");
     }
 }
 
@@ -406,7 +406,7 @@ fn kept_logs_have_what_tables_have_after_a_power_loss() {
                     }
                     updates.status().unwrap();
                     let family = db.default_column_family();
-                    let stored = read_all(&db, &family, &ReadOptions::default());
+                    let stored = read_all(&family, &ReadOptions::default());
                     let replayed = replica.contents("default");
                     assert!(replayed == stored, "seed {seed}, operation {at}, {choice:?}");
                     assert_eq!(replica.next, db.latest_sequence_number() + 1);

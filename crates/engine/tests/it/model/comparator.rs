@@ -111,8 +111,8 @@ fn column_families_have_comparators_of_their_own() {
     for at in 0..300 {
         let key = (at * 37 % 300).to_string();
         db.put(&key, "v").unwrap();
-        db.put_cf(&family, &key, "v", &Default::default()).unwrap();
-        db.put_cf(&gone, &key, "v", &Default::default()).unwrap();
+        family.put(&key, "v").unwrap();
+        gone.put(&key, "v").unwrap();
     }
     db.flush_all().unwrap();
     db.drop_column_family(&gone).unwrap();
@@ -125,7 +125,7 @@ fn column_families_have_comparators_of_their_own() {
     let families = [("numbers", own.clone())];
     let db = Db::open_with(as_vfs(&vfs), "/db", plain.clone(), &families).unwrap();
     let family = db.column_family("numbers").unwrap();
-    let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+    let mut iter = family.cursor(&ReadOptions::default()).unwrap();
     iter.seek(b"150");
     assert_eq!(iter.key(), b"150");
     iter.next();
@@ -143,7 +143,7 @@ fn column_families_have_comparators_of_their_own() {
     drop(db);
     let db = Db::open_with(as_vfs(&vfs), "/db", with(descending()), &[]).unwrap();
     let bytes = db.column_family("bytes").unwrap();
-    assert!(db.options_cf(&bytes).comparator.is_bytewise());
+    assert!(bytes.options().comparator.is_bytewise());
 }
 
 #[test]
@@ -202,9 +202,9 @@ fn files_are_ingested_in_their_order_alone() {
     let db = Db::open_with(vfs.clone(), "/db", with(descending()), &[]).unwrap();
     db.put("20", "old").unwrap();
     let family = db.default_column_family();
-    let error = db.ingest(&family, &["/up"], &IngestOptions::default()).unwrap_err();
+    let error = family.ingest(&["/up"], &IngestOptions::default()).unwrap_err();
     assert!(error.to_string().contains("descending"), "{error}");
-    db.ingest(&family, &["/down"], &IngestOptions::default()).unwrap();
+    family.ingest(&["/down"], &IngestOptions::default()).unwrap();
     assert_eq!(keys(&db, &ReadOptions::default()), ["100", "20", "3"]);
     assert_eq!(db.get("20").unwrap().as_deref(), Some(&b"in"[..]));
     assert_sound(&db);
@@ -227,9 +227,9 @@ fn files_delete_ranges_in_their_order() {
         db.put(key, "old").unwrap();
     }
     let family = db.default_column_family();
-    db.ingest(&family, &["/ranges"], &IngestOptions::default()).unwrap();
+    family.ingest(&["/ranges"], &IngestOptions::default()).unwrap();
     assert_eq!(keys(&db, &ReadOptions::default()), ["200", "50", "40", "30", "9", "3"]);
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     assert_eq!(keys(&db, &ReadOptions::default()), ["200", "50", "40", "30", "9", "3"]);
     assert_sound(&db);
 }

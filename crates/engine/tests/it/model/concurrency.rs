@@ -26,9 +26,9 @@ fn value(number: u64, length: usize) -> Vec<u8> {
 }
 
 /// Both families hold the same under all keys at `options`' moment; a batch writes one key of both.
-fn families_agree(db: &Db, families: &[ColumnFamily; 2], options: &ReadOptions) {
+fn families_agree(families: &[ColumnFamily; 2], options: &ReadOptions) {
     let [a, b] = families;
-    assert!(read_all(db, a, options) == read_all(db, b, options), "half a batch is seen");
+    assert!(read_all(a, options) == read_all(b, options), "half a batch is seen");
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn batches_are_seen_whole_at_any_snapshot() {
                     let mut batch = WriteBatch::new();
                     for family in families {
                         match random.one_in(1_000_000) {
-                            true => batch.delete_cf(family, &key).unwrap(),
-                            false => batch.put_cf(family, &key, &value).unwrap(),
+                            true => batch.to(family).delete(&key).unwrap(),
+                            false => batch.to(family).put(&key, &value).unwrap(),
                         }
                     }
                     db.write(&batch, &WriteOptions::default()).unwrap();
@@ -64,15 +64,15 @@ fn batches_are_seen_whole_at_any_snapshot() {
                 while writers_left.load(Ordering::Relaxed) > 0 || rounds < 3 {
                     let snapshot = db.snapshot();
                     let options = ReadOptions::at(&snapshot);
-                    families_agree(&db, &families, &options);
+                    families_agree(&families, &options);
                     // The same again, however the tree has changed meanwhile.
-                    families_agree(&db, &families, &options);
+                    families_agree(&families, &options);
                     rounds += 1;
                 }
             });
         }
     });
-    families_agree(&db, &families, &ReadOptions::default());
+    families_agree(&families, &ReadOptions::default());
     db.wait_idle().unwrap();
     assert_sound(&db);
 }
@@ -144,7 +144,7 @@ fn commits_are_seen_in_their_order() {
                 let snapshot = db.snapshot();
                 let options = ReadOptions::at(&snapshot);
                 let read = |key: String| {
-                    let found = db.get_cf(&db.default_column_family(), key, &options).unwrap();
+                    let found = db.reading(&options).get(key).unwrap();
                     found.map_or(0, |value| number(&value))
                 };
                 for thread in 0..WRITERS {
@@ -231,11 +231,11 @@ fn memtables_switch_under_load() {
     });
     db.wait_idle().unwrap();
     assert_sound(&db);
-    assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 2000);
+    assert_eq!(read_all(&db.default_column_family(), &ReadOptions::default()).len(), 2000);
     db.close().unwrap();
     drop(db);
     let db = Db::open(directory.path(), options).unwrap();
-    assert_eq!(read_all(&db, &db.default_column_family(), &ReadOptions::default()).len(), 2000);
+    assert_eq!(read_all(&db.default_column_family(), &ReadOptions::default()).len(), 2000);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_column_family_is_dropped_under_load() {
                         let mut batch = WriteBatch::new();
                         let key = format!("{round}-{thread}-{done:05}");
                         batch.put(&key, value(done, 50)).unwrap();
-                        batch.put_cf(family, &key, value(done, 50)).unwrap();
+                        batch.to(family).put(&key, value(done, 50)).unwrap();
                         match db.write(&batch, &WriteOptions::default()) {
                             Ok(()) => done += 1,
                             Err(Error::NoSuchColumnFamily(_)) => return done,
@@ -264,7 +264,7 @@ fn a_column_family_is_dropped_under_load() {
                 }
             };
             let writers: Vec<_> = (0..3).map(|thread| scope.spawn(writer(thread))).collect();
-            let mut iter = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+            let mut iter = family.cursor(&ReadOptions::default()).unwrap();
             let until = db.latest_sequence_number() + 500;
             while db.latest_sequence_number() < until {
                 let ended = writers.iter().any(|writer| writer.is_finished());
@@ -279,7 +279,7 @@ fn a_column_family_is_dropped_under_load() {
         });
         // Exactly what was acknowledged: the batch that was refused left nothing.
         written += counts.iter().sum::<u64>() as usize;
-        let found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let found = read_all(&db.default_column_family(), &ReadOptions::default());
         assert_eq!(found.len(), written, "round {round}");
     }
     db.wait_idle().unwrap();
@@ -287,7 +287,7 @@ fn a_column_family_is_dropped_under_load() {
     assert_eq!(db.column_families(), ["default"]);
     db.close().unwrap();
     let db = Db::open_with(as_vfs(&vfs), "/db", threaded(), &[]).unwrap();
-    let found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    let found = read_all(&db.default_column_family(), &ReadOptions::default());
     assert_eq!(found.len(), written, "after reopening");
 }
 
@@ -309,7 +309,7 @@ fn a_drop_that_fails_leaves_the_batches_of_its_time_whole() {
                         let mut batch = WriteBatch::new();
                         let key = format!("{thread}-{done:05}");
                         batch.put(&key, value(done, 50)).unwrap();
-                        batch.put_cf(family, &key, value(done, 50)).unwrap();
+                        batch.to(family).put(&key, value(done, 50)).unwrap();
                         if db.write(&batch, &WriteOptions::default()).is_err() {
                             return;
                         }
@@ -327,7 +327,7 @@ fn a_drop_that_fails_leaves_the_batches_of_its_time_whole() {
         });
         faulty.clear();
         db.resume().unwrap();
-        families_agree(&db, &[db.default_column_family(), family], &ReadOptions::default());
+        families_agree(&[db.default_column_family(), family], &ReadOptions::default());
         assert_sound(&db);
     }
 }

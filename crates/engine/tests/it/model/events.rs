@@ -89,12 +89,12 @@ impl World {
             let key = format!("key{:03}", self.random.below(1000)).into_bytes();
             let options = WriteOptions::default();
             if self.random.one_in(8) {
-                self.db.delete_cf(&family.handle, &key, &options).unwrap();
+                family.handle.writing(&options).delete(&key).unwrap();
                 family.model.remove(&key);
             } else {
                 let length = 20 + self.random.below(80) as usize;
                 let value = vec![b'a' + self.random.below(26) as u8; length];
-                self.db.put_cf(&family.handle, &key, &value, &options).unwrap();
+                family.handle.writing(&options).put(&key, &value).unwrap();
                 family.model.insert(key, value);
             }
         }
@@ -156,19 +156,19 @@ impl World {
             2 if self.iterators.len() < 3 => {
                 let at = self.random.below(self.families.len() as u64) as usize;
                 let family = &self.families[at];
-                let iter = self.db.cursor_cf(&family.handle, &ReadOptions::default()).unwrap();
+                let iter = family.handle.cursor(&ReadOptions::default()).unwrap();
                 self.iterators.push((iter, family.model.clone()));
             }
             3 if !self.iterators.is_empty() => self.release_iterator(),
             4 => {
                 let at = self.random.below(self.families.len() as u64) as usize;
                 let options = CompactRangeOptions { wait: false, ..Default::default() };
-                self.db.compact_range(&self.families[at].handle, None, None, &options).unwrap();
+                self.families[at].handle.compact_range(None, None, &options).unwrap();
             }
             5 => {
                 let at = self.random.below(self.families.len() as u64) as usize;
                 let options = FlushOptions { wait: false };
-                self.db.flush_cf(&self.families[at].handle, &options).unwrap();
+                self.families[at].handle.flush_with(&options).unwrap();
             }
             6 if self.random.one_in(3) => {
                 // Its jobs are given up wherever they are.
@@ -187,7 +187,7 @@ impl World {
         let (snapshot, models) = self.snapshots.remove(0);
         for (name, expected) in models {
             let Some(family) = self.db.column_family(&name) else { continue };
-            let found = read_all(&self.db, &family, &ReadOptions::at(&snapshot));
+            let found = read_all(&family, &ReadOptions::at(&snapshot));
             assert!(found == expected, "{name}: a snapshot shows another state");
         }
     }
@@ -207,7 +207,7 @@ impl World {
 
     fn compare(&self) {
         for family in &self.families {
-            let found = read_all(&self.db, &family.handle, &ReadOptions::default());
+            let found = read_all(&family.handle, &ReadOptions::default());
             assert!(found == family.model, "{}: another state", family.handle.name());
         }
     }

@@ -80,7 +80,7 @@ fn many_families() {
                 for _ in 0..100 {
                     let mut batch = sateen::WriteBatch::new();
                     for family in families.iter().take(2) {
-                        batch.put_cf(family, writes.to_be_bytes(), [7; 100]).unwrap();
+                        batch.to(family).put(writes.to_be_bytes(), [7; 100]).unwrap();
                     }
                     db.write(&batch, &sateen::WriteOptions::default()).unwrap();
                     writes += 1;

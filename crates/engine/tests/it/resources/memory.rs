@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sateen::metrics::Metrics;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
-use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode, WriteOptions};
+use sateen::{ColumnFamily, ColumnFamilyOptions, Db, Options, ReadOptions, WalMode};
 
 use crate::support::common::{Random, assert_sound};
 
@@ -22,26 +22,26 @@ fn key(random: &mut Random) -> [u8; 8] {
     random.below(KEYS).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
 }
 
-fn write(db: &Db, families: &[ColumnFamily], seed: u64) {
+fn write(families: &[ColumnFamily], seed: u64) {
     let mut random = Random::new(seed);
     let value = [7; 1000];
     for _ in 0..WRITES_EACH {
         let family = &families[random.below(FAMILIES as u64) as usize];
         let length = 200 + random.below(800) as usize;
         let key = key(&mut random);
-        db.put_cf(family, key, &value[..length], &WriteOptions::default()).unwrap();
+        family.put(key, &value[..length]).unwrap();
     }
 }
 
 /// Point reads, and scans that hold blocks for a while.
-fn read(db: &Db, families: &[ColumnFamily], seed: u64, over: &AtomicBool) {
+fn read(families: &[ColumnFamily], seed: u64, over: &AtomicBool) {
     let mut random = Random::new(seed);
     while !over.load(Ordering::Relaxed) {
         let family = &families[random.below(FAMILIES as u64) as usize];
         for _ in 0..100 {
-            db.get_cf(family, key(&mut random), &ReadOptions::default()).unwrap();
+            family.get(key(&mut random)).unwrap();
         }
-        let mut iter = db.cursor_cf(family, &ReadOptions::default()).unwrap();
+        let mut iter = family.cursor(&ReadOptions::default()).unwrap();
         iter.seek(key(&mut random));
         for _ in 0..200 {
             if iter.valid() {
@@ -70,7 +70,7 @@ fn the_memory_budget_holds_under_the_load_of_several_families() {
     let most = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let (db, families, over, most) = (&db, &families, &over, &most);
-        scope.spawn(move || read(db, families, seed, over));
+        scope.spawn(move || read(families, seed, over));
         scope.spawn(move || {
             let mut owners = Default::default();
             while !over.load(Ordering::Relaxed) {
@@ -83,7 +83,7 @@ fn the_memory_budget_holds_under_the_load_of_several_families() {
             }
             println!("at most {} bytes: {:?}", owners.total(), owners.owners());
         });
-        let writers = (1..=WRITERS).map(|n| scope.spawn(move || write(db, families, seed + n)));
+        let writers = (1..=WRITERS).map(|n| scope.spawn(move || write(families, seed + n)));
         let writers: Vec<_> = writers.collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         over.store(true, Ordering::Relaxed);

@@ -104,7 +104,7 @@ impl Load<'_> {
             let family = self.db.default_column_family();
             let value = value(n, version);
             let began = Instant::now();
-            let written = self.db.put_cf(&family, key(n), value, &options);
+            let written = family.writing(&options).put(key(n), value);
             self.answered(began);
             match written {
                 Ok(()) => {

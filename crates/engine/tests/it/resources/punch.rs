@@ -167,7 +167,7 @@ impl World {
                 self.db.put(&key, &value).unwrap();
                 self.model.insert(key, value);
             }
-            self.db.compact_range(&family, None, None, &Default::default()).unwrap();
+            family.compact_range(None, None, &Default::default()).unwrap();
             return self.db.wait_idle().unwrap();
         }
         for _ in 0..8 + random.below(24) {
@@ -181,7 +181,7 @@ impl World {
                 self.model.insert(key.clone(), value);
             }
             let (begin, end) = (keys.first().map(|key| &**key), keys.last().map(|key| &**key));
-            self.db.compact_range(&family, begin, end, &Default::default()).unwrap();
+            family.compact_range(begin, end, &Default::default()).unwrap();
         }
         self.db.wait_idle().unwrap();
     }
@@ -217,7 +217,7 @@ impl World {
         }
         for (snapshot, expected) in self.snapshots.drain(..) {
             let family = self.db.default_column_family();
-            let found = read_all(&self.db, &family, &ReadOptions::at(&snapshot));
+            let found = read_all(&family, &ReadOptions::at(&snapshot));
             assert!(found == expected, "a snapshot shows another state");
         }
     }
@@ -234,7 +234,7 @@ impl World {
     fn remove_checkpoint(&mut self, at: usize) {
         let (path, expected) = self.checkpoints.swap_remove(at);
         let db = open_arranged(as_vfs(&self.vfs), &path, &self.options, &[]);
-        let found = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let found = read_all(&db.default_column_family(), &ReadOptions::default());
         assert!(found == expected, "a checkpoint shows another state");
         assert_sound(&db);
         db.close().unwrap();
@@ -280,7 +280,7 @@ impl World {
         self.open_again(random);
         self.crashed = true;
         let family = self.db.default_column_family();
-        self.model = read_all(&self.db, &family, &ReadOptions::default());
+        self.model = read_all(&family, &ReadOptions::default());
     }
 
     fn act(&mut self, random: &mut Random) {
@@ -302,7 +302,7 @@ impl World {
                 // All in few files again.
                 let family = self.db.default_column_family();
                 let all = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-                self.db.compact_range(&family, None, None, &all).unwrap();
+                family.compact_range(None, None, &all).unwrap();
             }
             9..14 => {
                 for _ in 0..random.below(20) {
@@ -331,7 +331,7 @@ impl World {
             self.remove_checkpoint(0);
         }
         let family = self.db.default_column_family();
-        let found = read_all(&self.db, &family, &ReadOptions::default());
+        let found = read_all(&family, &ReadOptions::default());
         assert!(found == self.model, "the database shows another state");
         drop(family);
         let waste = if self.crashed { leaks::AFTER_A_CRASH } else { leaks::EXACTLY };
@@ -454,7 +454,7 @@ fn real_files(case: u64) -> Option<u64> {
             let (begin, end) = (format!("key{first:05}"), format!("key{:05}", first + count));
             let (begin, end) = (Some(begin.as_bytes()), Some(end.as_bytes()));
             let family = db.default_column_family();
-            db.compact_range(&family, begin, end, &Default::default()).unwrap();
+            family.compact_range(begin, end, &Default::default()).unwrap();
             drop(family);
             leaks::bring_to_rest(&db);
             if !db.metrics().table_files.punching {

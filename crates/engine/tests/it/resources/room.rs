@@ -39,7 +39,7 @@ fn small_databases_are_small_open_and_closed() {
         let directory = place.path().join(number.to_string());
         let db = Db::open(&directory, options.clone()).unwrap();
         let sync = WriteOptions { sync: true, ..WriteOptions::default() };
-        db.put_cf(&db.default_column_family(), "key", "value", &sync).unwrap();
+        db.writing(&sync).put("key", "value").unwrap();
         while db.step().unwrap() {}
         let open = blocks(&directory, ".wal");
         assert!(open.len() == 2 && total(&open) <= 256 * KIB, "{open:?}");

@@ -58,7 +58,7 @@ fn nothing_needed_goes(seed: u64, options: &Options) -> usize {
         }
         match random.below(16) {
             0 => {
-                let iterator = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+                let iterator = family.cursor(&ReadOptions::default()).unwrap();
                 let from = recording.len();
                 iterators.push((iterator, pins.len()));
                 pins.push(Pin { from, to: usize::MAX, tables: Extents::new() });
@@ -78,7 +78,7 @@ fn nothing_needed_goes(seed: u64, options: &Options) -> usize {
                 db.checkpoint(&path).unwrap();
                 checkpoints.push((recording.len(), path));
             }
-            4 => db.compact_range(&family, None, None, &Default::default()).unwrap(),
+            4 => family.compact_range(None, None, &Default::default()).unwrap(),
             5..12 => {
                 for _ in 0..random.below(10) {
                     db.step().unwrap();
@@ -177,7 +177,7 @@ pub(crate) fn store(db: &Db, keys: Range<u64>, value: &str) {
     let (first, last) = (key(keys.start), key(keys.end - 1));
     let (first, last) = (Some(first.as_bytes()), Some(last.as_bytes()));
     let family = db.default_column_family();
-    db.compact_range(&family, first, last, &Default::default()).unwrap();
+    family.compact_range(first, last, &Default::default()).unwrap();
     db.wait_idle().unwrap();
 }
 
@@ -195,9 +195,9 @@ fn what_was_dead_when_the_power_failed_is_given_back() {
         let family = db.default_column_family();
         store(&db, 0..2000, "old");
         // Nothing is given back while it lives.
-        let iterator = db.cursor_cf(&family, &ReadOptions::default()).unwrap();
+        let iterator = family.cursor(&ReadOptions::default()).unwrap();
         store_half(&db, 2000);
-        let expected = read_all(&db, &family, &ReadOptions::default());
+        let expected = read_all(&family, &ReadOptions::default());
         let image = vfs.crash_image(CrashChoice::Everything);
         assert!(
             wasted_bytes(&image, Path::new(DB)) > 100 << 10,
@@ -212,7 +212,7 @@ fn what_was_dead_when_the_power_failed_is_given_back() {
         let family = db.default_column_family();
         assert_eq!(wasted_bytes(&image, Path::new(DB)), 0, "shape {shape}: after a power failure");
         assert!(db.table_files().iter().all(|file| file.dead_bytes == 0));
-        assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+        assert_eq!(read_all(&family, &ReadOptions::default()), expected);
         assert_sound(&db);
         db.close().unwrap();
     }
@@ -232,7 +232,7 @@ fn where_holes_cannot_be_files_with_much_that_is_dead_are_written_anew() {
     let family = db.default_column_family();
     store(&db, 0..4000, "old");
     store_half(&db, 4000);
-    let expected = read_all(&db, &family, &ReadOptions::default());
+    let expected = read_all(&family, &ReadOptions::default());
     let space = || {
         let files = db.table_files();
         let live: u64 = files.iter().map(|file| file.live_bytes).sum();
@@ -252,7 +252,7 @@ fn where_holes_cannot_be_files_with_much_that_is_dead_are_written_anew() {
     assert!(wasted * 100 <= space().0 * 15, "{wasted} wasted for {} live", space().0);
     let told = db.timeline().events.iter().filter(|e| e.kind == EventKind::CannotPunch).count();
     assert_eq!(told, 1);
-    assert_eq!(read_all(&db, &family, &ReadOptions::default()), expected);
+    assert_eq!(read_all(&family, &ReadOptions::default()), expected);
     assert_sound(&db);
     db.close().unwrap();
 }

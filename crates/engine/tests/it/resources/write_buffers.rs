@@ -52,7 +52,7 @@ fn the_largest_memtable_is_stored_early_whoevers_it_is() {
     let (idle, busy) = (open(&manager, 1), open(&manager, 1));
     let other = busy.create_column_family("other", ColumnFamilyOptions::default()).unwrap();
     fill(&idle, 0..5000);
-    busy.put_cf(&other, "key", "value", &WriteOptions::default()).unwrap();
+    other.put("key", "value").unwrap();
     let used = manager.memory_bytes();
     assert!(used > 5_000_000 && used == manager.mutable_bytes(), "{used}");
     let most = AtomicU64::new(0);
@@ -125,7 +125,7 @@ fn an_option_limits_one_database() {
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
     let family = db.create_column_family("large", ColumnFamilyOptions::default()).unwrap();
     (0..1000_u32).for_each(|n| {
-        db.put_cf(&family, n.to_be_bytes(), [7; VALUE], &WriteOptions::default()).unwrap();
+        family.put(n.to_be_bytes(), [7; VALUE]).unwrap();
     });
     fill(&db, 0..400);
     db.wait_idle().unwrap();
@@ -210,7 +210,7 @@ fn a_wait_is_no_longer_than_a_write_allows() {
         WriteOptions { no_slowdown: true, ..WriteOptions::default() },
         WriteOptions { deadline: Some(Duration::from_millis(30)), ..WriteOptions::default() },
     ] {
-        let stalled = other.put_cf(&family, "key", "value", &write);
+        let stalled = family.writing(&write).put("key", "value");
         let cause = matches!(stalled, Err(Error::WouldStall { cause: "write-buffers", .. }));
         assert!(cause, "{stalled:?}");
     }

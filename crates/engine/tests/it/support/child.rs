@@ -147,13 +147,13 @@ fn batch_of(
         let of = &families[family];
         match value {
             _ if !only.contains(&family) => {}
-            Some(value) => batch.put_cf(of, &key, value).unwrap(),
-            None => batch.delete_cf(of, &key).unwrap(),
+            Some(value) => batch.to(of).put(&key, value).unwrap(),
+            None => batch.to(of).delete(&key).unwrap(),
         }
     }
     for family in only {
         let mark = format!("{number} {seen}");
-        batch.put_cf(&families[*family], mark_key(writer), mark).unwrap();
+        batch.to(&families[*family]).put(mark_key(writer), mark).unwrap();
     }
     batch
 }
@@ -200,7 +200,7 @@ impl Writer<'_> {
         let families = [db.default_column_family(), db.column_family(OTHER).unwrap()];
         let mut marks = [0; FAMILIES];
         for (family, mark) in families.iter().zip(&mut marks) {
-            match db.get_cf(family, mark_key(writer), &ReadOptions::default()) {
+            match family.get(mark_key(writer)) {
                 Ok(found) => *mark = read_mark(found.as_ref()).0,
                 Err(error) => return fail(self.orders, &error),
             }
@@ -263,7 +263,7 @@ fn upkeep(db: &Db, orders: &Orders, acknowledged: &[AtomicU64; WRITERS], end: In
                 let begin = format!("w{}", random.below(2));
                 let options = CompactRangeOptions::default();
                 let family = db.default_column_family();
-                let done = db.compact_range(&family, Some(begin.as_bytes()), None, &options);
+                let done = family.compact_range(Some(begin.as_bytes()), None, &options);
                 (done, "COMPACTED".to_owned())
             }
         };
@@ -501,7 +501,7 @@ impl Model {
             _ => db.column_family(OTHER),
         };
         let mut found =
-            handle.map_or_else(Contents::new, |of| read_all(db, &of, &ReadOptions::default()));
+            handle.map_or_else(Contents::new, |of| read_all(&of, &ReadOptions::default()));
         let marks = [0, 1].map(|writer| read_mark(found.remove(&mark_key(writer)).as_ref()));
         let numbers = marks.map(|(number, _)| number);
         let what = format!("{what}, family {family}, commits {numbers:?}");

@@ -171,7 +171,7 @@ pub(crate) fn open_arranged(
     let db = Db::open_with(vfs.clone(), path, guards, &[]).unwrap();
     for name in db.column_families() {
         let family = db.column_family(&name).unwrap();
-        db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+        family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     }
     db.close().unwrap();
     drop(db);
@@ -179,10 +179,10 @@ pub(crate) fn open_arranged(
 }
 
 /// The whole of a column family, read forwards; backwards must say the same.
-pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Contents {
+pub(crate) fn read_all(family: &ColumnFamily, options: &ReadOptions) -> Contents {
     let shown: Vec<(Vec<u8>, Vec<u8>)> =
-        whole(db.cursor_cf(family, options).unwrap(), <[u8]>::to_vec).unwrap();
-    let comparator = db.options_cf(family).comparator;
+        whole(family.cursor(options).unwrap(), <[u8]>::to_vec).unwrap();
+    let comparator = family.options().comparator;
     let ascend = |a: &[u8], b: &[u8]| comparator.compare(a, b) == Ordering::Less;
     assert!(shown.is_sorted_by(|a, b| ascend(&a.0, &b.0)), "keys ascend");
     shown.into_iter().collect()
@@ -190,7 +190,7 @@ pub(crate) fn read_all(db: &Db, family: &ColumnFamily, options: &ReadOptions) ->
 
 /// The whole of the default column family.
 pub(crate) fn contents(db: &Db) -> Contents {
-    read_all(db, &db.default_column_family(), &ReadOptions::default())
+    read_all(&db.default_column_family(), &ReadOptions::default())
 }
 
 /// All that an iterator shows, read forwards; backwards must say the same. `key` makes a key of

@@ -205,10 +205,10 @@ mod tests {
         bring_to_rest(&db);
         let family = db.default_column_family();
         let all = Default::default();
-        db.compact_range(&family, None, None, &all).unwrap();
+        family.compact_range(None, None, &all).unwrap();
         let image = vfs.crash_image(sateen::vfs::CrashChoice::Everything);
         (500..800).for_each(|n| db.put(format!("key{n:05}"), [8; 100]).unwrap());
-        db.compact_range(&family, Some(b"key00500"), Some(b"key00799"), &all).unwrap();
+        family.compact_range(Some(b"key00500"), Some(b"key00799"), &all).unwrap();
         drop(family);
         bring_to_rest(&db);
         assert_directory(&vfs, directory, None, EXACTLY);

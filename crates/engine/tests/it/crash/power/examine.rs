@@ -23,8 +23,8 @@ fn settled(found: Contents) -> (Contents, Contents) {
     found.into_iter().filter_map(decide).partition(|(key, _)| !key.starts_with(INGESTED))
 }
 
-fn number(db: &Db, family: &ColumnFamily, key: &[u8]) -> usize {
-    let text = db.get_cf(family, key, &ReadOptions::default()).unwrap();
+fn number(family: &ColumnFamily, key: &[u8]) -> usize {
+    let text = family.get(key).unwrap();
     text.map_or(0, |text| String::from_utf8(text).unwrap().parse().unwrap())
 }
 
@@ -88,16 +88,16 @@ impl Run {
             panic!("{what}: the column family is gone");
         };
         let family = db.default_column_family();
-        let mark = number(db, &family, MARK);
-        let commits = mark.max(number(db, &family, SOLO));
+        let mark = number(&family, MARK);
+        let commits = mark.max(number(&family, SOLO));
         assert!(commits < self.states.len(), "{what}: {commits} commits of {}", self.states.len());
         if is_ordered(&self.options) {
-            let in_other = number(db, &other, MARK);
+            let in_other = number(&other, MARK);
             assert_eq!(in_other, mark, "{what}: a batch is in one family and not in the other");
         }
         let latest = ReadOptions::default();
         for (at, family) in [family, other].iter().enumerate() {
-            let (found, _) = settled(read_all(db, family, &latest));
+            let (found, _) = settled(read_all(family, &latest));
             let found = found.into_iter().filter(|(key, _)| !key.starts_with(b"after")).collect();
             assert_same(&found, &self.states[commits][at], what);
         }
@@ -118,7 +118,7 @@ impl Run {
             };
             let early = at <= extra.created.0;
             assert!(!early && !dropped, "{what}: {} is there", extra.name);
-            let (found, _) = settled(read_all(db, &family, &ReadOptions::default()));
+            let (found, _) = settled(read_all(&family, &ReadOptions::default()));
             assert_same(&found, &extra.contents(commits), &format!("{what}, {}", extra.name));
         }
     }
@@ -126,7 +126,7 @@ impl Run {
     /// A file is taken in as a whole.
     fn examine_ingested(&self, db: &Db, at: usize, what: &str) {
         let family = db.default_column_family();
-        let (_, found) = settled(read_all(db, &family, &ReadOptions::default()));
+        let (_, found) = settled(read_all(&family, &ReadOptions::default()));
         let mut expected = Contents::new();
         for one in &self.ingested {
             let there = one.contents.keys().next().is_some_and(|key| found.contains_key(key));
@@ -156,11 +156,10 @@ impl Run {
             let family = db.column_family(&extra.name);
             assert_eq!(family.is_some(), copy.extras.contains(&number), "{what}: {}", extra.name);
             let Some(family) = family else { continue };
-            let (found, _) = settled(read_all(&db, &family, &ReadOptions::default()));
+            let (found, _) = settled(read_all(&family, &ReadOptions::default()));
             assert_same(&found, &extra.contents(copy.commits), &what);
         }
-        let (_, found) =
-            settled(read_all(&db, &db.default_column_family(), &ReadOptions::default()));
+        let (_, found) = settled(read_all(&db.default_column_family(), &ReadOptions::default()));
         let ingested = self.ingested.iter().take(copy.ingested);
         let expected = ingested.flat_map(|one| one.contents.clone()).collect();
         assert_same(&found, &expected, &what);

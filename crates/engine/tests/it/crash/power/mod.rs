@@ -10,8 +10,7 @@ use std::path::Path;
 
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
 use sateen::{
-    CompactionStyle, Db, Options, Preemption, ReadOptions, Regions, WalMode, WriteBatch,
-    WriteOptions,
+    CompactionStyle, Db, Options, Preemption, Regions, WalMode, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{Random, appending, as_vfs, assert_sound, deciding, small, tiny};
@@ -331,7 +330,7 @@ fn a_recovery_from_what_was_never_on_the_disk() {
             let mut batch = WriteBatch::new();
             let key = format!("key{nth:03}");
             batch.put(&key, [7; 100]).unwrap();
-            batch.put_cf(&other, &key, [8; 100]).unwrap();
+            batch.to(&other).put(&key, [8; 100]).unwrap();
             db.write(&batch, &WriteOptions::default()).unwrap();
         }
         let listing = vfs.list(Path::new("/db")).unwrap();
@@ -353,7 +352,7 @@ fn a_recovery_from_what_was_never_on_the_disk() {
                 let db = open(&recording.image_at(at, choice));
                 let other = db.column_family("other").unwrap();
                 let there = |key: &String| {
-                    let of_other = db.get_cf(&other, key, &ReadOptions::default()).unwrap();
+                    let of_other = other.get(key).unwrap();
                     assert_eq!(
                         db.get(key).unwrap().is_some(),
                         of_other.is_some(),

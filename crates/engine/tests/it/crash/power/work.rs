@@ -258,7 +258,7 @@ impl Work {
         self.commit(state, sync, |work| {
             let options = WriteOptions { sync, ..WriteOptions::default() };
             let family = work.db.default_column_family();
-            work.db.put_cf(&family, SOLO, &number, &options).unwrap();
+            family.writing(&options).put(SOLO, &number).unwrap();
         });
         self.count("puts");
     }
@@ -283,13 +283,13 @@ impl Work {
         batch.put(MARK, &mark).unwrap();
         apply(&mut state, 0, MARK.to_vec(), What::Put(mark.clone()));
         if self.ordered {
-            batch.put_cf(&self.other, MARK, &mark).unwrap();
+            batch.to(&self.other).put(MARK, &mark).unwrap();
             apply(&mut state, 1, MARK.to_vec(), What::Put(mark.clone()));
             for (extra, family) in self.run.extras.iter_mut().zip(&self.extras) {
                 let Some(family) = family else { continue };
                 let key = format!("key{:02}x", self.random.below(30)).into_bytes();
                 let value = mark.repeat(1 + self.random.below(200) as usize);
-                batch.put_cf(family, &key, &value).unwrap();
+                batch.to(family).put(&key, &value).unwrap();
                 let mut contents = extra.contents(number);
                 contents.insert(key, value);
                 extra.history.push((number, contents));
@@ -321,15 +321,15 @@ impl Work {
         };
         match (&what, family) {
             (What::Put(value), 0) => batch.put(&key, value).unwrap(),
-            (What::Put(value), _) => batch.put_cf(&other, &key, value).unwrap(),
+            (What::Put(value), _) => batch.to(&other).put(&key, value).unwrap(),
             (What::Delete, 0) => batch.delete(&key).unwrap(),
-            (What::Delete, _) => batch.delete_cf(&other, &key).unwrap(),
+            (What::Delete, _) => batch.to(&other).delete(&key).unwrap(),
             (What::SingleDelete, 0) => batch.single_delete(&key).unwrap(),
-            (What::SingleDelete, _) => batch.single_delete_cf(&other, &key).unwrap(),
+            (What::SingleDelete, _) => batch.to(&other).single_delete(&key).unwrap(),
             (What::Merge(operand), 0) => batch.merge(&key, operand).unwrap(),
-            (What::Merge(operand), _) => batch.merge_cf(&other, &key, operand).unwrap(),
+            (What::Merge(operand), _) => batch.to(&other).merge(&key, operand).unwrap(),
             (What::DeleteRange(end), 0) => batch.delete_range(&key, end).unwrap(),
-            (What::DeleteRange(end), _) => batch.delete_range_cf(&other, &key, end).unwrap(),
+            (What::DeleteRange(end), _) => batch.to(&other).delete_range(&key, end).unwrap(),
         }
         match what {
             What::Merge(_) => self.count("merges"),
@@ -348,7 +348,7 @@ impl Work {
             1 => {
                 let begin = format!("key{:03}", self.random.below(120)).into_bytes();
                 let family = self.db.default_column_family();
-                self.db.compact_range(&family, Some(&begin), None, &Default::default()).unwrap();
+                family.compact_range(Some(&begin), None, &Default::default()).unwrap();
             }
             2 => {
                 self.snapshots.push(self.db.snapshot());
@@ -364,13 +364,13 @@ impl Work {
             11 => {
                 let family = self.db.default_column_family();
                 self.iterators.truncate(1);
-                self.iterators.push(self.db.cursor_cf(&family, &ReadOptions::default()).unwrap());
+                self.iterators.push(family.cursor(&ReadOptions::default()).unwrap());
             }
             12 => {
                 self.iterators.clear();
                 self.db.wait_idle().unwrap();
             }
-            13 => self.db.flush_cf(&self.other, &FlushOptions { wait: false }).unwrap(),
+            13 => self.other.flush_with(&FlushOptions { wait: false }).unwrap(),
             14 | 15 => self.reconfigure(),
             16 if self.run.copies.len() < 2 && self.random.one_in(2) => self.checkpoint(),
             17 if !self.keeps_logs && self.random.one_in(2) => self.ingest(),
@@ -403,7 +403,7 @@ impl Work {
         let family = self.db.default_column_family();
         // What does not go with the others is refused.
         let done = match of_family {
-            true => self.db.set_options_cf(&family, &change),
+            true => family.set_options(&change),
             false => self.db.set_options(&change),
         };
         if done.is_ok() {
@@ -441,7 +441,7 @@ impl Work {
         writer.finish().unwrap();
         let from = self.at();
         let options = IngestOptions { move_files: self.random.one_in(2), ..Default::default() };
-        self.db.ingest(&self.db.default_column_family(), &[path], &options).unwrap();
+        self.db.ingest(&[path], &options).unwrap();
         self.run.ingested.push(Ingested { span: (from, self.at()), contents });
         self.count("files taken in");
     }
@@ -454,7 +454,7 @@ impl Work {
         {
             let family = self.extras[at].take().unwrap();
             if self.random.one_in(2) {
-                self.db.flush_cf(&family, &FlushOptions { wait: false }).unwrap();
+                family.flush_with(&FlushOptions { wait: false }).unwrap();
                 self.db.step().unwrap();
             }
             self.db.drop_column_family(&family).unwrap();

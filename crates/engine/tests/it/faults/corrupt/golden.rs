@@ -140,21 +140,21 @@ impl Writer<'_> {
             let fill = vec![b'a' + (self.random.below(26) as u8); length];
             match self.random.below(16) {
                 0..3 => {
-                    batch.delete_cf(family, &key)?;
+                    batch.to(family).delete(&key)?;
                     contents.remove(&key);
                 }
                 3..5 => {
-                    batch.merge_cf(family, &key, &fill)?;
+                    batch.to(family).merge(&key, &fill)?;
                     let merged = appended(contents.get(&key).map(Vec::as_slice), &fill);
                     contents.insert(key, merged);
                 }
                 5 if self.random.one_in(2) => {
                     let end = format!("key{:03}", place + 3).into_bytes();
-                    batch.delete_range_cf(family, &key, &end)?;
+                    batch.to(family).delete_range(&key, &end)?;
                     contents.retain(|other, _| *other < key || *other >= end);
                 }
                 _ => {
-                    batch.put_cf(family, &key, &fill)?;
+                    batch.to(family).put(&key, &fill)?;
                     contents.insert(key, fill);
                 }
             }
@@ -162,7 +162,7 @@ impl Writer<'_> {
         // Long enough to stay in the log.
         let mark = format!("{number:040}").into_bytes();
         for (family, contents) in self.families.iter().zip(&mut state) {
-            batch.put_cf(family, MARK, &mark)?;
+            batch.to(family).put(MARK, &mark)?;
             contents.insert(MARK.to_vec(), mark.clone());
         }
         self.states.push(state);
@@ -223,7 +223,7 @@ impl Golden {
             if i == shape.logged / 2 {
                 // A memtable that waits for its flush: its log is not the newest one.
                 let nobody_waits = FlushOptions { wait: false };
-                db.flush_cf(&db.default_column_family(), &nobody_waits)?;
+                db.flush_with(&nobody_waits)?;
             }
             writer.commit(i % 5 == 3)?;
             writer.remember(&vfs);

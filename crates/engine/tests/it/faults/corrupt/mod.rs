@@ -52,8 +52,8 @@ fn fewest(golden: &Golden, damage: &Damage) -> usize {
     left.min().unwrap_or(all)
 }
 
-fn scan(db: &Db, family: &ColumnFamily) -> sateen::Result<Contents> {
-    let mut iter = db.cursor_cf(family, &ReadOptions::default())?;
+fn scan(family: &ColumnFamily) -> sateen::Result<Contents> {
+    let mut iter = family.cursor(&ReadOptions::default())?;
     let mut forwards = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -106,7 +106,7 @@ fn examine(golden: &Golden, vfs: &MemVfs, fewest: usize) -> Outcome {
     for round in 0..2 {
         // What is found of one family, the others must agree with.
         for (number, family) in families.iter().enumerate() {
-            match scan(&db, family) {
+            match scan(family) {
                 Err(error) => outcome = named(&error),
                 Ok(found) => {
                     let mark = found.get(MARK).map_or(0, |text| {
@@ -125,7 +125,7 @@ fn examine(golden: &Golden, vfs: &MemVfs, fewest: usize) -> Outcome {
         let state = &golden.states[commits.unwrap_or(all)];
         for (family, expected) in families.iter().zip(state) {
             for key in (0..golden.shape.keys).map(|i| format!("key{i:03}").into_bytes()) {
-                match db.get_cf(family, &key, &ReadOptions::default()) {
+                match family.get(&key) {
                     Err(error) => outcome = named(&error),
                     Ok(found) => assert!(
                         found.as_ref() == expected.get(&key),
@@ -158,7 +158,7 @@ fn check_and_compact(db: &Db, families: &[ColumnFamily], mut outcome: Outcome) -
     }
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
     for family in families {
-        if let Err(error) = db.compact_range(family, None, None, &options) {
+        if let Err(error) = family.compact_range(None, None, &options) {
             outcome = named(&error);
         }
     }

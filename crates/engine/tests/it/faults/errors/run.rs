@@ -197,7 +197,7 @@ impl Run {
         };
         let mut marks = Vec::new();
         for (number, family) in [db.default_column_family(), other].iter().enumerate() {
-            let mut iter = db.cursor_cf(family, &ReadOptions::default())?;
+            let mut iter = family.cursor(&ReadOptions::default())?;
             let mut found = Contents::new();
             iter.seek_to_first();
             while iter.valid() {
@@ -213,7 +213,7 @@ impl Run {
             let state = &self.states[mark][number];
             assert!(found == *state, "{}: wrong contents at commit {mark}", self.what);
             for key in (0..KEYS).map(|i| format!("key{i:03}").into_bytes()) {
-                let got = db.get_cf(family, &key, &ReadOptions::default())?;
+                let got = family.get(&key)?;
                 let right = got.as_ref() == state.get(&key);
                 assert!(right, "{}: a wrong answer at commit {mark}", self.what);
             }
@@ -344,28 +344,28 @@ impl Run {
             let value = vec![b'a' + (random.below(26) as u8); random.below(200) as usize];
             match random.below(8) {
                 0 => {
-                    batch.delete_cf(handle, &key).unwrap();
+                    batch.to(handle).delete(&key).unwrap();
                     contents.remove(&key);
                 }
                 1 => {
                     let end = format!("key{:03}", place + 3).into_bytes();
-                    batch.delete_range_cf(handle, &key, &end).unwrap();
+                    batch.to(handle).delete_range(&key, &end).unwrap();
                     contents.retain(|other, _| *other < key || *other >= end);
                 }
                 2 => {
-                    batch.delete_cf(handle, &key).unwrap();
-                    batch.merge_cf(handle, &key, &value).unwrap();
+                    batch.to(handle).delete(&key).unwrap();
+                    batch.to(handle).merge(&key, &value).unwrap();
                     contents.insert(key, value);
                 }
                 _ => {
-                    batch.put_cf(handle, &key, &value).unwrap();
+                    batch.to(handle).put(&key, &value).unwrap();
                     contents.insert(key, value);
                 }
             }
         }
         for (family, contents) in families.iter().zip(&mut state) {
             let mark = number.to_string().into_bytes();
-            batch.put_cf(family, MARK, &mark).unwrap();
+            batch.to(family).put(MARK, &mark).unwrap();
             contents.insert(MARK.to_vec(), mark);
         }
         self.states.truncate(number);

@@ -93,7 +93,7 @@ pub(super) fn unclosed() -> Start {
         }
         if number == 24 {
             let nobody_waits = FlushOptions { wait: false };
-            db.flush_cf(&db.default_column_family(), &nobody_waits).unwrap();
+            db.flush_with(&nobody_waits).unwrap();
         }
     }
     let mem = run.mem.crash_image(CrashChoice::Everything);
@@ -137,7 +137,7 @@ pub(super) fn remove(start: &Start, is_meant: impl Fn(&str) -> bool) {
 fn compact(db: &Db) -> Result<(), Error> {
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
     for family in [db.default_column_family(), db.column_family(OTHER).unwrap()] {
-        db.compact_range(&family, None, None, &options)?;
+        family.compact_range(None, None, &options)?;
     }
     Ok(())
 }
@@ -177,8 +177,8 @@ fn doom(run: &mut Run, db: &Db) -> Option<()> {
         Some(doomed) => Ok(doomed),
         None => db.create_column_family("doomed", db.options().column_family),
     })?;
-    run.insist(db, |db| db.put_cf(&doomed, "key", "value", &Default::default()))?;
-    run.insist(db, |db| db.flush_cf(&doomed, &FlushOptions::default()))?;
+    run.insist(db, |_| doomed.put("key", "value"))?;
+    run.insist(db, |_| doomed.flush())?;
     run.insist(db, |db| match db.column_family("doomed") {
         Some(doomed) => db.drop_column_family(&doomed),
         None => Ok(()),
@@ -266,7 +266,7 @@ fn from_outside(run: &mut Run) -> Option<()> {
             }
             writer.finish()?;
             let how = IngestOptions { move_files, ..IngestOptions::default() };
-            db.ingest(&db.default_column_family(), &[path], &how)
+            db.ingest(&[path], &how)
         })?;
         for nth in 0..8 {
             let found = run.insist(&db, |db| db.get(key(nth)))?;
@@ -356,7 +356,7 @@ pub(super) fn repair(run: &mut Run) -> Option<()> {
 fn nothing_to_store(run: &mut Run) -> Option<()> {
     let db = run.open()?;
     let family = db.default_column_family();
-    run.insist(&db, |db| db.set_options_cf(&family, &[("memtable_hot_part", "0.5")]))?;
+    run.insist(&db, |_| family.set_options(&[("memtable_hot_part", "0.5")]))?;
     // Not flushed on demand, which would store all.
     for nth in 0..60_u8 {
         run.insist(&db, |db| db.put([TAKEN_IN, b"hot"].concat(), [nth; 100]))?;
@@ -491,7 +491,7 @@ fn dead_bytes() -> Start {
     let mut pinned = db.cursor(&ReadOptions::default()).unwrap();
     pinned.seek_to_first();
     let most = [TAKEN_IN, &350_u32.to_be_bytes()].concat();
-    db.delete_files_in_range(&db.default_column_family(), Some(TAKEN_IN), Some(&most)).unwrap();
+    db.delete_files_in_range(Some(TAKEN_IN), Some(&most)).unwrap();
     let mem = run.mem.crash_image(CrashChoice::Everything);
     drop(pinned);
     let (states, durable) = run.into_states();

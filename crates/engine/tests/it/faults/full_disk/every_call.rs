@@ -65,9 +65,9 @@ impl Script {
         for (family, key, value) in &self.commits[number] {
             match (value, family) {
                 (Some(value), 0) => batch.put(key, value).unwrap(),
-                (Some(value), _) => batch.put_cf(&other, key, value).unwrap(),
+                (Some(value), _) => batch.to(&other).put(key, value).unwrap(),
                 (None, 0) => batch.delete(key).unwrap(),
-                (None, _) => batch.delete_cf(&other, key).unwrap(),
+                (None, _) => batch.to(&other).delete(key).unwrap(),
             }
         }
         db.write(&batch, &WriteOptions { sync, ..WriteOptions::default() })
@@ -77,7 +77,7 @@ impl Script {
     fn assert_holds(&self, db: &Db, fewest: usize, most: usize, what: &str) -> usize {
         let other = db.column_family(OTHER).expect("the other column family");
         let families = [db.default_column_family(), other];
-        let found = families.map(|family| read_all(db, &family, &ReadOptions::default()));
+        let found = families.map(|family| read_all(&family, &ReadOptions::default()));
         let marks = found.each_ref().map(|found| mark_of(found.get(MARK)));
         assert_eq!(marks[0], marks[1], "{what}: half a batch");
         let number = marks[0];
@@ -247,7 +247,7 @@ fn deletes_and_a_compaction_free_space_on_a_nearly_full_disk() {
         db.delete(key).unwrap();
     }
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-    db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+    db.compact_range(None, None, &options).unwrap();
     db.wait_idle().unwrap();
     while db.step().unwrap() {}
     let after = vfs.used_bytes();
@@ -342,7 +342,7 @@ impl Trial<'_> {
                 13 => self.insist(&db, Db::flush_all),
                 29 => self.insist(&db, |db| {
                     let family = db.default_column_family();
-                    db.compact_range(&family, None, None, &CompactRangeOptions::default())
+                    family.compact_range(None, None, &CompactRangeOptions::default())
                 }),
                 37 => self.insist(&db, |db| check_reads(script, db, number)),
                 _ => {}

@@ -85,7 +85,7 @@ impl Trial<'_> {
         let sync = number.is_multiple_of(16);
         let options = WriteOptions { sync, ..WriteOptions::default() };
         let family = self.db.default_column_family();
-        self.db.put_cf(&family, key(writer, number), value(writer, number), &options)?;
+        family.writing(&options).put(key(writer, number), value(writer, number))?;
         own.last.store(number, Ordering::Relaxed);
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Trial<'_> {
 
     /// All is there; the write that failed last may be.
     fn check(&self, db: &Db) {
-        let found = read_all(db, &db.default_column_family(), &ReadOptions::default());
+        let found = read_all(&db.default_column_family(), &ReadOptions::default());
         let mut expected = Contents::new();
         for (writer, own) in self.own.iter().enumerate() {
             let (first, last) = own.range();
@@ -221,7 +221,7 @@ impl Trial<'_> {
         loop {
             let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
             let family = self.db.default_column_family();
-            let Err(error) = self.db.compact_range(&family, None, None, &options) else { break };
+            let Err(error) = family.compact_range(None, None, &options) else { break };
             assert!(error.is_no_space(), "{}: {error}", self.what);
             let there = || (self.free(), self.files(), self.db.property("rocksdb.levelstats"));
             assert!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    Comparator, Db, Error, FlushOptions, Options, ReadOptions, Regions, RepairReport, WriteOptions,
+    Comparator, Db, Error, Options, ReadOptions, Regions, RepairReport, WriteOptions,
     repair_families_with, repair_with,
 };
 
@@ -60,7 +60,7 @@ fn whatever_byte_of_a_table_is_damaged_a_block_at_most_is_lost_and_told() {
             db.put(format!("key{:04}", i * 7 % 150), value).unwrap();
         }
         db.flush().unwrap();
-        let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let contents = read_all(&db.default_column_family(), &ReadOptions::default());
         db.close().unwrap();
         let mut random = Random::new(7);
         for case in 0..scale.unwrap_or(1) * 60_u64 {
@@ -84,7 +84,7 @@ fn whatever_byte_of_a_table_is_damaged_a_block_at_most_is_lost_and_told() {
             let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
             assert_sound(&db);
             let family = db.default_column_family();
-            let repaired = read_all(&db, &family, &ReadOptions::default());
+            let repaired = read_all(&family, &ReadOptions::default());
             assert_told(&report, &contents, &repaired, &what);
             let lost = contents.iter().filter(|(key, value)| repaired.get(*key) != Some(value));
             let (lost, whole) = (lost.count(), contents.len());
@@ -199,7 +199,7 @@ fn what_the_whole_part_of_a_manifest_says_is_remembered() {
     {
         let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
         let gone = db.create_column_family("gone", tiny().column_family).unwrap();
-        db.put_cf(&gone, "key", "value", &write).unwrap();
+        gone.writing(&write).put("key", "value").unwrap();
         db.drop_column_family(&gone).unwrap();
         db.create_column_family("users", tiny().column_family).unwrap();
         db.create_column_family("reversed", reversed.clone()).unwrap();
@@ -207,14 +207,14 @@ fn what_the_whole_part_of_a_manifest_says_is_remembered() {
         for name in names {
             let family = db.column_family(name).unwrap();
             for i in 0..300 {
-                db.put_cf(&family, format!("key{i}"), name, &write).unwrap();
+                family.writing(&write).put(format!("key{i}"), name).unwrap();
             }
-            db.flush_cf(&family, &FlushOptions::default()).unwrap();
+            family.flush().unwrap();
         }
         let users = db.column_family("users").unwrap();
-        db.delete_range_cf(&users, "key10", "key20", &write).unwrap();
+        users.writing(&write).delete_range("key10", "key20").unwrap();
         db.flush_all().unwrap();
-        db.put_cf(&users, "in the log", "alone", &write).unwrap();
+        users.writing(&write).put("in the log", "alone").unwrap();
         db.flush().unwrap();
         db.close().unwrap();
     }
@@ -244,7 +244,7 @@ fn what_the_whole_part_of_a_manifest_says_is_remembered() {
 }
 
 fn contents(db: &Db, name: &str) -> Contents {
-    read_all(db, &db.column_family(name).unwrap(), &ReadOptions::default())
+    read_all(&db.column_family(name).unwrap(), &ReadOptions::default())
 }
 
 /// A manifest that CURRENT named before is not believed in the place of the one that it names.
@@ -259,7 +259,7 @@ fn an_older_manifest_is_not_believed() {
             db.put(format!("later{i}"), "x".repeat(60)).unwrap();
         }
         db.flush().unwrap();
-        let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+        let contents = read_all(&db.default_column_family(), &ReadOptions::default());
         db.close().unwrap();
         contents
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-use sateen::{CompactRangeOptions, Db, Options, ReadOptions, WriteOptions, repair_with};
+use sateen::{CompactRangeOptions, Db, Options, ReadOptions, repair_with};
 
 use crate::support::common::{Contents, as_vfs, assert_sound, read_all, tiny};
 
@@ -23,7 +23,7 @@ pub(crate) fn golden() -> (MemVfs, Contents) {
     db.flush().unwrap();
     db.wait_idle().unwrap();
     db.put("unflushed", "in the log").unwrap();
-    let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    let contents = read_all(&db.default_column_family(), &ReadOptions::default());
     db.close().unwrap();
     (vfs, contents)
 }
@@ -37,7 +37,7 @@ pub(crate) fn files(vfs: &MemVfs, ending: &str) -> Vec<std::path::PathBuf> {
 pub(crate) fn open_repaired(vfs: &MemVfs) -> (Db, Contents) {
     let db = Db::open_with(as_vfs(vfs), "/db", tiny(), &[]).unwrap();
     assert_sound(&db);
-    let contents = read_all(&db, &db.default_column_family(), &ReadOptions::default());
+    let contents = read_all(&db.default_column_family(), &ReadOptions::default());
     (db, contents)
 }
 
@@ -122,13 +122,11 @@ fn of_a_key_the_newest_value_is_kept_wherever_it_was() {
             match random(12) {
                 0 => db.flush().unwrap(),
                 1 => db.wait_idle().unwrap(),
-                2 => db
-                    .compact_range(&family, None, Some(key.as_bytes()), &Default::default())
-                    .unwrap(),
+                2 => family.compact_range(None, Some(key.as_bytes()), &Default::default()).unwrap(),
                 _ => {}
             }
         }
-        let contents = read_all(&db, &family, &ReadOptions::default());
+        let contents = read_all(&family, &ReadOptions::default());
         db.close().unwrap();
         for path in files(&vfs, "MANIFEST") {
             vfs.remove(&path).unwrap();
@@ -152,7 +150,7 @@ fn a_table_that_was_moved_down_does_not_hide_what_is_above_it() {
     db.put("k", "old").unwrap();
     db.flush().unwrap();
     let family = db.default_column_family();
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
     db.close().unwrap();
     // From here on the first level is the next one, far above.
     options.column_family.dynamic_level_bytes = false;
@@ -194,7 +192,7 @@ fn a_damaged_block_costs_no_more_than_itself() {
             assert_eq!(contents.get(key), Some(value));
         }
         let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-        db.compact_range(&db.default_column_family(), None, None, &options).unwrap();
+        db.compact_range(None, None, &options).unwrap();
         db.put("after", "repair").unwrap();
         assert_sound(&db);
     }
@@ -250,7 +248,7 @@ fn a_damaged_log_does_not_take_the_others_with_it() {
         let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
         let family = db.create_column_family("users", tiny().column_family).unwrap();
         while db.step().unwrap() {}
-        db.put_cf(&family, "x", "1", &WriteOptions::default()).unwrap();
+        family.put("x", "1").unwrap();
         db.put("a", "1").unwrap();
         // The other family still needs the first log.
         db.flush().unwrap();
@@ -269,7 +267,7 @@ fn a_damaged_log_does_not_take_the_others_with_it() {
     assert!(repaired.contains_key(&b"a"[..]), "{report:?}");
     assert!(repaired.contains_key(&b"b"[..]), "what its header says is known: {report:?}");
     let family = db.column_family("users").unwrap();
-    assert!(db.get_cf(&family, "x", &ReadOptions::default()).unwrap().is_some());
+    assert!(family.get("x").unwrap().is_some());
 }
 
 #[test]
@@ -278,7 +276,7 @@ fn a_column_family_that_only_the_log_knows_is_found() {
     {
         let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
         let family = db.create_column_family("users", tiny().column_family).unwrap();
-        db.put_cf(&family, "x", "1", &WriteOptions::default()).unwrap();
+        family.put("x", "1").unwrap();
         db.close().unwrap();
     }
     files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
@@ -290,8 +288,5 @@ fn a_column_family_that_only_the_log_knows_is_found() {
         panic!("not found: {names:?}")
     };
     let family = db.column_family(name).unwrap();
-    assert_eq!(
-        db.get_cf(&family, "x", &ReadOptions::default()).unwrap().as_deref(),
-        Some(&b"1"[..])
-    );
+    assert_eq!(family.get("x").unwrap().as_deref(), Some(&b"1"[..]));
 }

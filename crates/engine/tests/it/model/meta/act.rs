@@ -257,7 +257,7 @@ impl World {
             Kind::FlushWait if family.id() == 0 => self.db.flush(),
             _ => {
                 let options = FlushOptions { wait: kind == Kind::FlushWait };
-                self.db.flush_cf(&family, &options)
+                family.flush_with(&options)
             }
         };
         if self.settle("a flush", flushed).is_none() || kind == Kind::FlushBegin {
@@ -333,10 +333,10 @@ impl World {
             changes.push(("levels", "3".to_owned()));
         }
         let changes: Vec<(&str, &str)> = changes.iter().map(|(n, v)| (*n, &**v)).collect();
-        let (before, family_before) = (self.db.options(), self.db.options_cf(&family));
+        let (before, family_before) = (self.db.options(), family.options());
         let result = match kind {
             Kind::SetOptions => self.db.set_options(&changes),
-            _ => self.db.set_options_cf(&family, &changes),
+            _ => family.set_options(&changes),
         };
         match result {
             Ok(()) => {
@@ -344,7 +344,7 @@ impl World {
                 for (name, value) in changes {
                     let now = match kind {
                         Kind::SetOptions => self.db.options().get(name),
-                        _ => self.db.options_cf(&family).get(name),
+                        _ => family.options().get(name),
                     };
                     assert_eq!(now.unwrap(), value, "{name}");
                 }
@@ -353,7 +353,7 @@ impl World {
                 let expected = matches!(error, Error::InvalidArgument(_));
                 assert!(expected || self.tainted, "set_options: {error}");
                 assert_eq!(self.db.options(), before, "all or none");
-                assert_eq!(self.db.options_cf(&family), family_before, "all or none");
+                assert_eq!(family.options(), family_before, "all or none");
             }
         }
     }
@@ -385,14 +385,14 @@ impl World {
                 let read = ReadOptions::default();
                 let mut batch = WriteBatch::new();
                 batch.put("key", "of a batch that must not be there").unwrap();
-                batch.put_cf(family, "key", "value").unwrap();
+                batch.to(family).put("key", "value").unwrap();
                 let seqno = self.db.latest_sequence_number();
                 assert!(self.db.put_cf(family, "key", "value", &options).is_err());
                 assert!(self.db.write(&batch, &options).is_err());
                 assert!(self.db.get_cf(family, "key", &read).is_err());
                 assert!(self.db.cursor_cf(family, &read).is_err());
                 assert!(self.db.multi_get(family, &["key"], &read)[0].is_err());
-                assert!(self.db.flush_cf(family, &FlushOptions::default()).is_err());
+                assert!(family.flush().is_err());
                 assert!(self.db.drop_column_family(family).is_err());
                 assert_eq!(self.db.latest_sequence_number(), seqno);
             }
@@ -493,7 +493,7 @@ impl World {
             // Changes of it are its own.
             let family = copy.default_column_family();
             let all = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
-            copy.compact_range(&family, None, None, &all).unwrap();
+            family.compact_range(None, None, &all).unwrap();
             copy.wait_idle().unwrap();
             while copy.step().unwrap() {}
         }

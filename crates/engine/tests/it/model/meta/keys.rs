@@ -71,7 +71,7 @@ impl Db {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.put_cf(family, self.stored(key), value, options)
+        family.writing(options).put(self.stored(key), value)
     }
 
     pub(super) fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
@@ -85,7 +85,7 @@ impl Db {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.merge_cf(family, self.stored(key), operand, options)
+        family.writing(options).merge(self.stored(key), operand)
     }
 
     pub(super) fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -98,7 +98,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.delete_cf(family, self.stored(key), options)
+        family.writing(options).delete(self.stored(key))
     }
 
     pub(super) fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -111,7 +111,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.single_delete_cf(family, self.stored(key), options)
+        family.writing(options).single_delete(self.stored(key))
     }
 
     pub(super) fn delete_range(
@@ -129,7 +129,7 @@ impl Db {
         end: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.delete_range_cf(family, self.stored(begin), self.stored(end), options)
+        family.writing(options).delete_range(self.stored(begin), self.stored(end))
     }
 
     pub(super) fn write(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
@@ -144,12 +144,12 @@ impl Db {
             let family = handles.into_iter().find(|family| family.id() == entry.column_family.0);
             let Some(family) = family else { return self.db.write(batch, options) };
             match entry.kind {
-                sateen::ValueKind::Put => stored.put_cf(&family, entry_key, entry.value)?,
-                sateen::ValueKind::Merge => stored.merge_cf(&family, entry_key, entry.value)?,
-                sateen::ValueKind::Delete => stored.delete_cf(&family, entry_key)?,
-                sateen::ValueKind::SingleDelete => stored.single_delete_cf(&family, entry_key)?,
+                sateen::ValueKind::Put => stored.to(&family).put(entry_key, entry.value)?,
+                sateen::ValueKind::Merge => stored.to(&family).merge(entry_key, entry.value)?,
+                sateen::ValueKind::Delete => stored.to(&family).delete(entry_key)?,
+                sateen::ValueKind::SingleDelete => stored.to(&family).single_delete(entry_key)?,
                 sateen::ValueKind::RangeDelete => {
-                    stored.delete_range_cf(&family, entry_key, turned(entry.value))?;
+                    stored.to(&family).delete_range(entry_key, turned(entry.value))?;
                 }
             }
         }
@@ -166,7 +166,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<Vec<u8>>> {
-        self.db.get_cf(family, self.stored(key), options)
+        family.reading(options).get(self.stored(key))
     }
 
     pub(super) fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
@@ -179,7 +179,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
-        self.db.get_pinned_cf(family, self.stored(key), options)
+        family.reading(options).get_pinned(self.stored(key))
     }
 
     pub(super) fn multi_get<K: AsRef<[u8]>>(
@@ -189,7 +189,7 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let keys: Vec<_> = keys.iter().map(|key| self.stored(key)).collect();
-        self.db.multi_get(family, &keys, options)
+        family.reading(options).multi_get(&keys)
     }
 
     pub(super) fn compact_range(
@@ -200,7 +200,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let (begin, end) = (begin.map(|key| self.stored(key)), end.map(|key| self.stored(key)));
-        self.db.compact_range(family, begin.as_deref(), end.as_deref(), options)
+        family.compact_range(begin.as_deref(), end.as_deref(), options)
     }
 
     pub(super) fn mirrored(&self) -> bool {
@@ -213,11 +213,11 @@ impl Db {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<bool> {
-        self.db.may_contain(family, self.stored(key), options)
+        family.reading(options).may_contain(self.stored(key))
     }
 
     pub(super) fn approximate_size(&self, family: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
-        self.db.approximate_size(family, &self.stored(begin), &self.stored(end))
+        family.approximate_size(&self.stored(begin), &self.stored(end))
     }
 
     pub(super) fn cursor_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Cursor> {
@@ -227,7 +227,7 @@ impl Db {
             options.lower_bound = options.lower_bound.map(|key| turned(&key));
             options.upper_bound = options.upper_bound.map(|key| turned(&key));
         }
-        let iter = self.db.cursor_cf(family, &options)?;
+        let iter = family.cursor(&options)?;
         Ok(Cursor { iter, mirrored: self.mirrored, key: Vec::new() })
     }
 

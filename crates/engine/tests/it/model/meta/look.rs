@@ -21,7 +21,7 @@ impl World {
             Kind::Properties => {
                 for name in PROPERTIES {
                     let name = name.replace("<N>", "0");
-                    let text = self.db.property_cf(&family, &format!("rocksdb.{name}"));
+                    let text = family.property(&format!("rocksdb.{name}"));
                     assert!(text.is_some(), "{name}");
                 }
                 assert_eq!(self.db.property("sateen.no-such-thing"), None);

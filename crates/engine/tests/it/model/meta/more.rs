@@ -91,7 +91,7 @@ impl World {
         // Made elsewhere, by somebody whose disk is well.
         let vfs = vfs_of(&self.mem, None);
         let mut options = self.db.options();
-        options.column_family = self.db.options_cf(&family);
+        options.column_family = family.options();
         let mut writer = SstFileWriter::create_with(vfs.clone(), &path, &options).unwrap();
         let mirrored = self.db.mirrored();
         for (key, value) in &entries {
@@ -103,7 +103,7 @@ impl World {
         }
         writer.finish().unwrap();
         let options = IngestOptions { move_files: random.one_in(2), ..Default::default() };
-        let taken = self.db.ingest(&family, &[&path], &options);
+        let taken = family.ingest(&[&path], &options);
         // What was taken in stays so, if only its file cannot be removed then.
         let applied = match &taken {
             Err(Error::Io { operation: "remove", path: of, .. }) => *of == path,

@@ -36,18 +36,18 @@ impl Client<'_> {
             40 => {
                 let (begin, end) = (self.key(random), self.key(random));
                 if begin < end {
-                    self.db.delete_range_cf(family, &begin, &end, &options).unwrap();
+                    family.writing(&options).delete_range(&begin, &end).unwrap();
                     self.models[at].retain(|key, _| *key < begin || *key >= end);
                 }
             }
             0..14 => {
                 let (key, value) = (self.key(random), ops::value(random).to_vec());
-                self.db.put_cf(family, &key, &value, &options).unwrap();
+                family.writing(&options).put(&key, &value).unwrap();
                 self.models[at].insert(key, value);
             }
             14..19 => {
                 let key = self.key(random);
-                self.db.delete_cf(family, &key, &options).unwrap();
+                family.writing(&options).delete(&key).unwrap();
                 self.models[at].remove(&key);
             }
             19..23 => {
@@ -55,14 +55,14 @@ impl Client<'_> {
                 for _ in 0..random.below(8) {
                     let at = random.below(self.families.len() as u64) as usize;
                     let (key, value) = (self.key(random), ops::value(random).to_vec());
-                    batch.put_cf(&self.families[at], &key, &value).unwrap();
+                    batch.to(&self.families[at]).put(&key, &value).unwrap();
                     self.models[at].insert(key, value);
                 }
                 self.db.write(&batch, &options).unwrap();
             }
             23..29 => {
                 let key = self.key(random);
-                let found = self.db.get_cf(family, &key, &ReadOptions::default()).unwrap();
+                let found = family.get(&key).unwrap();
                 assert_eq!(found.as_ref(), self.models[at].get(&key), "{key:?}");
             }
             29..31 => self.compare(at, ReadOptions::default(), &self.models[at]),
@@ -77,12 +77,12 @@ impl Client<'_> {
             }
             34 => {
                 let flush = FlushOptions { wait: random.one_in(2) };
-                self.db.flush_cf(family, &flush).unwrap();
+                family.flush_with(&flush).unwrap();
             }
             35 if random.one_in(4) => {
                 let key = self.key(random);
                 let compact = CompactRangeOptions { wait: random.one_in(2), ..Default::default() };
-                self.db.compact_range(family, Some(&key), None, &compact).unwrap();
+                family.compact_range(Some(&key), None, &compact).unwrap();
             }
             36 if random.one_in(4) => self.db.sync_wal().unwrap(),
             37 if random.one_in(10) => assert_sound(self.db),
@@ -92,7 +92,7 @@ impl Client<'_> {
 
     fn compare(&self, at: usize, mut options: ReadOptions, model: &Model) {
         options.prefix = Some(vec![b'0' + self.thread]);
-        let found = read_all(self.db, &self.families[at], &options);
+        let found = read_all(&self.families[at], &options);
         assert!(
             found == *model,
             "client {} family {at}: {} and {} keys",

@@ -333,7 +333,7 @@ impl World {
         if !self.tainted {
             for name in ["mem-table-flush-pending", "compaction-pending"] {
                 for family in &self.live {
-                    let value = self.db.property_cf(family, &format!("sateen.{name}")).unwrap();
+                    let value = family.property(&format!("sateen.{name}")).unwrap();
                     assert_eq!(value, "0", "{name} of {}, nothing to do", family.name());
                 }
             }
@@ -360,9 +360,8 @@ impl World {
             advance(LOOKED_AT_AGAIN);
         }
         self.rest();
-        let property = |family: &ColumnFamily, name: &str| {
-            self.db.property_cf(family, &format!("sateen.{name}")).unwrap()
-        };
+        let property =
+            |family: &ColumnFamily, name: &str| family.property(&format!("sateen.{name}")).unwrap();
         for family in &self.live {
             for name in ZERO_AT_REST {
                 assert_eq!(property(family, name), "0", "{name} of {}, at rest", family.name());

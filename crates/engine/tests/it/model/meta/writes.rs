@@ -92,11 +92,11 @@ impl World {
             };
             let what = what.of(&key);
             match &what {
-                What::Put(value) => batch.put_cf(&family, &key, value).unwrap(),
-                What::Delete => batch.delete_cf(&family, &key).unwrap(),
-                What::SingleDelete => batch.single_delete_cf(&family, &key).unwrap(),
-                What::Merge(operand) => batch.merge_cf(&family, &key, operand).unwrap(),
-                What::DeleteRange(end) => batch.delete_range_cf(&family, &key, end).unwrap(),
+                What::Put(value) => batch.to(&family).put(&key, value).unwrap(),
+                What::Delete => batch.to(&family).delete(&key).unwrap(),
+                What::SingleDelete => batch.to(&family).single_delete(&key).unwrap(),
+                What::Merge(operand) => batch.to(&family).merge(&key, operand).unwrap(),
+                What::DeleteRange(end) => batch.to(&family).delete_range(&key, end).unwrap(),
             }
             changes.push(Change { family: family.id(), key, what });
             if random.one_in(8) {
