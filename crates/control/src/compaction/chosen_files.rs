@@ -1,10 +1,11 @@
 //! A client's request to compact files that it names into a level, by one compaction.
 //!
-//! 1. [`ChosenFiles::step`] finds the tables in the files, their key range and uppermost level.
-//! 2. It takes all tables in that range from that level down to the output level: nothing older
-//!    than an output may stay above it.
+//! 1. [`ChosenFiles::step`] finds the tables in the files, their key range and their uppermost
+//!    level.
+//! 2. It takes all tables in that range from that level down to the output level, because nothing
+//!    older than an output may stay above it.
 //! 3. The request is done when the plan is installed, or when the files are gone or have moved
-//!    below the output level meanwhile.
+//!    below the output level.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +15,16 @@ use crate::plan::CompactionReason;
 use crate::policy::PickContext;
 use crate::types::{Epoch, FileId, RequestId};
 
-/// The files, and where their tables go.
+/// The files, and the level for their tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenFiles {
     /// The files.
     pub files: BTreeSet<FileId>,
-    /// The level of the outputs: below level 0, and below or at the level of each table.
+    /// The level of the outputs: below level 0, and not above the level of any table.
     pub output_level: u8,
-    /// The size of the output tables; `None`: the size that the level has.
+    /// The size of the output tables in bytes; `None` for that of the level.
     pub table_bytes: Option<u64>,
-    /// True if the compaction was installed.
+    /// Whether the compaction was installed.
     pub(super) is_done: bool,
 }
 
@@ -34,7 +35,7 @@ impl ChosenFiles {
         ChosenFiles { files, output_level, table_bytes, is_done: false }
     }
 
-    /// Returns what to do next for the request.
+    /// Returns the next step of the request.
     pub(super) fn step(&self, request: RequestId, context: &PickContext<'_>) -> ManualStep {
         let version = context.version;
         let chosen = || {
@@ -48,7 +49,7 @@ impl ChosenFiles {
         let (Some(bounds), Some(top), false) = (bounds, top, self.is_done) else {
             return ManualStep::Done;
         };
-        // Another compaction moved them below the level meanwhile.
+        // Another compaction has moved them below the level.
         if chosen().any(|(level, ..)| level > self.output_level) {
             return ManualStep::Done;
         }

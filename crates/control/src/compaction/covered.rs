@@ -2,9 +2,9 @@
 //! drops a range.
 //!
 //! 1. [`CoveredTables::of`] finds the tables of a version that range tombstones hide from all
-//!    readers. [`CoveredTables::within`] finds those that lie in a client's range.
-//! 2. [`CoveredTables::pick`] makes a plan of those of one run that no other job holds. It forgets
-//!    the others: the job that holds them drops their entries.
+//!    readers. [`CoveredTables::within`] finds those in a client's range.
+//! 2. [`CoveredTables::pick`] makes a plan for those of one run that no other job has claimed. It
+//!    forgets the others, because the job that has claimed them drops their entries.
 
 use crate::geometry::Span;
 use crate::plan::{CompactionPlan, CompactionReason};
@@ -12,7 +12,8 @@ use crate::policy::PickContext;
 use crate::types::{Epoch, SeqNo, TableId, UserKey};
 use crate::version::{Run, Version};
 
-/// The most tables that one plan drops: its edit is one record of the manifest.
+/// The largest number of tables that one plan drops, because its edit is one record of the
+/// manifest.
 const PLAN_TABLES_MAX: usize = 1000;
 
 /// Tables to drop: level, run, smallest key and id of each.
@@ -62,8 +63,8 @@ impl CoveredTables {
         self.0.is_empty()
     }
 
-    /// Returns a plan for the next of them that no other job holds, all of one run, and forgets
-    /// those that are held.
+    /// Returns a plan for the next of them that no other job has claimed, all of one run. Forgets
+    /// those that are claimed.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         while let Some((level, epoch, ..)) = self.0.first() {
             let (level, epoch) = (*level, *epoch);
@@ -92,7 +93,8 @@ impl CoveredTables {
                 continue;
             }
             match spans.last_mut().filter(|last| last.ranks.end == rank) {
-                // It joins its neighbour only if no other job writes into the gap between them.
+                // The table joins its neighbour only if no other job writes into the gap between
+                // them.
                 Some(last) => {
                     let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };
                     if context.may_take([&wider], level) {

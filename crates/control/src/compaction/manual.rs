@@ -1,14 +1,15 @@
-//! A client's request to compact a range. It is done a few tables at a time, so that it shares the
-//! machine with other work. Tables that the request itself has written are not rewritten again.
+//! A client's request to compact a range. It takes a few tables at a time, so that other work can
+//! go on. Tables that the request itself has written are not rewritten again.
 //!
-//! 1. The control plane asks [`ManualCompaction::step`] for the next plan, and reports it with
+//! 1. The control plane asks [`ManualCompaction::step`] for the next plan, and reports its end with
 //!    [`ManualCompaction::done`].
-//! 2. A request to drop tables, or to compact named files, goes its own way.
-//! 3. The policy says which way a range takes ([`ManualPath`]). Level by level: level 0 goes down
-//!    at once ([`ManualCompaction::step_level0`]), each level below goes into the next
-//!    ([`ManualCompaction::step_level`]) until no deeper level has any of the range. That level is
-//!    rewritten in place, if the client wants it ([`ManualCompaction::step_bottommost`]).
-//!    A policy that leaves all tables in level 0 has nothing to do.
+//! 2. A request to drop tables, or to compact named files, is served by [`CoveredTables`] or
+//!    [`ChosenFiles`].
+//! 3. The policy says how a range is compacted ([`ManualPath`]). Level by level: level 0 is
+//!    compacted at once ([`ManualCompaction::step_level0`]). Each level below goes into the next
+//!    ([`ManualCompaction::step_level`]), until no deeper level has any of the range. That level is
+//!    rewritten in place if the client wants it ([`ManualCompaction::step_bottommost`]). A policy
+//!    that keeps all tables in level 0 has nothing to do.
 //! 4. At once: tables that share keys go from all levels into the deepest one, one group after the
 //!    other in key order ([`ManualCompaction::step_groups`]). If the disk has no space for a group,
 //!    the policy chooses a part of it.
@@ -26,10 +27,10 @@ use crate::policy::{ManualPath, PickContext};
 use crate::types::{Epoch, RequestId, TableId, UserKey};
 use crate::version::{Level, Run, TableMeta, Version};
 
-/// How far a request has come.
+/// The state of a request.
 #[derive(Clone, Debug)]
 pub struct ManualCompaction {
-    /// The number that the client chose for it.
+    /// The client's number.
     pub request: RequestId,
     begin: Option<UserKey>,
     end: Option<UserKey>,
@@ -37,12 +38,12 @@ pub struct ManualCompaction {
     /// Tables with larger ids were written after the request.
     table_id_max: TableId,
     level: u8,
-    /// The largest key that has been dealt with: of this level, or of all levels if they go down at
-    /// once.
+    /// The largest key that is done: of this level, or of all levels if they are compacted at once.
     cursor: Option<UserKey>,
-    /// True if all levels go down at once.
+    /// Whether all levels are compacted at once.
     at_once: bool,
-    /// True if the disk had no space for all of it: the plan leaves a part of its inputs out.
+    /// Whether the plan left out a part of its inputs because the disk had no space for all of
+    /// them.
     is_partial: bool,
     /// The tables to drop, if the request drops tables.
     dropped: Option<CoveredTables>,
@@ -98,13 +99,13 @@ impl ManualCompaction {
         ManualCompaction { dropped: Some(dropped), ..compaction }
     }
 
-    /// Goes on behind `plan`, which is part of the current version.
+    /// Moves on behind `plan`, which was installed.
     pub fn done(&mut self, plan: &CompactionPlan) {
         if let Some(files) = &mut self.files {
             files.is_done = true;
             return;
         }
-        // The rest of a group is where it was.
+        // The rest of the group is still in its place.
         if self.dropped.is_some() || self.at_once && self.is_partial {
             return;
         }
@@ -112,8 +113,8 @@ impl ManualCompaction {
             let last = plan.inputs().flat_map(|input| &input.tables).map(|t| &t.largest).max();
             self.cursor = last.cloned().max(self.cursor.take());
         } else if self.level == 0 {
-            // The plan took all of the range that was in level 0 at some time since the request, or
-            // its oldest runs.
+            // The plan took everything of the range that was in level 0 at the request, or its
+            // oldest runs.
             self.level = u8::from(!self.is_partial);
         } else if plan.start_level() == self.level {
             let inputs = plan.inputs().filter(|input| input.level == self.level);
@@ -122,10 +123,10 @@ impl ManualCompaction {
         }
     }
 
-    /// Returns what to do next.
+    /// Returns the next step of the request.
     pub fn step(&mut self, context: &PickContext<'_>) -> ManualStep {
         if let Some(dropped) = &mut self.dropped {
-            // Tables that another job holds stay.
+            // Tables that another job has claimed stay.
             let plan = dropped.pick(context);
             return plan.map_or(ManualStep::Done, |plan| {
                 let plan = CompactionPlan { reason: CompactionReason::Manual, ..plan };
@@ -172,12 +173,13 @@ impl ManualCompaction {
         })
     }
 
+    /// Returns true if the table begins within the range.
     fn begins_inside(&self, table: &TableMeta) -> bool {
         self.end.as_ref().is_none_or(|end| table.smallest <= *end)
     }
 
-    /// Returns a plan for all tables of level 0 in the range, and those that they hang together
-    /// with, into the base level. This is done once: later flushes are younger than the request.
+    /// Returns a plan for all tables of level 0 in the range, and those that overlap them, into the
+    /// base level. This is done once, because later flushes are younger than the request.
     fn step_level0(&mut self, context: &PickContext<'_>) -> Option<ManualStep> {
         let base = context.targets.base_level;
         let wanted: Vec<Bounds<'_>> = context
@@ -214,7 +216,7 @@ impl ManualCompaction {
     }
 
     /// Returns a plan for the next tables of all levels that share keys, into the level `target` as
-    /// its oldest run: a level with several runs cannot go down a few tables at a time.
+    /// its oldest run. A level with several runs cannot be compacted a few tables at a time.
     fn step_groups(&mut self, context: &PickContext<'_>, target: u8) -> Option<ManualStep> {
         loop {
             let group = whole_group(context.version, |run| self.first_rank(run))?;
@@ -239,7 +241,8 @@ impl ManualCompaction {
                 self.cursor = Some(largest.clone());
                 continue;
             }
-            // A part of a group that the request itself has written kept them for what was below.
+            // A part of the group that the request itself has written kept tombstones because of
+            // tables that were below it.
             let tombstones = self.bottommost != BottommostLevelCompaction::Skip
                 && group.iter().flat_map(Span::tables).any(|table| table.tombstones > 0);
             let same = |span: &Span<'_>| context.same_compression(span.level, target);
@@ -255,8 +258,8 @@ impl ManualCompaction {
         span.tables().any(|table| self.is_rewritten(table))
     }
 
-    /// Returns a plan for the next tables of this level, as many as one compaction takes, into the
-    /// level below.
+    /// Returns a plan for the next tables of this level into the level below, as many as one
+    /// compaction may take.
     fn step_level(&self, context: &PickContext<'_>) -> Option<ManualStep> {
         let bytes_max = context.bytes_max();
         let run = context.version.level(self.level).sorted()?;
@@ -284,7 +287,7 @@ impl ManualCompaction {
         Some(ManualStep::Plan(Box::new(plan)))
     }
 
-    /// Returns a plan for the next tables of the lowest level that are to be rewritten.
+    /// Returns a plan for the next tables of the lowest level that must be rewritten.
     fn step_bottommost(&self, context: &PickContext<'_>) -> Option<ManualStep> {
         let run = context.version.level(self.level).sorted()?;
         let mut ranks = None;
@@ -312,6 +315,7 @@ impl ManualCompaction {
         Some(ManualStep::Plan(Box::new(plan)))
     }
 
+    /// Returns true if the request must rewrite the table in the lowest level.
     fn is_rewritten(&self, table: &TableMeta) -> bool {
         let old = table.id <= self.table_id_max;
         match self.bottommost {
@@ -326,15 +330,15 @@ impl ManualCompaction {
         let begin = self.begin.as_ref().map_or(0, |begin| run.lower_bound(begin.bytes()));
         let behind = self.cursor.as_ref().map_or(0, |cursor| {
             let at = run.lower_bound(cursor.bytes());
-            // A table that only begins before the cursor is new: it may hold what lies behind it.
+            // A table that only begins before the cursor is new, and may have keys behind it.
             at + usize::from(run.get(at).is_some_and(|table| table.largest == *cursor))
         });
         begin.max(behind)
     }
 }
 
-/// Returns the tables of all levels that hang together with the first table, when each run begins
-/// at the rank that `first` returns for it; newest first.
+/// Returns the tables of all levels that are connected by overlap with the first table, newest
+/// first. In each run only tables from the rank that `first` returns count.
 fn whole_group<'a>(version: &'a Version, first: impl Fn(&Run) -> usize) -> Option<Vec<Span<'a>>> {
     let levels = || (0u8..).zip(version.levels());
     let of_level =

@@ -1,4 +1,4 @@
-//! Compactions that serve all policies: those that clients ask for, and those that only tidy up.
+//! Compactions for all policies: those that clients ask for, and those that only tidy up.
 //!
 //! 1. [`manual`](ManualCompaction): a client's request to compact a range, or to drop its tables.
 //! 2. [`ChosenFiles`]: a client's request to compact files that it names.

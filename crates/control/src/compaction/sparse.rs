@@ -1,11 +1,12 @@
-//! Files that hold too little for the space they take: their tables are rewritten into the level
-//! they are in, and the file goes (BoLT §3.1 leaves it with its holes for good).
+//! Sparse files: files that hold little for the space that they take. Their tables are rewritten
+//! into their own level, and the file is removed (BoLT §3.1 keeps it with its holes for good).
 //!
 //! 1. The driver measures all compaction files. [`sparse_files`] chooses those with very many holes
-//!    or very little left, and then the worst until little space is kept back.
+//!    or very few live bytes, and then the worst ones until few dead bytes are left in files that
+//!    cannot be punched.
 //! 2. [`SparseTables::of`] finds their tables in a version.
-//! 3. [`SparseTables::pick`] makes a plan of those of one run, when nothing else is to be
-//!    compacted.
+//! 3. [`SparseTables::pick`] makes a plan for those of one run, when there is nothing else to
+//!    compact.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +16,14 @@ use crate::policy::PickContext;
 use crate::types::{FileId, TableId, UserKey};
 use crate::version::{Run, Version};
 
-/// Files that do not give back dead bytes may keep back one part in this many of all live bytes.
+/// Dead bytes in files that cannot be punched may be this part of all live bytes.
 const KEPT_BACK_PART: u64 = 10;
-/// The most holes that a file may have. With more it costs its file system more than it is worth.
+/// The largest number of holes in a file. With more it costs the file system more than it is worth.
 const HOLES_MAX: u32 = 64;
-/// A file of this size goes when at most one part in `LITTLE_LEFT_PART` of it is left.
+/// A file of at least this size is sparse if at most this part of it is live.
 const LITTLE_LEFT_OF: u64 = 16 << 20;
 const LITTLE_LEFT_PART: u64 = 16;
-/// The most that one such compaction takes, if it has more than one table. It cannot end early, and
+/// The most bytes of such a compaction, if it has more than one table. It cannot end early, and
 /// level 0 may have to wait for it.
 const PLAN_BYTES_MAX: u64 = 32 << 20;
 
@@ -35,11 +36,11 @@ pub struct FileSpace {
     pub live_bytes: u64,
     /// Bytes of dead tables that still take space.
     pub dead_bytes: u64,
-    /// True if dead bytes are given back before the file goes.
+    /// Whether dead bytes are freed before the file is removed.
     pub gives_back: bool,
-    /// Bytes given back.
+    /// Bytes that were freed by punching holes.
     pub punched_bytes: u64,
-    /// The holes that these bytes are.
+    /// Number of these holes.
     pub holes: u32,
 }
 
@@ -74,12 +75,13 @@ pub fn sparse_files(files: &[FileSpace]) -> BTreeSet<FileId> {
     sparse
 }
 
-/// Tables that should be rewritten where they are: level, smallest key and id of each.
+/// Tables that should be rewritten in their level: level, smallest key and id of each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SparseTables(Vec<(u8, UserKey, TableId)>);
 
 impl SparseTables {
-    /// Returns the tables of `version` in `files`. Tables in level 0 leave it soon enough.
+    /// Returns the tables of `version` in `files`. Tables in level 0 are left out, because they
+    /// leave it soon.
     pub(crate) fn of(version: &Version, files: &BTreeSet<FileId>) -> SparseTables {
         if files.is_empty() {
             return SparseTables::default();
@@ -96,7 +98,7 @@ impl SparseTables {
         self.0.is_empty()
     }
 
-    /// Forgets tables that are gone.
+    /// Forgets tables that are not in `version` any more.
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
             let runs = version.level(*level).runs();
@@ -118,7 +120,7 @@ impl SparseTables {
         let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
-        // They are in key order, as the version gave them.
+        // The tables are in key order, as in the version.
         for (_, smallest, id) in self.0.iter().filter(|table| table.0 == level) {
             let Some((rank, table)) = run.locate(smallest.bytes(), *id) else { continue };
             let span = Span { level, run, ranks: rank..rank + 1 };
@@ -129,7 +131,7 @@ impl SparseTables {
             if bytes > bytes_max && !spans.is_empty() {
                 break;
             }
-            // It joins its neighbour only if no other job writes into the gap between them.
+            // The table joins its neighbour only if no other job writes into the gap between them.
             match spans.last_mut() {
                 Some(last) if last.ranks.end == rank => {
                     let wider = Span { ranks: last.ranks.start..rank + 1, ..last.clone() };

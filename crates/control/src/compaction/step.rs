@@ -1,15 +1,15 @@
-//! What the control plane does next for a manual compaction.
+//! The next step of a manual compaction.
 
 use crate::plan::CompactionPlan;
 
-/// What to do next for a request.
+/// The next step of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ManualStep {
-    /// This plan. Report it with [`ManualCompaction::done`](super::ManualCompaction::done) and ask
-    /// again.
+    /// Carry out this plan. Report its end with
+    /// [`ManualCompaction::done`](super::ManualCompaction::done), and ask again.
     Plan(Box<CompactionPlan>),
-    /// Nothing until a running compaction ends.
+    /// Wait until a running compaction ends.
     Blocked,
-    /// Nothing: the range is compacted.
+    /// Nothing, because the range is compacted.
     Done,
 }

@@ -2,12 +2,12 @@
 //!
 //! 1. A job asks [`OutputCutter::cut_before`] once for each new user key, in ascending order. All
 //!    versions of a user key stay in one table, because the tables of a run share no key.
-//! 2. [`OutputCutter::advance`] moves through the run below the output and counts which of its
+//! 2. [`OutputCutter::advance`] moves through the run below the output. It counts which of its
 //!    tables begin or end between the last key and this one.
-//! 3. [`OutputCutter::pass_breaks`] finds out whether a fixed boundary lies there: a stripe, a
-//!    known guard, or a break of the plan. The table ends at it in any case.
+//! 3. [`OutputCutter::pass_breaks`] tells whether a fixed boundary lies there: a stripe, a known
+//!    guard, or a break of the plan. The table always ends at it.
 //! 4. [`OutputCutter::decide`] applies the plan's [`OutputSplit`] to the table's size and overlap.
-//! 5. When the table ends, the counts begin anew with this key.
+//! 5. When the table ends, the counts start again with this key.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::version::{Run, TableMeta};
 const EARLY_PERCENT: u64 = 50;
 const EARLY_PERCENT_PER_BOUNDARY: u64 = 5;
 const EARLY_PERCENT_MAX: u64 = 90;
-/// One part in this many of the target is enough for a table to end at a gap.
+/// A table may end at a gap once it has this part of the target.
 const GAP_PART: u64 = 16;
 
 /// Decides for ascending user keys whether the current output table ends before each.
@@ -34,11 +34,11 @@ pub struct OutputCutter {
     rank: usize,
     /// The first grandparent that does not end below the last key; `None` behind the last one.
     current: Option<Arc<TableMeta>>,
-    /// True if the last key was inside `current`.
+    /// Whether the last key was inside `current`.
     inside: bool,
     /// Bytes of the grandparents between the first and the last key of the current table.
     overlap_bytes: u64,
-    /// How many grandparent boundaries the current table has crossed.
+    /// Number of grandparent boundaries that the current table has crossed.
     crossings: u64,
     /// Fixed boundaries above the last key, the largest first.
     breaks: Vec<UserKey>,
@@ -46,14 +46,14 @@ pub struct OutputCutter {
     gaps: Option<GapFinder>,
 }
 
-/// How many grandparents are passed one by one before a search skips those up to the next key. Most
-/// of a level may lie between two inputs of a group.
+/// Number of grandparents that are passed one by one before a search skips those up to the next
+/// key. Most of a level may lie between two inputs of a group.
 const STEPS_MAX: u32 = 4;
 
 /// The grandparents between the last key and the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crossed {
-    /// Begins and ends of grandparents.
+    /// Number of begins and ends of grandparents.
     boundaries: u64,
     /// Bytes of the grandparents that begin behind the last key and not behind the next.
     bytes: u64,
@@ -90,7 +90,7 @@ impl OutputCutter {
         OutputCutter::over(split.clone(), run, rank, breaks)
     }
 
-    /// The same, with `breaks` in descending order.
+    /// Like [`OutputCutter::new`], with `breaks` in descending order.
     fn over(split: OutputSplit, run: Run, rank: usize, breaks: Vec<UserKey>) -> OutputCutter {
         let at_gaps = matches!(split, OutputSplit::BySize { at_gaps: true, .. });
         OutputCutter {
@@ -142,6 +142,7 @@ impl OutputCutter {
         passed
     }
 
+    /// Applies the rule of the plan to a table of `bytes` bytes.
     fn decide(&self, user_key: &[u8], bytes: u64, crossed: Crossed, was_inside: bool) -> bool {
         match &self.split {
             OutputSplit::BySize {
@@ -164,7 +165,8 @@ impl OutputCutter {
                 if self.overlap_bytes + crossed.bytes + bytes > *grandparent_overlap_bytes_max {
                     return true;
                 }
-                // A whole grandparent lies between two keys. A cut here leaves it untouched later.
+                // A whole grandparent lies between the two keys. If the table ends here, that
+                // grandparent is not rewritten later.
                 let skips = crossed.boundaries >= if was_inside { 3 } else { 2 };
                 let early = EARLY_PERCENT + EARLY_PERCENT_PER_BOUNDARY * self.crossings;
                 aligned
@@ -182,7 +184,7 @@ impl OutputCutter {
         }
     }
 
-    /// Moves on to `user_key`, and returns what lies between it and the last key.
+    /// Moves to `user_key`. Returns what lies between it and the last key.
     #[inline]
     fn advance(&mut self, user_key: &[u8]) -> Crossed {
         let mut crossed = Crossed::default();

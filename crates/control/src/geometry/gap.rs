@@ -1,6 +1,6 @@
 //! Gaps between keys. Several streams of ascending keys that are written side by side leave runs
-//! whose keys lie in clumps. A table that ends where a clump ends touches nothing that is written
-//! between the clumps later.
+//! whose keys lie in clusters. A table that ends where a cluster ends overlaps nothing that is
+//! later written between the clusters.
 //!
 //! 1. [`GapFinder::begin`] and [`GapFinder::add`] remember a table's first and last key.
 //! 2. [`GapFinder::is_before`] skips the bytes that the first key shares with the next one, and

@@ -1,9 +1,9 @@
 //! Groups: tables of one level that share keys with each other and with no other table of it.
 //!
 //! 1. [`groups`] sorts the tables of all runs by their smallest key.
-//! 2. It walks them in that order and remembers the largest key so far. A table that begins behind
-//!    that key begins another group.
-//! 3. In each run the tables of a group are neighbours, so a group is one span a run at most.
+//! 2. It walks over them in that order and remembers the largest key so far. A table that begins
+//!    behind that key begins another group.
+//! 3. In each run the tables of a group are neighbours, so a group has at most one span of a run.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Shapes of key ranges and tables that compaction policies share. Nothing here knows a policy, an
-//! option or a plan.
+//! Shapes of key ranges and tables that compaction policies share. Nothing here depends on a
+//! policy, an option or a plan.
 //!
 //! 1. `span`: neighbouring tables of one run, their key range, and the tables that share keys.
 //! 2. `groups`: the tables of one level that share keys with each other and with no other.

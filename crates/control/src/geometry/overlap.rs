@@ -8,12 +8,13 @@
 use crate::types::UserKey;
 use crate::version::{KeySketch, Run, TableMeta};
 
-/// Returns the largest number of tables of `runs` that share one key, of those that `counts`.
+/// Returns the largest number of tables of `runs` that share one key. Only tables for which
+/// `counts` returns true count.
 pub(crate) fn depth(runs: &[Run], counts: impl Fn(&TableMeta) -> bool) -> usize {
     let tables = runs.iter().flat_map(Run::iter).filter(|table| counts(table));
     let mut ends: Vec<(&UserKey, bool)> =
         tables.flat_map(|table| [(&table.smallest, false), (&table.largest, true)]).collect();
-    // Where one table ends at the key at which another begins, both count.
+    // If one table ends at the key at which another begins, both count.
     ends.sort_unstable();
     let (mut now, mut most) = (0_usize, 0);
     for (_, end) in ends {
@@ -28,7 +29,7 @@ pub(crate) fn overlap_bytes(table: &TableMeta, below: Option<&Run>) -> u64 {
     below.map_or(0, |run| run.bytes_in(run.overlap(table.smallest.bytes(), table.largest.bytes())))
 }
 
-/// Returns an estimate of the part of the keys of `runs` that is there more than once: what merging
+/// Returns an estimate of the part of the keys of `runs` that exists more than once, which merging
 /// the runs would drop. 0 if no table has a sketch of its keys.
 #[expect(clippy::cast_precision_loss, reason = "key counts are far below 2^53")]
 pub(crate) fn repeated_part(runs: &[Run]) -> f64 {

@@ -1,4 +1,4 @@
-//! Spans: neighbouring tables of one run. Compactions are put together from them.
+//! Spans: neighbouring tables of one run, from which compactions are made.
 //!
 //! 1. A [`Span`] names tables of one run by their ranks. [`Span::bounds`] returns its key range.
 //! 2. [`hull`] returns the key range of several spans together.

@@ -1,21 +1,21 @@
-//! The rules by which output tables may be cut. [`OutputCutter`](super::OutputCutter) follows them.
+//! The rules by which output tables end. [`OutputCutter`](super::OutputCutter) applies them.
 
 use crate::types::UserKey;
 
 /// Where output tables end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputSplit {
-    /// By size, with a view to the level below the output.
+    /// By size, and by the overlap with the level below the output.
     BySize {
         /// The target size.
         target_bytes: u64,
         /// The most that an output table may overlap with the level below the output.
         grandparent_overlap_bytes_max: u64,
-        /// True if tables may become larger or smaller than the target to end where a table below
+        /// Whether tables may become larger or smaller than the target to end where a table below
         /// ends.
         at_grandparent_boundaries: bool,
-        /// True if a sixteenth of the target is enough to end at a gap between keys that is far
-        /// wider than the table's key range.
+        /// Whether a table of a sixteenth of the target may end at a gap that is far wider than its
+        /// key range.
         at_gaps: bool,
     },
     /// By overlap with the level below the output (vLSM §4.2.1): from the smallest size on, a table

@@ -1,15 +1,14 @@
-//! Stripes: ranges of keys at whose ends the runs of level 0 and the base level are cut, so that
-//! level 0 goes down one stripe at a time. One such compaction moves a small part of level 0, and
-//! its cost for each byte is the same as that of compacting all of level 0 at once.
+//! Stripes: key ranges at whose ends the runs of level 0 and the base level are cut, so that level
+//! 0 can be compacted one stripe at a time. Such a compaction moves a small part of level 0, at the
+//! same cost for each byte as a compaction of all of level 0.
 //!
-//! 1. [`stripes`] walks the stripes that there were, and measures each in level 0 and the base
-//!    level.
+//! 1. [`stripes`] walks over the old stripes, and measures each in level 0 and the base level.
 //! 2. Neighbours that together are no larger than the target size become one.
 //! 3. A stripe of more than [`PART`] times the target is cut at tables of the base level. While the
 //!    base level is empty, it is cut at tables of the oldest run of level 0.
 //!
-//! Stripes are known to the control plane only, and need not be right: tables that reach across the
-//! end of a stripe go down together with those that they overlap.
+//! Only the control plane knows stripes, and they need not be exact: tables that cross the end of a
+//! stripe are compacted together with those that they overlap.
 
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ const STRIPES_MAX: u64 = 32;
 /// The keys at which stripes begin. The first stripe, which begins before all keys, has none.
 pub type Stripes = Arc<[UserKey]>;
 
-/// Returns the stripes of `version`, which were `before`. `bytes`: the size of a stripe, 0 for no
-/// stripes; `trigger`: the runs in level 0 that start a compaction.
+/// Returns the stripes of `version`, after those of `before`. `bytes` is the size of a stripe, 0
+/// for no stripes. `trigger` is the number of runs in level 0 that starts a compaction.
 #[must_use]
 pub fn stripes(
     before: &Stripes,
@@ -41,14 +40,15 @@ pub fn stripes(
     let base = version.level(base_level).sorted();
     let level0 = version.level(0).runs();
     let runs: Vec<_> = level0.iter().chain(base).collect();
-    // Everything that goes down is merged with tables of the base level, so their boundaries are
-    // free. While it is empty, the first compaction would otherwise take all of level 0.
+    // Everything out of level 0 is merged with tables of the base level, so cuts at their
+    // boundaries cost nothing. While the base level is empty, the first compaction would otherwise
+    // take all of level 0.
     let cut_at = base.or(level0.last());
     let bytes = |from: Option<&UserKey>, to: Option<&UserKey>| {
         runs.iter().map(|run| run.bytes_in(ranks(run, from, to))).sum::<u64>()
     };
     let mut starts: Vec<UserKey> = Vec::new();
-    // The bytes of the open stripe.
+    // Bytes of the open stripe.
     let mut open = 0;
     for nth in 0..=before.len() {
         let from = nth.checked_sub(1).and_then(|at| before.get(at));
@@ -85,7 +85,7 @@ pub fn stripes(
 /// Returns the target size of a stripe, in level 0 and the base level together.
 fn stripe_bytes(version: &Version, base_level: u8, bytes: u64, trigger: u32) -> u64 {
     let (level0, base) = (version.level(0).bytes(), version.level(base_level).bytes());
-    // The first compaction takes a trigger's worth of runs, of which there is one when this counts.
+    // While the base level is empty, the first compaction takes a whole trigger's worth of runs.
     let runs = if base == 0 { u64::from(trigger.max(1)) } else { 1 };
     (bytes / runs).max((level0 + base) / STRIPES_MAX)
 }

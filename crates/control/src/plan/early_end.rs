@@ -1,7 +1,7 @@
-//! Where a compaction may end early, and which of its inputs stay then.
+//! Early ends: where a compaction may end early, and which of its inputs stay then.
 //!
 //! 1. [`CompactionPlan::early_end`] returns the rule, or `None` for plans that must run to the end.
-//! 2. The job asks [`EarlyEnd::may_end_before`] at each user key once it has been told to end.
+//! 2. The job asks [`EarlyEnd::may_end_before`] at each user key once it was told to end.
 //! 3. [`CompactionPlan::edit_before`] removes the inputs that lie wholly before that key.
 
 use std::sync::Arc;
@@ -10,20 +10,23 @@ use super::{CompactionPlan, CompactionReason};
 use crate::types::UserKey;
 use crate::version::{TableMeta, VersionEdit};
 
-/// Finds the keys before which a compaction may end early. There, no table of the output level is
-/// read in part, so that the rest of that level and the outputs do not overlap. At least one table
-/// of a level above is read wholly, or all work would have to be done again. And the key is outside
-/// all tables above that have merge operands: a copy of the part before the key stays, and an
-/// operand that is there twice counts twice.
+/// Finds the keys before which a compaction may end early:
+///
+/// - No table of the output level is read in part. So the rest of that level and the outputs do not
+///   overlap.
+/// - At least one table of a level above is read wholly. Otherwise all work would have to be
+///   repeated.
+/// - The key is outside all tables above that have merge operands. A copy of the part before the
+///   key stays, and an operand that exists twice counts twice.
 #[derive(Clone, Debug)]
 pub struct EarlyEnd {
-    /// The least of the largest keys of the tables above.
+    /// The smallest of the largest keys of the tables above.
     above: Option<UserKey>,
     /// The tables above that have merge operands.
     merging: Vec<Arc<TableMeta>>,
     /// The inputs in the output level, ascending.
     below: Vec<Arc<TableMeta>>,
-    /// The rank of the first of them that reaches to the last key asked for.
+    /// The rank of the first of them that does not end before the last key that was asked for.
     at: usize,
 }
 
@@ -45,7 +48,8 @@ impl EarlyEnd {
 
 impl CompactionPlan {
     /// Returns where the job may end early; `None` if nowhere. All inputs above the output level
-    /// must be of one run: of two runs, an older table could stay while a newer one went below it.
+    /// must be of one run. With two runs, an older table could stay above while a newer one went
+    /// below it.
     #[must_use]
     pub fn early_end(&self) -> Option<EarlyEnd> {
         let below = self.rewrite.iter().filter(|input| input.level == self.output_level);
@@ -54,7 +58,7 @@ impl CompactionPlan {
         let above = above.flat_map(|input| &input.tables);
         let merging = above.clone().filter(|table| table.merges > 0).cloned().collect();
         let above = above.map(|table| &table.largest).min();
-        // The client who chose the files waits for all of them.
+        // The client that chose the files waits for all of them.
         let chosen = self.reason == CompactionReason::ManualFiles;
         (self.start_level() > 0 && one_run_each && !chosen).then(|| EarlyEnd {
             above: above.cloned(),
@@ -64,9 +68,9 @@ impl CompactionPlan {
         })
     }
 
-    /// Returns the edit of a job that ended before `next`. Inputs that lie wholly before it go. A
-    /// table of a level above that reaches beyond stays, with a second copy of its part before
-    /// `next`: it says the same as the outputs below it.
+    /// Returns the edit of a job that ended before `next`. It removes the inputs that lie wholly
+    /// before that key. A table of a level above that reaches beyond it stays. Its part before
+    /// `next` then exists twice, with the same content.
     #[must_use]
     pub fn edit_before(&self, next: &[u8]) -> VersionEdit {
         let mut edit = self.edit();

@@ -1,9 +1,9 @@
-//! The claims of running compactions: their input tables, and the key ranges that their outputs
-//! take in the output level. Two claims never touch.
+//! The claims of running compactions: their input tables, and the key ranges of their outputs in
+//! the output level. Two claims never touch.
 //!
-//! 1. [`InFlight::claim`] refuses a plan that touches a claim, and takes nothing then.
-//! 2. Policies ask which tables are claimed and who writes where, and leave those alone.
-//! 3. [`InFlight::release`] gives a claim back when its job ends.
+//! 1. [`InFlight::claim`] refuses a plan that touches a claim, and claims nothing then.
+//! 2. Policies ask which tables are claimed and which job writes where, and leave those alone.
+//! 3. [`InFlight::release`] releases a claim when its job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,7 +36,7 @@ impl Claim {
     }
 }
 
-/// Why a plan cannot be claimed.
+/// The reason for which a plan cannot be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimError {
     /// The plan has no input.
@@ -69,8 +69,8 @@ impl fmt::Display for ClaimError {
 
 impl std::error::Error for ClaimError {}
 
-/// Tables and key ranges claimed by running compactions, in all column families. Jobs are few, so
-/// questions about ranges ask each of them.
+/// Tables and key ranges claimed by running compactions, in all column families. There are few
+/// jobs, so questions about ranges look at each of them.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight {
     claims: BTreeMap<JobId, Claim>,
@@ -94,7 +94,7 @@ impl InFlight {
         if let Some(table) = tables.find(|table| self.tables.contains(&table.id)) {
             return Err(ClaimError::Table(table.id));
         }
-        // Level 0 orders runs by epoch, not by key: outputs there touch only their own inputs.
+        // Level 0 orders runs by epoch, not by key, so outputs there touch only their own inputs.
         let level = plan.output_level;
         let writer = ranges
             .iter()
@@ -121,7 +121,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Gives back the claim of `job`. Returns true if it had one.
+    /// Releases the claim of `job`. Returns true if it had one.
     pub fn release(&mut self, job: JobId) -> bool {
         let Some(claim) = self.claims.remove(&job) else { return false };
         for table in claim.inputs.iter().flat_map(|input| &input.3) {
@@ -190,7 +190,7 @@ impl InFlight {
         inputs.filter(|input| input.0 == 0).map(|input| input.1).collect::<BTreeSet<_>>().len()
     }
 
-    /// Returns how many jobs have a claim.
+    /// Returns the number of jobs that have a claim.
     #[must_use]
     pub fn len(&self) -> usize {
         self.claims.len()

@@ -1,12 +1,12 @@
-//! A compaction as a value, and the claims of those that run.
+//! Compactions as values, and the claims of those that run.
 //!
-//! 1. A policy, or a manual compaction, puts a [`CompactionPlan`] together. It names the tables to
-//!    rewrite, to settle (they change level as they are) and to drop, and where outputs end.
+//! 1. A policy, or a manual compaction, makes a [`CompactionPlan`]. It names the tables to rewrite,
+//!    to settle (move to another level as they are) and to drop, and says where outputs end.
 //! 2. The control plane claims its tables and key ranges ([`InFlight::claim`]).
 //! 3. The job asks [`CompactionPlan::output_cutter`] where tables end,
-//!    [`CompactionPlan::keys_below`] whether a tombstone may go, and [`CompactionPlan::early_end`]
-//!    where it may stop.
-//! 4. [`CompactionPlan::edit`] says how the version changes. The job adds its output tables.
+//!    [`CompactionPlan::keys_below`] whether a tombstone may be dropped, and
+//!    [`CompactionPlan::early_end`] where it may stop.
+//! 4. [`CompactionPlan::edit`] returns the change of the version. The job adds its output tables.
 
 mod early_end;
 mod in_flight;
@@ -43,24 +43,24 @@ impl Input {
     }
 }
 
-/// Why a compaction was picked.
+/// The reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompactionReason {
     /// Level 0 has many runs.
     Level0Runs,
-    /// Level 0 has many runs, and their way down is blocked or would rewrite too much.
+    /// Level 0 has many runs, and a compaction out of it is blocked or would rewrite too much.
     IntraLevel0,
     /// A level is over its target.
     LevelSize,
-    /// The data does not need a level that is in use.
+    /// A level is in use that the data does not need.
     UnneededLevel,
-    /// A file holds too little for the space it takes: its tables are rewritten where they are.
+    /// A file holds little for the space that it takes, so its tables are rewritten in their level.
     SparseFile,
-    /// Range tombstones hide all of a table: it is dropped unread.
+    /// Range tombstones hide all of a table, which is dropped unread.
     RangeDeleted,
-    /// A client asked.
+    /// A client asked for it.
     Manual,
-    /// A client asked, and the lowest level is rewritten in place.
+    /// A client asked for it, and the lowest level is rewritten in place.
     ManualBottommost,
     /// A client chose the files.
     ManualFiles,
@@ -83,7 +83,7 @@ impl CompactionReason {
         }
     }
 
-    /// Returns true if a client asked.
+    /// Returns true if a client asked for it.
     #[must_use]
     pub fn is_manual(self) -> bool {
         use CompactionReason::{Manual, ManualBottommost, ManualFiles};
@@ -96,15 +96,15 @@ impl CompactionReason {
     }
 }
 
-/// A compaction: a value that holds everything a job needs to know, and prints as one line.
+/// A compaction: a value with everything that a job needs to know. It prints as one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionPlan {
     /// The column family.
     pub cf: ColumnFamilyId,
     /// The reason.
     pub reason: CompactionReason,
-    /// Tables that are merged and rewritten, newest data first: a merge prefers the earlier input
-    /// where sequence numbers are equal.
+    /// Tables that are merged and rewritten, newest data first. Where sequence numbers are equal,
+    /// the merge prefers the earlier input.
     pub rewrite: Vec<Input>,
     /// Tables that join the output level as they are.
     pub settle: Vec<Input>,
@@ -116,8 +116,8 @@ pub struct CompactionPlan {
     pub output_epoch: Epoch,
     /// Where output tables end.
     pub split: OutputSplit,
-    /// Keys at which output tables end, ascending. Inputs on both sides of one share no keys, and
-    /// the output level may have tables between them that the plan does not take.
+    /// Keys at which output tables end, ascending. Inputs on both sides of one share no keys. The
+    /// output level may have tables between them that the plan does not take.
     pub breaks: Vec<UserKey>,
     /// The compression of the outputs.
     pub compression: CompressionCode,
@@ -125,10 +125,10 @@ pub struct CompactionPlan {
     pub class: IoClass,
     /// The level's round-robin cursor after the compaction.
     pub compact_pointer: Option<(u8, UserKey)>,
-    /// The score of the level that it starts in; 0 if a client asked.
+    /// The score of the level in which it starts; 0 if a client asked for it.
     pub score: f64,
-    /// Everything older than the outputs that shares keys with them, when the plan was made. Claims
-    /// keep other keys out of these runs until the plan is over.
+    /// Everything older than the outputs that shares keys with them, as of the plan. Claims keep
+    /// other keys out of these runs until the compaction ends.
     pub below: Vec<Below>,
     /// The client's request whose answer names the outputs.
     pub request: Option<RequestId>,
@@ -184,26 +184,26 @@ impl CompactionPlan {
         self.inputs().map(|input| input.level).min().unwrap_or(self.output_level)
     }
 
-    /// Returns true if nothing older shares a key with the outputs: all tombstones that no snapshot
-    /// needs may go. Otherwise [`CompactionPlan::keys_below`] answers key by key.
+    /// Returns true if nothing older shares a key with the outputs. Then all tombstones that no
+    /// snapshot needs may be dropped. Otherwise [`CompactionPlan::keys_below`] answers key by key.
     #[must_use]
     pub fn is_bottommost(&self) -> bool {
         self.below.is_empty()
     }
 
-    /// Returns what answers, for ascending keys, whether anything older may hold a key. A tombstone
-    /// may go if nothing older holds its key and no snapshot needs it.
+    /// Returns a cursor that tells, for ascending keys, whether anything older may hold a key. A
+    /// tombstone may be dropped if nothing older holds its key and no snapshot needs it.
     #[must_use]
     pub fn keys_below(&self) -> KeysBelow {
         let runs = self.below.iter().map(|below| (below.run.clone(), below.overlap.start, None));
         KeysBelow { runs: runs.collect() }
     }
 
-    /// Returns what decides where the job's output tables end.
+    /// Returns the cutter that decides where the job's output tables end.
     #[must_use]
     pub fn output_cutter(&self) -> OutputCutter {
-        // Outputs in level 0 are merged with all of the base level later: it does not matter how
-        // they overlap.
+        // Outputs in level 0 are later merged with all of the base level, so their overlap does not
+        // matter.
         let level = self.output_level;
         let below = self.below.iter().find(|below| level > 0 && below.level == level + 1);
         let run = below.map(|below| below.run.clone()).unwrap_or_default();
@@ -278,7 +278,7 @@ impl fmt::Display for CompactionPlan {
     }
 }
 
-/// Answers for ascending keys whether anything older than a plan's outputs may hold them.
+/// Tells for ascending keys whether anything older than a plan's outputs may hold them.
 #[derive(Clone, Debug)]
 pub struct KeysBelow {
     /// Each older run, with the rank and the handle of the first table that can still matter.
@@ -301,7 +301,7 @@ impl KeysBelow {
     }
 }
 
-/// Returns the inputs that `spans` are. Spans of one run that follow each other become one input.
+/// Returns the inputs for `spans`. Successive spans of one run become one input.
 pub(crate) fn inputs(spans: &[Span<'_>]) -> Vec<Input> {
     let same_run = |a: &Span<'_>, b: &Span<'_>| {
         (a.level, a.run.epoch()) == (b.level, b.run.epoch()) && a.ranks.end <= b.ranks.start

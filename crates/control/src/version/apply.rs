@@ -1,10 +1,10 @@
-//! From a version and an edit to the next version, and the check of a whole version. An edit that
-//! contradicts its version is an error that names both. Nothing is half applied.
+//! Applies an edit to a version, and checks whole versions. An edit that contradicts its version is
+//! an error that names both. No edit is applied in part.
 //!
 //! 1. [`Version::apply_where`] clones the version, removes tables, then adds tables run by run.
-//! 2. It asks its caller whether a level may have a run: that is up to the compaction policy.
-//! 3. [`Version::validate_where`] checks all of a version anew, as `apply_where` would have built
-//!    it.
+//! 2. It asks its caller whether a level may have a run, because that depends on the compaction
+//!    policy.
+//! 3. [`Version::validate_where`] checks everything that `apply_where` ensures.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,41 +13,41 @@ use std::sync::Arc;
 use super::{Level, Run, TableMeta, Version, VersionEdit};
 use crate::types::{ColumnFamilyId, Epoch, TableId};
 
-/// Why an edit cannot be applied, or a version is not valid.
+/// The reason for which an edit cannot be applied, or a version is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
     /// The edit is for another column family.
     ColumnFamily {
-        /// Whose version it is.
+        /// The column family of the version.
         version: ColumnFamilyId,
-        /// Whose edit it is.
+        /// The column family of the edit.
         edit: ColumnFamilyId,
     },
     /// The version has no such level.
     Level {
         /// The level named by the edit.
         level: u8,
-        /// How many levels there are.
+        /// Number of levels.
         levels: usize,
     },
-    /// The level may not have a run of this epoch: level 0 has none of epoch 0, and what other
-    /// levels may have is up to the compaction policy.
+    /// The level may not have a run of this epoch. Level 0 has none of epoch 0; for other levels it
+    /// depends on the compaction policy.
     Epoch {
         /// The level.
         level: u8,
-        /// The epoch that cannot be there.
+        /// The epoch that is not allowed.
         epoch: Epoch,
     },
-    /// A table to be removed is not there.
+    /// A table to be removed does not exist.
     Missing {
-        /// Where it should be.
+        /// The level in which it should be.
         level: u8,
-        /// The run it should be in.
+        /// The run in which it should be.
         epoch: Epoch,
         /// The table.
         table: TableId,
     },
-    /// A table's keys are compared by something else than those of its column family.
+    /// A table and its column family have different comparators.
     Comparator {
         /// The table.
         table: TableId,
@@ -63,9 +63,9 @@ pub enum EditError {
         level: u8,
         /// The run.
         epoch: Epoch,
-        /// The table already there.
+        /// The table that is already there.
         table: TableId,
-        /// The table that is added or comes after it.
+        /// The table that is added, or comes after it.
         other: TableId,
     },
     /// A table is in the version twice.
@@ -78,7 +78,7 @@ pub enum EditError {
         /// The level.
         level: u8,
     },
-    /// A sum kept for a level is not the sum of its tables.
+    /// A sum that is kept for a level is not the sum of its tables.
     Sums {
         /// The level.
         level: u8,
@@ -121,8 +121,8 @@ impl fmt::Display for EditError {
 impl std::error::Error for EditError {}
 
 impl Version {
-    /// Returns the version after `edit`. `admits`: whether a version that records this style may
-    /// have a run of this epoch in this level.
+    /// Returns the version after `edit`. `admits` tells whether a version with this style may have
+    /// a run of this epoch in this level.
     pub(crate) fn apply_where(
         &self,
         edit: &VersionEdit,
@@ -244,7 +244,7 @@ impl Version {
         Ok(())
     }
 
-    /// Checks everything that must hold of a version. `admits`: as in [`Version::apply_where`].
+    /// Checks everything that must hold of a version. `admits` is that of [`Version::apply_where`].
     pub(crate) fn validate_where(
         &self,
         admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
@@ -266,6 +266,7 @@ impl Version {
     }
 }
 
+/// Adds one table to a run. Fails if it overlaps another one.
 fn add_one(run: &mut Run, level: u8, table: &Arc<TableMeta>) -> Result<(), EditError> {
     let epoch = run.epoch();
     run.insert(table).map_err(|other| {
@@ -277,13 +278,13 @@ fn add_one(run: &mut Run, level: u8, table: &Arc<TableMeta>) -> Result<(), EditE
     })
 }
 
-/// Returns a run of `tables`. Building it at once is much cheaper than adding one table after the
+/// Returns a run of `tables`. To build it at once is much cheaper than to add one table after the
 /// other, and recovery builds whole levels.
 fn new_run(level: u8, epoch: Epoch, tables: Vec<Arc<TableMeta>>) -> Result<Run, EditError> {
     if let Some(run) = Run::from_tables(epoch, tables.clone()) {
         return Ok(run);
     }
-    // Two tables overlap. Adding them one by one finds out which.
+    // Two tables overlap. Adding them one by one shows which.
     let mut run = Run::new(epoch);
     for table in &tables {
         add_one(&mut run, level, table)?;
@@ -291,6 +292,7 @@ fn new_run(level: u8, epoch: Epoch, tables: Vec<Arc<TableMeta>>) -> Result<Run, 
     Ok(run)
 }
 
+/// Checks the order of a level's runs and tables, and its sums.
 fn validate_level(number: u8, level: &Level) -> Result<(), EditError> {
     let descending = level.runs.windows(2).all(|pair| pair[0].epoch() > pair[1].epoch());
     if !descending || level.runs.iter().any(Run::is_empty) {

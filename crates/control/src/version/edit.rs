@@ -1,5 +1,5 @@
-//! The change from one version to the next: the only thing that a job leaves behind, and the unit
-//! of the manifest. Atomic: all of it or nothing (format rule F9).
+//! The change from one version to the next. It is all that a job leaves behind, and the unit of the
+//! manifest. It is atomic (format rule F9).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,101 +7,104 @@ use std::sync::Arc;
 use super::{RangeTombstone, TableMeta};
 use crate::types::{ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
-/// A table that joins a level.
+/// A table that is added to a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedTable {
-    /// The level it joins.
+    /// The level.
     pub level: u8,
-    /// The run it joins. Levels of one sorted run use `Epoch(0)`; in level 0 each flush has its
-    /// own.
+    /// The run. A level with one sorted run uses `Epoch(0)`. In level 0 each flush has its own
+    /// epoch.
     pub epoch: Epoch,
-    /// The table. Moving a table between levels keeps this very value.
+    /// The table. A move between levels keeps the same value.
     pub table: Arc<TableMeta>,
 }
 
-/// A table that leaves a level.
+/// A table that is removed from a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedTable {
-    /// The level it leaves.
+    /// The level.
     pub level: u8,
-    /// The run it leaves.
+    /// The run.
     pub epoch: Epoch,
-    /// Its smallest user key: with it the table is found in O(log n).
+    /// Its smallest user key, by which it is found in O(log n).
     pub smallest: UserKey,
     /// The table.
     pub id: TableId,
 }
 
-/// A part of a column family's keys with a tree of its own, made with the column family.
+/// A part of a column family by key range, with a tree of its own. It is created with the column
+/// family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The column family, which itself holds the keys before all regions.
+    /// The column family, which itself has the keys before all regions.
     pub of: ColumnFamilyId,
-    /// The first key: it reaches up to the next region's.
+    /// The first key. The region ends at the next region's first key.
     pub begin: UserKey,
 }
 
-/// A place in a log up to which it is durable, with all logs before it.
+/// A place in a WAL up to which it is durable, together with all older WALs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurableLog {
-    /// The log.
+    /// The WAL.
     pub log: LogNumber,
     /// Bytes from its start.
     pub bytes: u64,
 }
 
-/// One atomic change of one column family, with the counters that must be durable together with it.
+/// An atomic change of a column family, with the counters that must become durable together with
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionEdit {
-    /// The column family that this edit changes.
+    /// The column family.
     pub column_family: ColumnFamilyId,
-    /// Set on the first edit of a column family: its name.
+    /// The name of a new column family. Set on its first edit.
     pub create: Option<String>,
-    /// Set together with `create` if this is a region of another column family, not one that
-    /// clients know.
+    /// The key range, if the new column family is a region of another one. Set together with
+    /// `create`.
     pub region: Option<Region>,
-    /// The column family is dropped.
+    /// Whether the column family is dropped.
     pub drop: bool,
-    /// What its keys are compared by, if not as bytes. Set together with `create`.
+    /// The comparator of a new column family, if it is not bytewise. Set together with `create`.
     pub comparator: Option<Comparator>,
-    /// The compaction style's name, recorded when the column family is made or converted.
+    /// The compaction style's name, set when the column family is created or converted.
     pub style: Option<String>,
-    /// Tables that leave; applied before `added`.
+    /// Tables that are removed. Applied before `added`.
     pub removed: Vec<RemovedTable>,
-    /// Tables that join.
+    /// Tables that are added.
     pub added: Vec<AddedTable>,
-    /// Deletions of ranges that join.
+    /// Range tombstones that are added.
     pub range_tombstones: Vec<RangeTombstone>,
-    /// Deletions of ranges of which nothing is left to delete, or of which newer ones delete all;
-    /// one that is not there any more is no contradiction.
+    /// Range tombstones that are removed, because they have nothing left to delete or newer ones
+    /// delete it. One that no longer exists is no error.
     pub retired_ranges: Vec<SeqNo>,
-    /// Round-robin cursors: (level, largest user key compacted last).
+    /// Round-robin cursors: the level, and the largest user key that was compacted last.
     pub compact_pointers: Vec<(u8, UserKey)>,
-    /// Logs below this number hold nothing of this column family that is not in tables.
+    /// All entries of this column family in WALs below this number are in tables.
     pub log_number: Option<LogNumber>,
-    /// Entries of this column family up to here are in tables: a log that has them still must not
-    /// bring them back, when newer ones that were never in it are gone with their deletion.
+    /// Entries of this column family up to this number are in tables. A WAL that still has them
+    /// must not bring them back: newer entries that hid them may be gone together with their
+    /// tombstone.
     pub flushed_seqno: Option<SeqNo>,
-    /// The logs were durable up to here before this edit was written: what it stores of this column
-    /// family stands beside what they hold of the others.
+    /// How far the WALs were durable before this edit was written. What the edit stores of this
+    /// column family must be consistent with what they have of the others.
     pub durable_log: Option<DurableLog>,
-    /// No sequence number above this one has been given out when the edit was written.
+    /// The last sequence number that was assigned when the edit was written.
     pub last_seqno: Option<SeqNo>,
-    /// File ids from here on are unused. Log numbers and file ids share one counter.
+    /// The first unused file id. WAL numbers and file ids share one counter.
     pub next_file: Option<FileId>,
-    /// Table ids from here on are unused.
+    /// The first unused table id.
     pub next_table: Option<TableId>,
-    /// Epochs from here on are unused.
+    /// The first unused epoch.
     pub next_epoch: Option<Epoch>,
-    /// Column family ids from here on are unused.
+    /// The first unused column family id.
     pub next_column_family: Option<ColumnFamilyId>,
-    /// Files whose bytes are shared with a checkpoint: never punched (format rule F7).
+    /// Files whose bytes a checkpoint shares. They are never punched (format rule F7).
     pub shared_files: Vec<FileId>,
 }
 
 impl VersionEdit {
-    /// True if tables change their places and nothing else: what is stored is the same without it,
-    /// in the same files, so it need not be durable before the next edit is.
+    /// Returns true if tables are only moved. If such an edit is lost, the stored data are the
+    /// same, in the same files. So it need not be durable before the next edit is.
     pub fn only_moves(&self) -> bool {
         let left: BTreeSet<TableId> = self.removed.iter().map(|removed| removed.id).collect();
         let joined: BTreeSet<TableId> = self.added.iter().map(|added| added.table.id).collect();
@@ -115,8 +118,8 @@ impl VersionEdit {
         !left.is_empty() && left == joined && !says_more
     }
 
-    /// Makes `comparator` what its keys are compared by: whoever reads an edit from a file knows
-    /// the name alone.
+    /// Sets the comparator of all keys in the edit. An edit that was read from a file has only the
+    /// comparator's name.
     pub fn compare_by(&mut self, comparator: &Comparator) {
         let change = |key: &mut UserKey| *key = comparator.key(key.bytes());
         self.removed.iter_mut().for_each(|removed| change(&mut removed.smallest));

@@ -1,12 +1,13 @@
-//! How many keys a table has that no other table of some has: a sketch of its keys (HyperLogLog,
-//! Flajolet et al. 2007). TRIAD estimates by it how much the tables of level 0 overlap.
+//! A sketch of a table's keys (HyperLogLog, Flajolet et al. 2007). With sketches, TRIAD estimates
+//! how much the tables of level 0 overlap: the estimate of the union is compared with the sum of
+//! the estimates.
 
 use std::sync::Arc;
 
-/// Registers: the estimate is off by 1.04 / √1024, 3 %.
+/// Number of registers. The standard error of an estimate is 1.04 / √1024, about 3 %.
 const REGISTERS: usize = 1 << REGISTER_BITS;
 const REGISTER_BITS: u32 = 10;
-/// What a register can hold: leading zeros of what the register's number leaves of a hash, and one.
+/// The largest value of a register: the leading zeros of the rest of a hash, plus one.
 const REGISTER_MAX: u8 = (u64::BITS - REGISTER_BITS + 1) as u8;
 
 /// A sketch of a set of keys.
@@ -20,7 +21,7 @@ impl Default for KeySketch {
 }
 
 impl KeySketch {
-    /// Takes note of a key by its hash, whose bits must be as good as random.
+    /// Adds a key by its hash, whose bits must be as good as random.
     pub fn add(&mut self, hash: u64) {
         let register = usize::try_from(hash >> (u64::BITS - REGISTER_BITS)).unwrap_or(0);
         let rank = (hash << REGISTER_BITS | 1 << (REGISTER_BITS - 1)).leading_zeros() + 1;
@@ -30,14 +31,14 @@ impl KeySketch {
         }
     }
 
-    /// Takes in the keys of another.
+    /// Adds the keys of another sketch.
     pub fn merge(&mut self, other: &KeySketch) {
         for (own, other) in Arc::make_mut(&mut self.0).iter_mut().zip(other.0.iter()) {
             *own = (*own).max(*other);
         }
     }
 
-    /// About how many different keys there are.
+    /// Returns an estimate of the number of different keys.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -50,20 +51,20 @@ impl KeySketch {
         let sum: f64 = self.0.iter().map(|rank| (-f64::from(*rank)).exp2()).sum();
         let estimate = 0.7213 / (1.0 + 1.079 / registers) * registers * registers / sum;
         let empty = self.0.iter().filter(|rank| **rank == 0).count() as f64;
-        // Few keys are counted by the registers that none of them hit.
+        // Few keys are counted by the number of empty registers.
         if estimate <= 2.5 * registers && empty > 0.0 {
             return (registers * (registers / empty).ln()) as u64;
         }
         estimate as u64
     }
 
-    /// The registers, as the manifest keeps them.
+    /// Returns the registers, as the manifest stores them.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// From what [`Self::as_bytes`] gave; `None` if it is not that.
+    /// Returns the sketch with these registers; `None` if they are invalid.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<KeySketch> {
         let fits = bytes.len() == REGISTERS && bytes.iter().all(|rank| *rank <= REGISTER_MAX);
@@ -75,7 +76,7 @@ impl KeySketch {
 mod tests {
     use super::*;
 
-    /// Mixes a number as good hashes do.
+    /// Mixes a number like a good hash.
     fn hash(number: u64) -> u64 {
         let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,13 @@
-//! The shape of a tree: which tables are where. A version never changes; an edit makes the next
-//! one, which shares with its predecessor all that the edit did not touch.
+//! Versions: which tables a column family has, and where.
+//!
+//! 1. [`Version::new`] has no tables. [`VersionEdit`] describes a change, and `Version::apply`
+//!    returns the next version ([`apply`]).
+//! 2. A version has levels, a level has [`Run`]s, and a run has its tables in a tree by key
+//!    ([`tree`]).
+//! 3. Range tombstones stand beside the tables ([`range_tombstones`]).
+//!
+//! What must stay true: a version never changes. It shares everything with its predecessor that the
+//! edit did not touch.
 
 mod apply;
 mod edit;
@@ -24,67 +32,67 @@ pub use tree::Tables;
 
 use crate::types::{ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
-/// Most levels a version can have.
+/// The largest number of levels.
 pub const LEVELS_MAX: usize = 16;
 
 /// The runs of one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Newest epoch first: the order in which readers look.
+    /// Newest epoch first, which is the order in which readers look.
     runs: Vec<Run>,
     bytes: u64,
     tables: usize,
 }
 
 impl Level {
-    /// The runs, newest first.
+    /// Returns the runs, newest first.
     #[must_use]
     #[inline]
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// The run of `epoch`.
+    /// Returns the run of `epoch`.
     #[must_use]
     pub fn run(&self, epoch: Epoch) -> Option<&Run> {
         self.position(epoch).ok().and_then(|at| self.runs.get(at))
     }
 
-    /// The newest run: the only one of a level that has at most one.
+    /// Returns the newest run, which is the only one in a level with at most one.
     #[must_use]
     #[inline]
     pub fn sorted(&self) -> Option<&Run> {
         self.runs.first()
     }
 
-    /// The sum of the tables' `size_bytes`.
+    /// Returns the sum of the tables' `size_bytes`.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many tables.
+    /// Returns the number of tables.
     #[must_use]
     #[inline]
     pub fn tables(&self) -> usize {
         self.tables
     }
 
-    /// Whether there is no table.
+    /// Returns true if there is no table.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tables == 0
     }
 
-    /// Where the run of `epoch` is, or where it would have to be inserted.
+    /// Returns the position of the run of `epoch`, or where it would be inserted.
     fn position(&self, epoch: Epoch) -> Result<usize, usize> {
         self.runs.binary_search_by(|run| epoch.cmp(&run.epoch()))
     }
 }
 
-/// Everything that is in tables of one column family, at one moment.
+/// The tables and range tombstones of a column family at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     column_family: ColumnFamilyId,
@@ -100,7 +108,8 @@ pub struct Version {
 }
 
 impl Version {
-    /// The first version of a column family: `levels` empty levels (at most [`LEVELS_MAX`]).
+    /// Returns the first version of a column family, with `levels` empty levels (at most
+    /// [`LEVELS_MAX`]).
     #[must_use]
     pub fn new(column_family: ColumnFamilyId, levels: usize) -> Version {
         let levels = levels.clamp(1, LEVELS_MAX);
@@ -118,45 +127,46 @@ impl Version {
         }
     }
 
-    /// The same with its compaction style recorded.
+    /// Returns this version with its compaction style set.
     #[must_use]
     pub fn with_style(self, style: String) -> Version {
         Version { style: Some(style), ..self }
     }
 
-    /// The same, which is empty, with what its keys will be compared by.
+    /// Returns this version, which must be empty, with its comparator set.
     #[must_use]
     pub fn with_comparator(self, comparator: Comparator) -> Version {
         Version { comparator, ..self }
     }
 
-    /// What its keys are compared by.
+    /// Returns the comparator of its keys.
     #[must_use]
     #[inline]
     pub fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// Whose tables these are.
+    /// Returns the column family.
     #[must_use]
     pub fn column_family(&self) -> ColumnFamilyId {
         self.column_family
     }
 
-    /// How many edits led here: of two versions of one column family the larger is the later.
+    /// Returns the number of edits that led here. Of two versions of a column family the larger one
+    /// is later.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The levels, level 0 first.
+    /// Returns the levels, level 0 first.
     #[must_use]
     #[inline]
     pub fn levels(&self) -> &[Arc<Level>] {
         &self.levels
     }
 
-    /// A level; an empty one beyond the last.
+    /// Returns a level; an empty one beyond the last.
     #[must_use]
     #[inline]
     pub fn level(&self, level: u8) -> &Level {
@@ -167,44 +177,45 @@ impl Version {
         }
     }
 
-    /// The round-robin cursor of a level: the largest user key compacted last.
+    /// Returns the round-robin cursor of a level: the largest user key that was compacted last.
     #[must_use]
     pub fn compact_pointer(&self, level: u8) -> Option<&UserKey> {
         self.compact_pointers.get(usize::from(level))?.as_ref()
     }
 
-    /// Logs below this number hold nothing of this column family that is not in tables.
+    /// Returns the number of the oldest WAL that may have entries of this column family that are
+    /// not in tables.
     #[must_use]
     pub fn log_number(&self) -> LogNumber {
         self.log_number
     }
 
-    /// The compaction style recorded for the column family.
+    /// Returns the recorded compaction style.
     #[must_use]
     pub fn style(&self) -> Option<&str> {
         self.style.as_deref()
     }
 
-    /// Files whose bytes a checkpoint shares: never punched (format rule F7).
+    /// Returns the files whose bytes a checkpoint shares. They are never punched (format rule F7).
     #[must_use]
     pub fn shared_files(&self) -> &BTreeSet<FileId> {
         &self.shared_files
     }
 
-    /// The largest table id that was ever in this version or one before it.
+    /// Returns the largest table id that was ever in this version or an earlier one.
     #[must_use]
     pub fn table_id_max(&self) -> TableId {
         self.table_id_max
     }
 
-    /// The deletions of ranges that some table may still need.
+    /// Returns the range tombstones that some table may still need.
     #[must_use]
     #[inline]
     pub fn range_tombstones(&self) -> &Arc<RangeTombstones> {
         &self.range_tombstones
     }
 
-    /// Deletions of ranges of which no table has anything left.
+    /// Returns the range tombstones that have nothing left to delete in any table.
     #[must_use]
     pub fn done_ranges(&self) -> Vec<SeqNo> {
         let is_done = |one: &&RangeTombstone| {
@@ -217,7 +228,7 @@ impl Version {
         self.range_tombstones.iter().filter(is_done).map(|one| one.seqno).collect()
     }
 
-    /// All tables with where they are: level 0 first, its newest run first.
+    /// Returns all tables and where they are: level 0 first, its newest run first.
     pub fn tables(&self) -> impl Iterator<Item = (u8, Epoch, &Arc<TableMeta>)> {
         (0u8..).zip(&self.levels).flat_map(|(number, level)| {
             level
@@ -227,20 +238,20 @@ impl Version {
         })
     }
 
-    /// The sum of all tables' `size_bytes`.
+    /// Returns the sum of all tables' `size_bytes`.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.bytes).sum()
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables.
     #[must_use]
     pub fn table_count(&self) -> usize {
         self.levels.iter().map(|level| level.tables).sum()
     }
 
-    /// The edit that makes this version from an empty one: what a new manifest opens with. The
-    /// counters that belong to the whole database are left unset.
+    /// Returns the edit that makes this version from an empty one, with which a new manifest
+    /// begins. The counters of the whole database are not set.
     #[must_use]
     pub fn snapshot_edit(&self) -> VersionEdit {
         VersionEdit {
@@ -262,7 +273,7 @@ impl Version {
     }
 }
 
-/// One line a level: tables and bytes; in level 0 one more for each run.
+/// Prints one line for each level, and in level 0 one more for each run.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, level) in self.levels.iter().enumerate() {

@@ -1,24 +1,31 @@
-//! Deletions of whole ranges of keys. They are part of a version, beside its tables: an entry is
-//! deleted if one with a newer sequence number covers its key, wherever the entry is. So no table
-//! has to be cut, widened or looked into for them, and one is forgotten as soon as nothing is left
-//! that it deletes.
+//! Range tombstones. They are part of a version, beside its tables: an entry is deleted if a range
+//! tombstone with a newer sequence number covers its key, wherever the entry is. So no table has to
+//! be cut, widened or read for them. A tombstone is removed as soon as nothing is left that it
+//! deletes.
 //!
-//! What must stay true: fragments ascend and do not touch each other's keys; within one, every key
-//! is covered by the same tombstones.
+//! 1. [`RangeTombstones::new`] sorts the tombstones and divides their keys into fragments
+//!    (`fragments`).
+//! 2. [`RangeTombstones::over`] finds the fragment of a key by binary search.
+//! 3. [`RangeTombstones::hide`] tells whether a whole range of keys is deleted.
+//! 4. [`RangeTombstones::superseded`] finds tombstones that newer ones make obsolete.
+//!
+//! What must stay true: fragments ascend and share no key. Within a fragment the same tombstones
+//! cover every key.
 
 use std::collections::BTreeSet;
 
 use super::TableMeta;
 use crate::types::{SeqNo, UserKey};
 
-/// One deletion: of all that is older than `seqno` from `begin` up to, without, `end`.
+/// A deletion of all entries older than `seqno` with keys from `begin` up to but not including
+/// `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstone {
     /// The first key.
     pub begin: UserKey,
-    /// The first key behind the range.
+    /// The end of the range, exclusive.
     pub end: UserKey,
-    /// When. No two of one column family have the same.
+    /// Its sequence number. No two in a column family have the same.
     pub seqno: SeqNo,
 }
 
@@ -27,20 +34,20 @@ pub struct RangeTombstone {
 pub struct Fragment {
     /// The first key.
     pub begin: UserKey,
-    /// The first key behind it.
+    /// The end of the range, exclusive.
     pub end: UserKey,
-    /// Of which tombstones, newest first; never empty.
+    /// The numbers of the tombstones, newest first; never empty.
     seqnos: Vec<SeqNo>,
 }
 
 impl Fragment {
-    /// The newest tombstone that a reader at `as_of` sees.
+    /// Returns the newest tombstone that a reader at `as_of` sees.
     #[must_use]
     pub fn newest(&self, as_of: SeqNo) -> Option<SeqNo> {
         self.seqnos.get(self.seqnos.partition_point(|seqno| *seqno > as_of)).copied()
     }
 
-    /// The oldest tombstone that is newer than `seqno`.
+    /// Returns the oldest tombstone that is newer than `seqno`.
     #[must_use]
     pub fn oldest_above(&self, seqno: SeqNo) -> Option<SeqNo> {
         let above = self.seqnos.partition_point(|one| *one > seqno);
@@ -48,16 +55,16 @@ impl Fragment {
     }
 }
 
-/// Tombstones, and what they come to for each key. Never changes.
+/// Range tombstones, and the fragments that they make. Never changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeTombstones {
-    /// By sequence number.
+    /// Ordered by sequence number.
     tombstones: Vec<RangeTombstone>,
     fragments: Vec<Fragment>,
 }
 
 impl RangeTombstones {
-    /// All of `tombstones`; those of an empty range say nothing and are left out.
+    /// Returns the set of `tombstones`. Those of an empty range are left out.
     #[must_use]
     pub fn new(mut tombstones: Vec<RangeTombstone>) -> RangeTombstones {
         tombstones.retain(|one| one.begin < one.end);
@@ -67,59 +74,60 @@ impl RangeTombstones {
         RangeTombstones { tombstones, fragments }
     }
 
-    /// These with `added`, without those of the numbers `retired`.
+    /// Returns this set with `added`, and without the tombstones of the numbers `retired`.
     #[must_use]
     pub fn changed(&self, added: &[RangeTombstone], retired: &[SeqNo]) -> RangeTombstones {
         let kept = self.iter().filter(|one| !retired.contains(&one.seqno));
         RangeTombstones::new(kept.chain(added).cloned().collect())
     }
 
-    /// The tombstones, oldest first.
+    /// Returns the tombstones, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &RangeTombstone> {
         self.tombstones.iter()
     }
 
-    /// How many there are.
+    /// Returns the number of tombstones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tombstones.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are none.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tombstones.is_empty()
     }
 
-    /// The newest of them that is no newer than `as_of`.
+    /// Returns the newest tombstone with a number of at most `as_of`.
     #[must_use]
     pub fn newest(&self, as_of: SeqNo) -> Option<SeqNo> {
         let up_to = self.tombstones.partition_point(|one| one.seqno <= as_of);
         Some(self.tombstones.get(up_to.checked_sub(1)?)?.seqno)
     }
 
-    /// The fragments, ascending.
+    /// Returns the fragments, ascending.
     #[must_use]
     pub fn fragments(&self) -> &[Fragment] {
         &self.fragments
     }
 
-    /// The first fragment that ends behind `key`.
+    /// Returns the index of the first fragment that ends behind `key`.
     #[must_use]
     pub fn first_behind(&self, key: &[u8]) -> usize {
         self.fragments.partition_point(|fragment| fragment.end <= *key)
     }
 
-    /// The newest tombstone over `key` that a reader at `as_of` sees: what is older is deleted.
+    /// Returns the newest tombstone over `key` that a reader at `as_of` sees. Older entries are
+    /// deleted.
     #[must_use]
     pub fn over(&self, key: &[u8], as_of: SeqNo) -> Option<SeqNo> {
         let fragment = self.fragments.get(self.first_behind(key))?;
         if fragment.begin <= *key { fragment.newest(as_of) } else { None }
     }
 
-    /// Whether a reader at `as_of` sees nothing of what is from `smallest` to `largest` and no
-    /// newer than `seqno`.
+    /// Returns true if a reader at `as_of` sees no entry from `smallest` to `largest` with a number
+    /// of at most `seqno`.
     #[must_use]
     pub fn hide(&self, smallest: &[u8], largest: &[u8], seqno: SeqNo, as_of: SeqNo) -> bool {
         let mut reached = smallest;
@@ -136,14 +144,15 @@ impl RangeTombstones {
         false
     }
 
-    /// [`RangeTombstones::hide`] for a table.
+    /// Returns true if a reader at `as_of` sees no entry of `table`; see [`RangeTombstones::hide`].
     #[must_use]
     pub fn hide_table(&self, table: &TableMeta, as_of: SeqNo) -> bool {
         self.hide(table.smallest.bytes(), table.largest.bytes(), table.seqno_max, as_of)
     }
 
-    /// Those that another one makes needless: newer, over all of their range, and seen by whoever
-    /// sees them. `snapshots` ascend and end with what is visible.
+    /// Returns the tombstones that newer ones make obsolete: these cover all of the range, and
+    /// every reader that sees the old one sees them. `snapshots` ascend and end with the visible
+    /// sequence number.
     #[must_use]
     pub fn superseded(&self, snapshots: &[SeqNo]) -> Vec<SeqNo> {
         let same_readers = |old: SeqNo, new: SeqNo| {
@@ -170,13 +179,13 @@ impl RangeTombstones {
 }
 
 impl RangeTombstone {
-    /// Whether it covers any key from `smallest` to `largest`.
+    /// Returns true if it covers any key from `smallest` to `largest`.
     #[must_use]
     pub fn touches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         self.begin <= *largest && *smallest < self.end
     }
 
-    /// Whether `table` may have something that it deletes.
+    /// Returns true if `table` may have an entry that it deletes.
     #[must_use]
     pub fn is_needed_for(&self, table: &TableMeta) -> bool {
         table.seqno_min < self.seqno
@@ -185,6 +194,7 @@ impl RangeTombstone {
     }
 }
 
+/// Divides the keys of `tombstones` into fragments, in one pass over the sorted bounds.
 fn fragments(tombstones: &[RangeTombstone]) -> Vec<Fragment> {
     let mut bounds: Vec<&UserKey> = tombstones.iter().flat_map(|t| [&t.begin, &t.end]).collect();
     bounds.sort_unstable();

@@ -1,4 +1,4 @@
-//! A version with other levels: the options may change between two opens.
+//! Versions with another number of levels, because options may change between two opens.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{LEVELS_MAX, Level, Version};
 use crate::types::UserKey;
 
 impl Version {
-    /// The same tables in `levels` levels; `None` if a level that would go holds any.
+    /// Returns the same tables in `levels` levels; `None` if a level that would go has any.
     #[must_use]
     pub fn with_levels(&self, levels: usize) -> Option<Version> {
         let levels = levels.clamp(1, LEVELS_MAX);
@@ -19,7 +19,8 @@ impl Version {
         Some(resized)
     }
 
-    /// The same with everything below level 0 so many levels higher. Those that go are empty.
+    /// Returns this version with everything below level 0 moved up by `by` levels. The levels that
+    /// go must be empty.
     #[must_use]
     pub fn lifted(mut self, by: usize) -> Version {
         let levels = self.levels.len();
@@ -30,7 +31,7 @@ impl Version {
         self
     }
 
-    /// The round-robin cursors that are set, by level.
+    /// Returns the round-robin cursors that are set, by level.
     pub fn compact_pointers(&self) -> impl Iterator<Item = (u8, &UserKey)> {
         (0u8..).zip(&self.compact_pointers).filter_map(|(level, key)| Some((level, key.as_ref()?)))
     }

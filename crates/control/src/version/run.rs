@@ -7,8 +7,8 @@ use super::TableMeta;
 use super::tree::{Tables, Tree};
 use crate::types::{Epoch, TableId};
 
-/// A sorted run. Leveled, levels 1 and deeper have one, with `Epoch(0)`; in level 0 every flush
-/// makes one.
+/// A sorted run. With leveled compaction, level 1 and each deeper level have one, with `Epoch(0)`.
+/// In level 0 every flush makes one.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     epoch: Epoch,
@@ -16,13 +16,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// An empty run.
+    /// Returns an empty run.
     #[must_use]
     pub fn new(epoch: Epoch) -> Run {
         Run { epoch, tree: Tree::default() }
     }
 
-    /// A run of `tables`, which are sorted here; `None` if two of them share a user key.
+    /// Returns a run of `tables`, in any order; `None` if two of them share a user key.
     #[must_use]
     pub fn from_tables(epoch: Epoch, mut tables: Vec<Arc<TableMeta>>) -> Option<Run> {
         tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));
@@ -30,99 +30,100 @@ impl Run {
         disjoint.then(|| Run { epoch, tree: Tree::from_sorted(tables) })
     }
 
-    /// When the run was installed: larger is newer.
+    /// Returns when the run was installed: a larger epoch is newer.
     #[must_use]
     #[inline]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// How many tables.
+    /// Returns the number of tables.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.tree.len()
     }
 
-    /// Whether there is no table.
+    /// Returns true if there is no table.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tree.len() == 0
     }
 
-    /// The sum of the tables' `size_bytes`. O(1).
+    /// Returns the sum of the tables' `size_bytes`. O(1).
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.tree.bytes()
     }
 
-    /// The table of rank `index`. O(log n).
+    /// Returns the table of rank `index`. O(log n).
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
         self.tree.get(index)
     }
 
-    /// The rank of the first table whose largest key is `user_key` or above; `len()` if there is
-    /// none. O(log n).
+    /// Returns the rank of the first table whose largest key is at or above `user_key`; `len()` if
+    /// there is none. O(log n).
     #[must_use]
     #[inline]
     pub fn lower_bound(&self, user_key: &[u8]) -> usize {
         self.tree.lower_bound(user_key)
     }
 
-    /// The one table that can hold `user_key`. The cheapest way to look a key up: O(log n).
+    /// Returns the one table that may hold `user_key`. It is the cheapest way to look up a key:
+    /// O(log n).
     #[must_use]
     #[inline]
     pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
         self.tree.seek(user_key).filter(|table| table.smallest <= *user_key)
     }
 
-    /// All tables in key order.
+    /// Returns all tables in key order.
     #[must_use]
     pub fn iter(&self) -> Tables<'_> {
         self.tree.range(0, self.len())
     }
 
-    /// The tables of the ranks in `range`, in key order.
+    /// Returns the tables with ranks in `range`, in key order.
     #[must_use]
     pub fn range(&self, range: Range<usize>) -> Tables<'_> {
         self.tree.range(range.start, range.end)
     }
 
-    /// The ranks of the tables that share a key with `lo..=hi`. O(log n).
+    /// Returns the ranks of the tables that share a key with `lo..=hi`. O(log n).
     #[must_use]
     pub fn overlap(&self, lo: &[u8], hi: &[u8]) -> Range<usize> {
         let from = self.lower_bound(lo);
         let mut to = self.lower_bound(hi);
-        // Tables before rank `to` end below `hi`; the one at `to` may still begin at or below it.
+        // Tables before rank `to` end below `hi`. The one at `to` may still begin at or below it.
         if self.get(to).is_some_and(|table| table.smallest <= *hi) {
             to += 1;
         }
         from..to.max(from)
     }
 
-    /// The tables that share a key with `lo..=hi`, in key order.
+    /// Returns the tables that share a key with `lo..=hi`, in key order.
     #[must_use]
     pub fn overlapping(&self, lo: &[u8], hi: &[u8]) -> Tables<'_> {
         self.range(self.overlap(lo, hi))
     }
 
-    /// The bytes of the tables of the ranks in `range`. O(log n).
+    /// Returns the bytes of the tables with ranks in `range`. O(log n).
     #[must_use]
     pub fn bytes_in(&self, range: Range<usize>) -> u64 {
         self.tree.bytes_before(range.end).saturating_sub(self.tree.bytes_before(range.start))
     }
 
-    /// The first and last tables, if any.
+    /// Returns the first and the last table; `None` if there are none.
     #[must_use]
     pub fn ends(&self) -> Option<(&Arc<TableMeta>, &Arc<TableMeta>)> {
         Some((self.get(0)?, self.get(self.len().checked_sub(1)?)?))
     }
 
-    /// The table `id` that begins at `smallest`, with its rank.
+    /// Returns the table `id`, which begins at `smallest`, with its rank.
     #[must_use]
     pub fn locate(&self, smallest: &[u8], id: TableId) -> Option<(usize, &Arc<TableMeta>)> {
         let index = self.lower_bound(smallest);
@@ -130,7 +131,7 @@ impl Run {
         (table.id == id && table.smallest == *smallest).then_some((index, table))
     }
 
-    /// Adds `table`; gives back the table whose range it touches and adds nothing if there is one.
+    /// Adds `table`. If it overlaps another table, returns that one as an error and adds nothing.
     pub(super) fn insert(&mut self, table: &Arc<TableMeta>) -> Result<(), Arc<TableMeta>> {
         if let Some(other) = self.overlapping(table.smallest.bytes(), table.largest.bytes()).next()
         {
@@ -140,7 +141,7 @@ impl Run {
         Ok(())
     }
 
-    /// Removes the table `id` that begins at `smallest`.
+    /// Removes the table `id`, which begins at `smallest`.
     pub(super) fn remove(&mut self, smallest: &[u8], id: TableId) -> Option<Arc<TableMeta>> {
         let (index, _) = self.locate(smallest, id)?;
         self.tree.remove(index)
@@ -152,7 +153,7 @@ impl Run {
     }
 }
 
-/// Runs are equal when they hold the same tables under the same epoch.
+/// Runs are equal if they have the same epoch and the same tables.
 impl PartialEq for Run {
     fn eq(&self, other: &Run) -> bool {
         self.epoch == other.epoch && self.len() == other.len() && self.iter().eq(other.iter())

@@ -1,39 +1,38 @@
-//! What is known of a table without opening it. Data only: the open handle lives in the engine's
-//! table cache (ARCHITECTURE.md, invariant 9).
+//! What is known of a table without opening it. It is only data; the table cache of the engine has
+//! the open handle (ARCHITECTURE.md, invariant 9).
 
 use super::KeySketch;
 use crate::types::{FileId, SeqNo, TableId, UserKey};
 
-/// Where a table's bytes are. Readers and pickers do not care; `engine/files` does.
+/// Where a table's bytes are. Only the code that opens and frees files depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
-    /// The table is the only one in its file.
+    /// The table has a file of its own.
     WholeFile(FileId),
-    /// A logical table inside a compaction file (BoLT §3.1).
+    /// A table in a compaction file (BoLT §3.1).
     Slice {
         /// The compaction file.
         file: FileId,
-        /// Where the table starts: a multiple of 4096.
+        /// Offset of the table, a multiple of 4096.
         offset: u64,
         /// Its length in bytes, without the padding behind it.
         length: u64,
     },
-    /// As a slice, but its larger values are elsewhere: in the log that they were written to when
-    /// they were new (TRIAD).
+    /// Like a slice, but its larger values are in the WAL to which they were first written (TRIAD).
     Log {
         /// The compaction file.
         file: FileId,
-        /// Where the table starts: a multiple of 4096.
+        /// Offset of the table, a multiple of 4096.
         offset: u64,
         /// Its length in bytes, without the padding behind it.
         length: u64,
-        /// The file that has the values: another name of the log.
+        /// The file with the values, which is another name of the WAL.
         values: FileId,
     },
 }
 
 impl TableMeta {
-    /// Bytes of the table in its file, without padding.
+    /// Returns the bytes of the table in its file, without padding.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         match self.placement {
@@ -44,7 +43,7 @@ impl TableMeta {
 }
 
 impl Placement {
-    /// The file that holds the bytes.
+    /// Returns the file that holds the table.
     #[must_use]
     pub fn file(&self) -> FileId {
         match *self {
@@ -54,7 +53,7 @@ impl Placement {
         }
     }
 
-    /// The file that has values of the table which it has not itself.
+    /// Returns the file that holds its separated values, if it has any.
     #[must_use]
     pub fn values(&self) -> Option<FileId> {
         match *self {
@@ -63,46 +62,47 @@ impl Placement {
         }
     }
 
-    /// All files without which the table cannot be read.
+    /// Returns all files that are needed to read the table.
     pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
         std::iter::once(self.file()).chain(self.values())
     }
 }
 
-/// One immutable sorted table. Within a run no two tables share a user key, so bounds are user
-/// keys.
+/// An immutable sorted table. No two tables of a run share a user key, so its bounds are user keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableMeta {
-    /// Never reused.
+    /// Its id, which is never reused.
     pub id: TableId,
-    /// Where the bytes are.
+    /// Where its bytes are.
     pub placement: Placement,
-    /// Bytes of the table in its file, without padding, and of its values that are elsewhere.
+    /// Bytes of the table in its file, without padding, and of its separated values.
     pub size_bytes: u64,
     /// The smallest user key.
     pub smallest: UserKey,
     /// The largest user key, inclusive.
     pub largest: UserKey,
-    /// The oldest sequence number inside.
+    /// The oldest sequence number in it.
     pub seqno_min: SeqNo,
-    /// The newest sequence number inside.
+    /// The newest sequence number in it.
     pub seqno_max: SeqNo,
-    /// Entries, tombstones included.
+    /// Number of entries, tombstones included.
     pub entries: u64,
-    /// Tombstones.
+    /// Number of tombstones.
     pub tombstones: u64,
-    /// Merge operands. Of them a tree must not have two copies that readers can see.
+    /// Number of merge operands. A tree must not have two visible copies of one.
     pub merges: u64,
-    /// Nothing in it is deleted by a range tombstone of up to this sequence number: when it was
-    /// written, those were applied.
+    /// No range tombstone up to this sequence number deletes anything in it: they were applied when
+    /// it was written.
     pub ranges_applied: SeqNo,
-    /// The sequence number of all its entries, which are stored with 0; 0: their own.
+    /// The sequence number of all its entries, which are stored with 0. If it is 0, entries have
+    /// their own.
     pub global_seqno: SeqNo,
     /// Bytes of user keys and values before compression.
     pub raw_bytes: u64,
-    /// Bytes behind the data blocks (filter, index, properties, footer): what opening it reads. 0
-    /// where nobody has said.
+    /// Bytes behind the data blocks (filter, index, properties, footer), which opening the table
+    /// reads; 0 if unknown.
     pub tail_bytes: u64,
-    /// A sketch of its user keys. Only tables of level 0 have one, and only where overlap counts.
+    /// A sketch of its user keys. Only tables of level 0 have one, and only if the policy looks at
+    /// their overlap.
     pub sketch: Option<KeySketch>,
 }

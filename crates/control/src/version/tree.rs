@@ -1,27 +1,34 @@
-//! A persistent order-statistic B+tree of tables: the tables of one run in key order. A clone costs
-//! one reference count and shares every node; an edit copies the nodes on its path that another
-//! tree still holds. Finding by key or by rank, inserting and removing cost O(log n).
+//! A persistent order-statistic B+tree of tables: the tables of one run in key order.
 //!
-//! What must stay true: tables are disjoint and ascend, so the order of the smallest keys is the
-//! order of the largest keys; all leaves are equally deep; the sums in a parent equal its children.
+//! 1. A clone costs one reference count and shares every node.
+//! 2. [`Tree::insert`] and [`Tree::remove`] copy the nodes on their path that another tree still
+//!    holds. A node that is too large is split; one that is too small joins its neighbour (`join`).
+//! 3. [`Tree::seek`] and [`Tree::lower_bound`] find by key, [`Tree::get`] finds by rank. All of
+//!    them take O(log n).
+//! 4. [`Tree::range`] walks over tables in key order.
+//!
+//! What must stay true: tables are disjoint and ascend, so their smallest keys have the same order
+//! as their largest keys. All leaves are equally deep. The sums in a parent equal those of its
+//! children.
 
 use std::sync::Arc;
 
 use super::TableMeta;
 use crate::types::UserKey;
 
-/// Most entries in a node.
+/// The largest number of entries in a node.
 const ENTRIES_MAX: usize = 48;
-/// Fewer entries than this and a node joins its neighbour; the root may have fewer.
+/// A node with fewer entries than this joins its neighbour. The root may have fewer.
 const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
 
+/// A node of the tree.
 #[derive(Clone, Debug)]
 enum Node {
     Leaf(Vec<Arc<TableMeta>>),
     Inner(Vec<Child>),
 }
 
-/// A child and the sums over everything below it.
+/// A child, and the sums over everything below it.
 #[derive(Clone, Debug)]
 struct Child {
     node: Arc<Node>,
@@ -31,7 +38,7 @@ struct Child {
 }
 
 impl Child {
-    /// Sums up `node`, which must not be empty.
+    /// Returns `node` with its sums; `None` if it is empty.
     fn of(node: Arc<Node>) -> Option<Child> {
         let (tables, bytes, largest) = node.sums()?;
         Some(Child { node, tables, bytes, largest })
@@ -46,6 +53,7 @@ impl Node {
         }
     }
 
+    /// Returns number, bytes and largest key of the tables below; `None` if there are none.
     fn sums(&self) -> Option<(usize, u64, UserKey)> {
         match self {
             Node::Leaf(tables) => {
@@ -60,7 +68,7 @@ impl Node {
         }
     }
 
-    /// Inserts `table` where its key belongs; a node that overflows gives back its right half.
+    /// Inserts `table` at its place. Returns the right half of a node that was split.
     fn insert(node: &mut Arc<Node>, table: Arc<TableMeta>) -> Option<Arc<Node>> {
         match Arc::make_mut(node) {
             Node::Leaf(tables) => {
@@ -120,7 +128,8 @@ impl Node {
     }
 }
 
-/// Makes one node of the children `at` and `at + 1`, or two equal ones if one would overflow.
+/// Joins the children `at` and `at + 1`, or divides their entries equally if they do not fit into
+/// one node.
 fn join(children: &mut Vec<Child>, at: usize) {
     let (left, right) = (&children[at].node, &children[at + 1].node);
     let nodes = match (left.as_ref(), right.as_ref()) {
@@ -134,14 +143,15 @@ fn join(children: &mut Vec<Child>, at: usize) {
             let rest = (all.len() > ENTRIES_MAX).then(|| all.split_off(all.len() / 2));
             [Some(Node::Inner(all)), rest.map(Node::Inner)]
         }
-        // Unreachable: all leaves are equally deep. Leaving the nodes as they are is harmless.
+        // Unreachable, because all leaves are equally deep. It is harmless to leave the nodes as
+        // they are.
         _ => return,
     };
     let joined = nodes.into_iter().flatten().filter_map(|node| Child::of(Arc::new(node)));
     children.splice(at..at + 2, joined);
 }
 
-/// The tables of a run. See the head of this file.
+/// The tables of a run, by key and by rank.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Arc<Node>,
@@ -156,7 +166,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// A tree of `tables`, which must ascend and be disjoint. O(n).
+    /// Returns a tree of `tables`, which must ascend and be disjoint. O(n).
     pub(super) fn from_sorted(tables: Vec<Arc<TableMeta>>) -> Tree {
         let count = tables.len();
         let bytes = tables.iter().map(|table| table.size_bytes).sum();
@@ -182,7 +192,7 @@ impl Tree {
         self.bytes
     }
 
-    /// The table of rank `index`.
+    /// Returns the table of rank `index`.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
         let mut rest = index;
@@ -204,7 +214,8 @@ impl Tree {
         }
     }
 
-    /// The rank of the first table whose largest key is `key` or above it: [`Tree::len`] if none.
+    /// Returns the rank of the first table whose largest key is at or above `key`; [`Tree::len`] if
+    /// there is none.
     #[inline]
     pub(super) fn lower_bound(&self, key: &[u8]) -> usize {
         let mut before = 0;
@@ -226,7 +237,7 @@ impl Tree {
         }
     }
 
-    /// The first table whose largest key is `key` or above it.
+    /// Returns the first table whose largest key is at or above `key`.
     #[inline]
     pub(super) fn seek(&self, key: &[u8]) -> Option<&Arc<TableMeta>> {
         let mut node = &self.root;
@@ -243,7 +254,7 @@ impl Tree {
         }
     }
 
-    /// The bytes of the tables of rank below `index`.
+    /// Returns the bytes of the tables with a rank below `index`.
     pub(super) fn bytes_before(&self, index: usize) -> u64 {
         let mut rest = index;
         let mut bytes = 0;
@@ -272,7 +283,7 @@ impl Tree {
         }
     }
 
-    /// Inserts `table`, whose range no table of the tree may touch.
+    /// Inserts `table`, which must not overlap any table of the tree.
     pub(super) fn insert(&mut self, table: Arc<TableMeta>) {
         self.tables += 1;
         self.bytes += table.size_bytes;
@@ -300,7 +311,8 @@ impl Tree {
         Some(removed)
     }
 
-    /// The tables of rank `from` up to `to` (exclusive), ascending. O(log n) to start, O(1) a step.
+    /// Returns the tables with ranks from `from` up to `to` (exclusive), ascending. O(log n) to
+    /// start, O(1) a step.
     pub(super) fn range(&self, from: usize, to: usize) -> Tables<'_> {
         let to = to.min(self.tables);
         let mut tables =
@@ -311,7 +323,7 @@ impl Tree {
         tables
     }
 
-    /// Whether the nodes' sums, depths and sizes are what this file promises.
+    /// Checks the sums, depths and sizes of the nodes.
     #[cfg(test)]
     pub(super) fn check(&self) {
         fn depth(node: &Node, root: bool) -> usize {
@@ -342,7 +354,7 @@ impl Tree {
     }
 }
 
-/// Cuts `entries` into equal pieces of at most three quarters of a node.
+/// Divides `entries` into equal pieces of at most three quarters of a node.
 fn chunks<T>(entries: Vec<T>) -> Vec<Vec<T>> {
     let total = entries.len();
     let pieces = total.div_ceil(ENTRIES_MAX * 3 / 4);
@@ -353,16 +365,17 @@ fn chunks<T>(entries: Vec<T>) -> Vec<Vec<T>> {
         .collect()
 }
 
-/// Tables in key order.
+/// An iterator over tables in key order.
 #[derive(Clone, Debug)]
 pub struct Tables<'a> {
-    /// The children still to visit, from the root down.
+    /// The children that are still to be visited, from the root down.
     stack: Vec<std::slice::Iter<'a, Child>>,
     leaf: std::slice::Iter<'a, Arc<TableMeta>>,
     rest: usize,
 }
 
 impl<'a> Tables<'a> {
+    /// Moves down to the leaf with the table of rank `index` below `node`.
     fn descend(&mut self, mut node: &'a Node, mut index: usize) {
         loop {
             match node {
