@@ -1,4 +1,4 @@
-//! Where output tables end, which claims are refused, and what an edit of a plan says.
+//! Tests of where output tables end, which claims are refused, and what a plan's edit contains.
 
 use super::*;
 use crate::types::{FileId, JobId, SeqNo, TableId};
@@ -28,7 +28,7 @@ fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
     })
 }
 
-/// A plan from level 1 to level 2, with `grandparents` in level 3.
+/// Returns a plan from level 1 to level 2, with `grandparents` in level 3.
 fn plan(
     inputs: Vec<Arc<TableMeta>>,
     grandparents: Vec<Arc<TableMeta>>,
@@ -65,7 +65,7 @@ fn by_size(target_bytes: u64, overlap_max: u64, aligned: bool) -> OutputSplit {
     }
 }
 
-/// The first keys of the output tables when each key brings ten bytes.
+/// Returns the first keys of the output tables if each key adds ten bytes.
 fn cuts(plan: &CompactionPlan, keys: impl IntoIterator<Item = u64>) -> Vec<u64> {
     let mut cutter = plan.output_cutter();
     let mut bytes = 0;
@@ -93,7 +93,8 @@ fn tables_end_at_their_size() {
 fn tables_end_where_tables_below_end() {
     let grandparents = (0..10).map(|i| table(10 + i, i * 15, i * 15 + 14, 10)).collect();
     let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(200, 10_000, true));
-    // 150 bytes are enough of 200 to end at a boundary; with neither, the size decides.
+    // Of a target of 200 bytes, 150 are enough to end at a boundary. Without boundaries only the
+    // size counts.
     assert_eq!(cuts(&plan, 0..60), [0, 15, 30, 45]);
     let unaligned = CompactionPlan { split: by_size(200, 10_000, false), ..plan };
     assert_eq!(cuts(&unaligned, 0..60), [0, 20, 40]);
@@ -103,10 +104,10 @@ fn tables_end_where_tables_below_end() {
 fn tables_overlap_no_more_below_than_they_may() {
     let grandparents: Vec<_> = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, 100)).collect();
     let plan = plan(vec![table(1, 0, 99, 1)], grandparents.clone(), by_size(100_000, 400, false));
-    // Three tables below and 300 bytes of its own would be too many.
+    // Three tables below and 300 bytes of its own would exceed the limit.
     let starts = cuts(&plan, 0..100);
     assert_eq!(starts, [0, 20, 40, 60, 80]);
-    // Sparse keys touch what lies between them, too.
+    // Sparse keys also overlap what lies between them.
     assert_eq!(cuts(&plan, [0, 5, 45, 46, 99]), [0, 45, 99]);
 }
 
@@ -115,7 +116,7 @@ fn a_table_below_that_is_jumped_over_is_left_untouched() {
     let grandparents = vec![table(10, 0, 10, 50), table(11, 20, 30, 500), table(12, 40, 50, 50)];
     let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1000, 100_000, true));
     assert_eq!(cuts(&plan, [1, 2, 3, 41, 42]), [1, 41]);
-    // Not when a key falls into it.
+    // The table is not skipped if a key falls into it.
     assert_eq!(cuts(&plan, [1, 2, 3, 25, 41, 42]), [1]);
 }
 
@@ -134,11 +135,11 @@ fn tables_end_at_gaps_once_they_are_large_enough() {
     };
     let with_gaps = plan(vec![table(1, 0, 99, 1)], vec![], split);
     let without = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1600, u64::MAX, false));
-    // Two streams, and a third that is too short to end a table.
+    // Two streams, and a third one that is too short to end a table.
     let keys = || (0..50).chain(1_000_000..1_000_005).chain(2_000_000..2_000_050);
     assert_eq!(cuts(&with_gaps, keys()), [0, 1_000_000]);
     assert_eq!(cuts(&without, keys()), [0]);
-    // What is evenly spread has no gaps.
+    // Evenly spread keys have no gaps.
     assert_eq!(cuts(&with_gaps, (0..100).map(|n| n * 1000)), [0]);
 }
 
@@ -149,7 +150,8 @@ fn breaks_and_overlap_cut_too() {
     assert_eq!(cuts(&broken, [1, 2, 10, 11, 35]), [1, 10, 35]);
     let grandparents =
         (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 { 500 } else { 10 })).collect();
-    // Ten times its size and more lies below the first fifty keys, hardly anything below the rest.
+    // The first fifty keys overlap more than ten times their size below, the others hardly
+    // anything.
     let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, times: 2 };
     let starts = cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..100);
     assert_eq!(starts, [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 80]);
@@ -211,8 +213,8 @@ fn an_edit_moves_what_settles_and_removes_all_inputs() {
     assert_eq!(next.compact_pointer(1), Some(&key(9)));
 }
 
-/// A job that ended early leaves a second copy of what it read of a table above: of operands there
-/// must be none.
+/// A job that ended early leaves a second copy of what it read of a table above. Merge operands
+/// must not be copied.
 #[test]
 fn a_job_does_not_end_early_within_operands() {
     let with = |merges| {

@@ -1,4 +1,4 @@
-//! What must hold of a tuner whatever it is shown.
+//! What must hold of a tuner for any input.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn a_step_of_slots_is_what_is_configured_but_small_for_the_machine() {
         let overflow = Some(Overflow::Level0);
         assert_eq!(found, [Adjustment { limit: Limit::Slots(slots), overflow }], "{configured}");
     }
-    // There are as many as there may be, or more.
+    // There are already as many slots as allowed, or more.
     for (configured, slots_max) in [(4, 4), (8, 4)] {
         let mut tuner = Adoc::new(&options(configured, slots_max));
         assert_eq!(tuner.observe(at(1), &signals(0, MIB, (true, false, false))), []);
@@ -62,7 +62,7 @@ fn a_column_family_that_was_forgotten_begins_with_what_is_configured() {
     assert_eq!(bytes(&mut tuner, 3, 16 * MIB), Some(32));
 }
 
-/// What was adjusted in each second, by what it is.
+/// Returns the adjustments of each second, by limit.
 fn run(
     tuner: &mut Adoc,
     seconds: &[Vec<(bool, bool, bool)>],
@@ -86,7 +86,7 @@ fn run(
     found
 }
 
-/// Two column families for ten minutes: what overflows in each second.
+/// Generates ten minutes of two column families: the overflows of each second.
 fn ten_minutes() -> impl Strategy<Value = Vec<Vec<(bool, bool, bool)>>> {
     let often = prop::bool::weighted;
     prop::collection::vec(prop::collection::vec((often(0.2), often(0.1), often(0.3)), 2), 600)

@@ -1,4 +1,4 @@
-//! The tree against a sorted vector, edits against contradictions.
+//! The tree against a sorted vector, and edits that contradict their version.
 
 use proptest::prelude::*;
 
@@ -120,7 +120,7 @@ proptest! {
             }
             if id % 64 == 0 {
                 same(&run, &model, probes.iter().copied());
-                // What it was cloned from has not changed.
+                // The version from which it was cloned has not changed.
                 same(&before.0, &before.1, probes.iter().copied());
             }
         }
@@ -136,8 +136,7 @@ proptest! {
             1..40,
         )
     ) {
-        // The model: which table is at which level and slot. Level 0 has a run for each slot's
-        // tens.
+        // The model: which table is in which level and slot. Level 0 has a run for every ten slots.
         let mut model = std::collections::BTreeMap::<(u8, u64, u32), Arc<TableMeta>>::new();
         let mut version = Version::new(ColumnFamilyId(0), 4);
         let mut id = 0;
@@ -147,7 +146,7 @@ proptest! {
             for (level, slot, add) in changes {
                 let epoch = if level == 0 { 1 + u64::from(slot) / 10 } else { 0 };
                 let place = (level, epoch, slot);
-                // Removals come first in an edit: a place changes at most once.
+                // Removals come first in an edit, so a place changes at most once.
                 let smallest = key(slot * 10);
                 let is_here = |a: &AddedTable| a.level == level && a.table.smallest == smallest;
                 let here = change.added.iter().any(is_here);
@@ -229,7 +228,7 @@ fn a_contradiction_is_named() {
     let other = VersionEdit { column_family: ColumnFamilyId(3), ..VersionEdit::default() };
     let (cf0, cf3) = (ColumnFamilyId(0), ColumnFamilyId(3));
     assert_eq!(fails(&other), EditError::ColumnFamily { version: cf0, edit: cf3 });
-    // None of it left a trace.
+    // None of these edits left a trace.
     version.validate().unwrap();
     assert_eq!(version, two_levels());
 }
@@ -266,7 +265,8 @@ fn a_table_moves_and_an_empty_run_goes() {
     assert_eq!(next.apply(&back).unwrap().log_number(), LogNumber(7));
 }
 
-/// Whoever takes an edit for one that only moves tables does not wait for it to be durable.
+/// An edit that only moves tables need not be durable at once, so no other edit may be taken for
+/// one.
 #[test]
 fn an_edit_only_moves_tables_if_the_same_tables_come_and_go() {
     let (one, other) = (table(1, 0, 10, 100), table(2, 11, 20, 100));

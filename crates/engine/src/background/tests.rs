@@ -1,5 +1,5 @@
-//! Compactions that are paused, brought to an early end or given up at every place where they may
-//! be: nothing is lost, nothing comes back, and slots, inputs and files are free again.
+//! Compactions that are paused, told to end early or discarded after each of their steps. No entry
+//! is lost or comes back, and slots, inputs and files are free again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn tiny() -> Options {
     options
 }
 
-/// Does all background work; every `every`-th step of a compaction is told to end early. Returns
+/// Does all background work. Every `every`-th step of a compaction is told to end early. Returns
 /// how often that was.
 fn work(db: &Db, every: usize, steps: &mut usize) -> usize {
     let core = db.core();
@@ -104,8 +104,8 @@ fn an_early_end_at_every_slice_loses_nothing() {
     }
 }
 
-/// A filter that decides otherwise later: no copy of an entry that it removed is left, and what is
-/// gone does not come back.
+/// The filter's decisions change over time. No copy of an entry that it removed is left, and no
+/// removed entry comes back.
 #[test]
 fn a_filtered_compaction_ends_when_it_is_done() {
     let number = |value: &[u8]| -> u32 { std::str::from_utf8(value).unwrap().parse().unwrap() };
@@ -154,18 +154,18 @@ fn a_filtered_compaction_ends_when_it_is_done() {
 /// How a deep compaction gives way to level 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// Level 0 of another column family needs its slot: it is paused, and goes on.
+    /// Level 0 of another column family needs its slot: it is paused, and goes on later.
     Paused,
-    /// Level 0 of its own needs what it holds: it ends early.
+    /// Level 0 of its column family needs its inputs: it ends early.
     EndsEarly,
-    /// The same, and it loses what it has done.
+    /// Like `EndsEarly`, but its work is discarded.
     Discarded,
 }
 
-/// Entries that are about two thirds of a memtable.
+/// Number of entries that fill about two thirds of a memtable.
 const BATCH: u64 = 250;
 
-/// What of a family has been written.
+/// What was written to a column family.
 type Model = BTreeMap<String, String>;
 
 fn put_some(family: &crate::ColumnFamily, model: &mut Model, from: u64, count: u64) {
@@ -190,7 +190,7 @@ fn all_of(family: &crate::ColumnFamily) -> Model {
     found
 }
 
-/// A deep compaction that has some slices to go through.
+/// Returns a deep compaction that needs several slices.
 fn deep_job(db: &Db) -> Option<JobId> {
     let shared = lock(&db.core().background.driver.shared);
     let is_deep = |job: &Job| {
@@ -201,8 +201,8 @@ fn deep_job(db: &Db) -> Option<JobId> {
     found.map(|(id, _)| *id)
 }
 
-/// A deep compaction gives way after so many of its steps. `None`: it has fewer. Otherwise whether
-/// it did give way.
+/// Lets a deep compaction give way after `after` of its steps. Returns `None` if it has fewer
+/// steps, otherwise whether it gave way.
 fn give_way(way: Way, after: usize) -> Option<bool> {
     let mut options = tiny();
     options.max_background_compactions = 1;
@@ -242,11 +242,11 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
     if deep_job(&db) != Some(deep) {
         return None;
     }
-    // Its level 0 gets more runs than it takes for a compaction.
+    // Its level 0 gets more runs than a compaction needs.
     let (family, model) =
         if way == Way::Paused { (&two, &mut in_two) } else { (&one, &mut in_one) };
     for _ in 0..3 {
-        // Few, so that the flush takes hardly any steps.
+        // Few entries, so that the flush takes hardly any steps.
         put_some(family, model, written, 8);
         written += 8;
         family.flush_with(&crate::FlushOptions { wait: false }).unwrap();
@@ -279,7 +279,7 @@ fn give_way(way: Way, after: usize) -> Option<bool> {
     assert!(shared.jobs.is_empty() && shared.abandoned.is_empty());
     assert!(shared.plane.in_flight().is_empty() && shared.plane.is_idle());
     drop(shared);
-    // No file is left behind: without a writer it is known which are in use.
+    // No file is left behind. Without a writer it is known which files are in use.
     drop((one, two, db));
     let db = Db::open_read_only_with(Arc::new(vfs), "/db", Options::default()).unwrap();
     let report = db.check(&mut |_, _| {}).unwrap();
@@ -320,12 +320,13 @@ fn steps_tell_the_bytes_of_files_not_of_what_is_in_them() {
     let on_disk: u64 = classes.map(|at| after[at].read_bytes - before[at].read_bytes).sum();
     let jobs = db.timeline().jobs();
     let told: u64 = jobs.iter().map(|job| job.read_bytes).sum();
-    // Opening what was made is in no step; what is in the inputs would be several times as much.
+    // No step includes the opening of the outputs. The uncompressed contents of the inputs would be
+    // several times as much.
     assert!(told > written / 20 && told <= on_disk, "{told} of {on_disk}, {written} written");
 }
 
-/// However many input runs come to the end of their chunks at once, a step reads little more than
-/// it was granted: clients' reads wait behind it.
+/// However many input runs reach the end of their chunks at once, a step reads little more than its
+/// grant, because clients' reads wait behind it.
 #[test]
 fn a_step_reads_little_more_than_its_grant() {
     const GRANT: u64 = 128 << 10;
@@ -356,8 +357,8 @@ fn a_step_reads_little_more_than_its_grant() {
     assert!(reads.len() > 50 && most <= GRANT * 3 / 2 + (64 << 10), "{most}: {reads:?}");
 }
 
-/// Tables that overlap nothing change their level without a barrier of their own, and what a power
-/// failure makes of that is the database as it was.
+/// Tables that overlap nothing are moved without a barrier of their own. After a power failure the
+/// database is as it was before.
 #[test]
 fn what_settles_costs_no_barrier() {
     let vfs = MemVfs::new();
@@ -381,7 +382,7 @@ fn what_settles_costs_no_barrier() {
     let tables = db.live_tables().len();
     let moved = tables - in_level0(&db);
     assert!(moved > 10 && tables == 40, "{moved} of {tables}");
-    // The file's, its name's and the manifest's: there is nothing to do in between.
+    // The barriers of the file, of its name and of the manifest. There is no other work in between.
     assert_eq!((of_flushes, of_moves), (40 * 3, 0));
     let image = vfs.crash_image(sateen_store::vfs::CrashChoice::SyncedOnly);
     let again = open(&image).unwrap();
@@ -394,8 +395,8 @@ fn what_settles_costs_no_barrier() {
     assert!(report.problems.is_empty() && report.orphans.is_empty(), "{report:?}");
 }
 
-/// The edit of a flush of what is in a log waits for another's barrier: until then the log is kept,
-/// and a power failure loses nothing that was durable.
+/// The edit of a flush whose entries are in the WAL waits for another edit's barrier. Until then
+/// the WAL is kept, and a power failure loses nothing that was durable.
 #[test]
 fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
     for wal in [WalMode::SyncEachWrite, WalMode::Buffered] {
@@ -420,14 +421,14 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
             while core.tree.families().values().any(|family| family.sealed_usage().0 > 0) {
                 assert!(db.step().unwrap());
             }
-            // The names of files that were made in advance, at most.
+            // At most the barriers for the names of preallocated files.
             let barriers = manifest_syncs() - before;
             assert!(
                 core.tree.versions.holds_until_barrier() && barriers <= 2,
                 "{round}: {barriers}"
             );
             match wal {
-                // What has to be durable by now.
+                // From here on the flushed entries must be durable.
                 WalMode::Buffered => db.flush().unwrap(),
                 _ if round % 2 == 1 => db.wait_idle().unwrap(),
                 _ => core.background.chores.remove_old_logs().map(drop).unwrap(),
@@ -451,7 +452,7 @@ fn a_flush_waits_for_a_barrier_and_its_log_with_it() {
     }
 }
 
-/// Tables of level 0 are in memory as they were written until they leave it, if there is room.
+/// Tables of level 0 stay in memory as images until they leave it, if there is room.
 #[test]
 fn level_0_is_not_read_from_its_files() {
     let run = |percent: u32| {
@@ -498,7 +499,7 @@ fn level_0_is_not_read_from_its_files() {
         [after[0] - before[0], after[1] - before[1]]
     };
     let (without, with) = (run(0), run(50));
-    // A compaction opens what it has made, which it reads, and clients read that.
+    // A compaction opens its outputs, which reads their indexes, and clients read the outputs.
     assert!(without[1] > with[1] + 90_000 && with[1] < 20_000, "{without:?}, {with:?}");
     assert!(without[0] > with[0] + 20_000, "{without:?}, {with:?}");
 }

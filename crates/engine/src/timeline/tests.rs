@@ -1,4 +1,4 @@
-//! What the recorder keeps, and what can be read from it.
+//! Tests of what the recorder keeps, and of what can be read from it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn a_ring_that_wraps_keeps_the_last_in_order_and_counts_the_lost() {
 
 #[test]
 fn entries_have_a_fixed_size() {
-    // What a full recorder takes: 16384 events, 16384 steps, 180 seconds of 24 operations.
+    // The memory of a full recorder: 16384 events, 16384 steps, 180 seconds of 24 operations.
     let bytes = 16384 * size_of::<Event>()
         + 16384 * size_of::<Step>()
         + 180 * 24 * size_of::<Option<SlowOperation>>();
@@ -109,7 +109,7 @@ fn a_job_is_known_from_its_end_alone_with_its_pauses() {
     recorder.note(Instant(60), &Note::Resumed { job: JobId(1) });
     recorder.note(Instant(70), &Note::Paused { job: JobId(1), reason: PauseReason::Peak });
     recorder.job_finished(Instant(90), JobId(1), JobResult::Cancelled);
-    // Somebody else's.
+    // A job that the recorder does not know.
     recorder.job_finished(Instant(95), JobId(7), JobResult::Done);
     recorder.job_started(Instant(100), info(3, IoClass::Flush));
 
@@ -134,7 +134,7 @@ fn a_job_is_known_from_its_end_alone_with_its_pauses() {
 fn each_step_knows_how_long_its_own_grant_has_waited() {
     let recorder = Recorder::new(Clock::now());
     let (first, second) = (grant(0), grant(u64::MAX));
-    // Numbers that were once taken for the same.
+    // Two job numbers that share their lowest six bits.
     let (one, two) = ((JobId(1), IoClass::Deep(2)), (JobId(65), IoClass::L0));
     let watch = recorder.watch();
     recorder.end_step(recorder.watch(), two, second, (0, 0));
@@ -251,7 +251,7 @@ fn slow(start_ns: u64, total_ns: u64) -> SlowOperation {
     }
 }
 
-/// A database whose keys were all written and flushed four times, and compacted.
+/// Returns a database whose keys were all written and flushed four times, and compacted.
 fn compacted(options: Options) -> Db {
     let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
     for round in 0..4 {
@@ -265,14 +265,14 @@ fn compacted(options: Options) -> Db {
     db
 }
 
-/// A database that has been flushed, compacted and read, and the timeline of it.
+/// Returns a database that was flushed, compacted and read, and its timeline.
 fn worked() -> (Db, Timeline) {
     let mut options = Options::default();
     for (name, value) in [("memtable_bytes", "262144"), ("wal", "buffered")] {
         options.set(name, value).unwrap();
     }
     let db = compacted(options);
-    // Enough of them that some are drawn for timing.
+    // Enough operations that some are drawn for timing.
     for number in 0..500_u32 {
         assert!(db.get(number.to_be_bytes()).unwrap().is_some());
     }
@@ -333,7 +333,7 @@ fn giving_dead_tables_back_has_steps_of_its_own_with_their_bytes() {
     let told = reclaims.iter().map(|step| step.punched_bytes + step.unlinked_bytes).sum::<u64>();
     let (punched, unlinked) = db.core().tree.reclaimer.counters.given_back();
     assert_eq!(told, punched + unlinked);
-    // Three of four generations.
+    // Three of the four generations.
     assert!(unlinked > 3 * 400 * 1000, "{unlinked}");
 
     let last = reclaims.last().unwrap();
@@ -372,7 +372,7 @@ fn a_timeline_brought_up_to_date_has_everything_once() {
     assert!(timeline.steps.is_empty() && timeline.jobs().is_empty());
 }
 
-/// Both kinds of limits, and both kinds of reasons.
+/// Returns adjustments of both kinds of limits, with both kinds of causes.
 fn adjusted() -> [EventKind; 2] {
     let slots = Limit::Slots(JobSlots { flushes: 2, compactions: 6 });
     let memtable = Limit::Memtable { cf: ColumnFamilyId(0), bytes: 128 << 20 };
@@ -420,7 +420,7 @@ fn the_json_can_be_read_and_holds_all() {
     }
 }
 
-/// From, to, name.
+/// Start, end and name.
 type Slice = (u64, u64, String);
 
 #[test]
@@ -470,7 +470,7 @@ fn the_trace_is_of_the_form_that_its_viewers_read() {
     assert_eq!(phases, BTreeSet::from(["C", "M", "X", "i"]));
     for (place, mut slices) in places {
         assert!(named.contains(&(true, place)) && named.contains(&(false, (place.0, 0))));
-        // Slices of a track lie beside or within each other.
+        // Slices of a track lie beside each other or within each other.
         slices.sort_by_key(|slice| (slice.0, std::cmp::Reverse(slice.1)));
         let mut open: Vec<Slice> = Vec::new();
         for slice in slices {

@@ -1,12 +1,12 @@
-//! What clients wait for, and what of that says something of the device.
+//! Tests of what the requests of clients say about the device.
 
 use super::*;
 use crate::event::ClassSample;
 
 const SAMPLE_NS: u64 = 10_000_000;
 
-/// Samples in which flushes write `written` bytes a second and hold the device all the time, and
-/// clients sync the log, which takes `sync_ns` each time.
+/// Feeds samples in which flushes write `written` bytes per second and use the device all the time,
+/// while clients sync the WAL, which takes `sync_ns` each time.
 fn go_on(model: &mut DeviceModel, now: &mut Instant, samples: u64, written: u64, sync_ns: u64) {
     for _ in 0..samples {
         *now = Instant(now.0 + SAMPLE_NS);
@@ -32,7 +32,7 @@ fn syncs_that_take_long_beside_background_work_cut_what_is_believed() {
     go_on(&mut model, &mut now, 40, before, 4_000_000);
     let cut = model.profile().write_bytes_per_second;
     assert!(cut < before, "{cut} of {before}");
-    // It helps: so it stays.
+    // The cut helps, so it stays.
     go_on(&mut model, &mut now, 200, cut * 9 / 10, 1_000_000);
     assert!(model.profile().write_bytes_per_second <= cut);
 }
@@ -51,9 +51,9 @@ fn syncs_that_take_long_for_another_reason_do_not() {
     assert!(after >= before / 4 * 3, "{after} of {before}");
 }
 
-/// Two seconds at rest, then one in which compactions read 150 MB/s beside reads of clients. Every
-/// tenth sample these take five times as long, while compactions wait for the device for so many
-/// of a thousand nanoseconds; otherwise they hardly do.
+/// Feeds two seconds at rest, then one in which compactions read 150 MB/s beside reads of clients.
+/// In every tenth sample these reads take five times as long, while compactions wait for the device
+/// for `waits` thousandths of the time. Otherwise they hardly wait.
 fn paced(believed: u64, waits: u64) -> u64 {
     let mut model = DeviceModel::new(DeviceProfile {
         read_bytes_per_second: believed,
@@ -89,13 +89,13 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
     let believed = 700_000_000;
     let cut = paced(believed, 700);
     assert!(cut < 300_000_000, "{cut}");
-    // On a busy processor clients wait as long, and compactions do not wait for the device.
+    // On a busy processor clients wait as long, but compactions do not wait for the device.
     assert_eq!(paced(believed, 150), believed);
 }
 
-/// Two seconds at rest, then so many in which compactions read all that is to be had of a device
-/// that delivers `device` bytes a second, beside clients who take a quarter of it and do not
-/// notice. Returns the estimate at the end.
+/// Feeds two seconds at rest, then `samples` in which compactions read as much as they get from a
+/// device that delivers `device` bytes per second, beside clients that use a quarter of it and
+/// notice nothing. Returns the estimate at the end.
 fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
     const HEADROOM: u64 = 100;
     let mut model = DeviceModel::new(DeviceProfile {
@@ -129,12 +129,12 @@ fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
 #[test]
 fn a_belief_that_was_never_seen_is_checked() {
     let device = 200_000_000;
-    // Nobody is harmed where no more is asked than there is, and less the headroom this is that.
+    // Less the headroom, about as much is asked for as the device delivers, and no client notices.
     for believed in [device * 110 / 100, device * 120 / 100] {
         let found = asked_in_full(believed, device, 1000);
         assert!(found.abs_diff(device) < device / 50, "{found} of {device}");
     }
-    // What was seen stays: more of it is not asked for as long as nothing is late.
+    // An estimate that was delivered stays. More is not asked for while no work is late.
     assert_eq!(asked_in_full(device, device, 1000), device);
     let below = asked_in_full(device / 2, device, 1000);
     assert!(below.abs_diff(device / 2) < device / 100, "{below}");

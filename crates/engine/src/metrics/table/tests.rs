@@ -1,4 +1,5 @@
-//! The text is what Prometheus demands, every metric is in it, and docs/metrics.md is made from it.
+//! The text has the format that Prometheus demands, it has every metric, and docs/metrics.md agrees
+//! with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::metrics::StallCause;
 use crate::metrics::engine::{CompactionDone, EngineMetrics, FlushDone, LatencySampling};
 use crate::metrics::snapshot::{MemoryUse, Operation};
 
-/// One line of samples, taken apart.
+/// A line with a sample, split into its parts.
 #[derive(Debug, PartialEq)]
 struct Sample {
     name: String,
@@ -20,13 +21,13 @@ struct Sample {
     value: f64,
 }
 
-/// A metric or label name as the format defines it.
+/// Returns true for a metric or label name that the format allows.
 fn is_name(name: &str) -> bool {
     let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Parses a line of samples by the grammar of the format; panics where it is broken.
+/// Parses a line with a sample by the grammar of the format. Panics if it is malformed.
 fn parse(line: &str) -> Sample {
     let end = line.find(['{', ' ']).expect("a name ends");
     let mut labels = BTreeMap::new();
@@ -67,7 +68,7 @@ fn parse(line: &str) -> Sample {
     Sample { name, labels, value }
 }
 
-/// Samples by family, checked for what the format demands of the whole.
+/// Returns the samples by metric, after checks of what the format demands of the whole text.
 fn parse_all(text: &str) -> BTreeMap<String, Vec<Sample>> {
     let mut families: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
     let (mut current, mut kind) = (String::new(), "");
@@ -95,7 +96,7 @@ fn parse_all(text: &str) -> BTreeMap<String, Vec<Sample>> {
     families
 }
 
-/// The buckets of every histogram ascend and end with its count.
+/// Checks that the buckets of every histogram ascend and end with its count.
 fn check_histograms(families: &BTreeMap<String, Vec<Sample>>) {
     for (name, samples) in families {
         let mut series: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
@@ -129,7 +130,7 @@ fn sample_of<'a>(
     found.unwrap_or_else(|| panic!("no sample {name} {labels:?}"))
 }
 
-/// Metrics in which nothing is empty.
+/// Returns metrics in which no field is empty.
 fn busy() -> Metrics {
     let engine = EngineMetrics::new(LatencySampling::EXACT, 100);
     for size in [10, 20] {
@@ -244,7 +245,7 @@ const HEADINGS: [&str; 6] = [
     "State",
 ];
 
-/// Returns docs/metrics.md as it must be.
+/// Returns the contents that docs/metrics.md must have.
 fn documentation() -> String {
     assert_eq!(HEADINGS.len(), FAMILIES.len());
     let mut out = String::from(

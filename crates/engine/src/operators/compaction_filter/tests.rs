@@ -1,4 +1,4 @@
-//! What a filter decides, and nothing else, is what readers see afterwards.
+//! Readers see exactly what the filter decided.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn entries_of(history: &[(Vec<u8>, ValueKind)]) -> Vec<Entry> {
     entries
 }
 
-/// What a reader of `user_key` at `snapshot` finds in `entries` on top of `deeper`.
+/// Returns what a reader of `user_key` at `snapshot` finds in `entries` above `deeper`.
 fn read(
     entries: &[Entry],
     user_key: &[u8],
@@ -54,7 +54,7 @@ fn read(
     value
 }
 
-/// By the last digit: a third goes, a third is replaced.
+/// Decides by the last digit: a third of the values is removed, a third is changed.
 fn decide(value: &[u8]) -> Decision {
     match value.last().map(|digit| digit % 3) {
         Some(0) => Decision::Remove,
@@ -113,7 +113,7 @@ fn compact(
     entries
 }
 
-/// The input with what the filter has to decide done to it.
+/// Returns the input with the filter's decisions applied.
 fn filtered(input: &[Entry], from: u64, visible: u64, operands: bool) -> Vec<Entry> {
     let mut expected = Vec::new();
     let mut last: Option<Vec<u8>> = None;
@@ -147,8 +147,8 @@ fn filtered(input: &[Entry], from: u64, visible: u64, operands: bool) -> Vec<Ent
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
-    /// Readers at snapshots see what they saw; all others see the newest values as the filter
-    /// decided about them, and nothing older than those that it removed.
+    /// Readers at snapshots see what they saw before. All others see the newest values as the
+    /// filter decided about them, and nothing older than a removed one.
     #[test]
     fn readers_see_what_was_decided(
         history in any_history(),

@@ -1,4 +1,4 @@
-//! A dump shows everything that was written, in its order, and what is damaged by name.
+//! A dump shows everything that was written, in order, and names damage.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn a_file_of_tables_shows_its_entries_and_names_its_damage() {
     assert_eq!(keys, 1000);
     assert_eq!(tables.iter().map(|table| table.entries).sum::<u64>(), 1000);
     assert!(tables[0].layout.is_some_and(|layout| layout.blocks > 1));
-    // Damage in the second block: the first is shown, the error names file and offset.
+    // The second block is damaged. The first one is shown, and the error names file and offset.
     let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
     let length = file.len().unwrap();
     let mut bytes = vec![0; usize::try_from(length).unwrap()];

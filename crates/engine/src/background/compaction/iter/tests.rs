@@ -1,5 +1,5 @@
-//! A compaction keeps exactly what somebody can still see: against a model, and by hand where it is
-//! subtle.
+//! A compaction keeps exactly what some reader can still see: tests against a model, and by hand
+//! for special cases.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 type Write = (Vec<u8>, ValueKind);
 
-/// The deletions of ranges in a history: each up to a key that its own begin says.
+/// Returns the range tombstones of a history. The end of each depends on its begin.
 fn ranges_of(history: &[Write]) -> Arc<RangeTombstones> {
     let ranges =
         history.iter().zip(1_u64..).filter(|((_, kind), _)| *kind == ValueKind::RangeDelete);
@@ -33,7 +33,7 @@ fn ranges_of(history: &[Write]) -> Arc<RangeTombstones> {
     Arc::new(RangeTombstones::new(ranges.map(tombstone).collect()))
 }
 
-/// Writes in commit order with seqnos from 1.
+/// Generates writes in commit order, with sequence numbers from 1.
 fn any_history() -> impl Strategy<Value = Vec<Write>> {
     let kind = prop_oneof![
         5 => Just(ValueKind::Put),
@@ -45,7 +45,7 @@ fn any_history() -> impl Strategy<Value = Vec<Write>> {
     vec((vec(0_u8..3, 0..3), kind), 0..60)
 }
 
-/// Appends, but only to a value or where there is none for sure.
+/// Appends, but only to a value, or if it is certain that there is none.
 struct Late;
 
 impl MergeOperator for Late {
@@ -57,7 +57,7 @@ impl MergeOperator for Late {
     }
 }
 
-/// None; one that can all; one that needs a value; one that refuses.
+/// Generates no operator, one that merges everything, one that needs a value, and one that refuses.
 fn any_operator() -> impl Strategy<Value = Option<Merging>> {
     prop_oneof![
         1 => Just(None),
@@ -84,7 +84,7 @@ fn entries_of(history: &[Write]) -> Vec<Entry> {
     entries
 }
 
-/// What a reader of `user_key` at `snapshot` finds in `entries` on top of `deeper`.
+/// Returns what a reader of `user_key` at `snapshot` finds in `entries` above `deeper`.
 fn read(
     entries: &[Entry],
     ranges: &RangeTombstones,
@@ -114,7 +114,7 @@ struct Outcome {
     asked: Vec<Vec<u8>>,
 }
 
-/// Runs the filter to its end with pulls of `budget` bytes.
+/// Runs the iterator to its end with pulls of `budget` bytes.
 fn compact(
     input: &[Entry],
     ranges: &Arc<RangeTombstones>,
@@ -175,9 +175,9 @@ fn check_stats(input: &[Entry], outcome: &Outcome) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
-    /// Every snapshot of the list, and every one at or above the visible seqno, reads the same from
-    /// output and what lies below as from input and what lies below; nothing is kept that no
-    /// snapshot needs; and how the work is sliced changes nothing.
+    /// Every snapshot of the list, and every one at or above the visible sequence number, reads the
+    /// same from the output and what lies below it as from the input and what lies below it.
+    /// Nothing is kept that no snapshot needs. The size of the slices changes nothing.
     #[test]
     fn every_snapshot_reads_the_same(
         history in any_history(),
@@ -220,7 +220,8 @@ proptest! {
         }
     }
 
-    /// Without snapshots and with nothing below, exactly the live values remain, with seqno 0.
+    /// Without snapshots and with nothing below, exactly the live values remain, with sequence
+    /// number 0.
     #[test]
     fn without_snapshots_only_live_values_remain(history in any_history()) {
         let input = entries_of(&history);
@@ -243,7 +244,7 @@ proptest! {
         prop_assert_eq!(outcome.entries, expected);
     }
 
-    /// A failed read is returned by the pull that met it and by every later one: it never looks
+    /// A failed read is returned by the pull that met it, and by every later one. It never looks
     /// like the end of the input.
     #[test]
     fn an_error_is_final(history in any_history(), fail_after in 0_u32..70) {
@@ -264,8 +265,8 @@ proptest! {
     }
 }
 
-/// At most one entry a stratum; where nothing lies below, every deletion has an older value to
-/// hide, and values that all can see have seqno 0.
+/// Each stratum has at most one entry. If nothing lies below, every deletion hides an older value,
+/// and values that every reader sees have sequence number 0.
 fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeSet<Vec<u8>>) {
     let visible = snapshots[snapshots.len() - 1];
     let stratum = |seqno: u64| snapshots.iter().filter(|&&snapshot| snapshot < seqno).count();
@@ -282,7 +283,7 @@ fn check_nothing_superfluous(output: &[Entry], snapshots: &[u64], below: &BTreeS
         if below.contains(user_key) {
             assert_ne!(seqno, 0, "a seqno may become 0 only where nothing lies below");
         } else if kind == Some(ValueKind::Merge) {
-            // On what was in an older stratum, be it a deletion that is dropped.
+            // It belongs to an entry of an older stratum, which may be a deletion that was dropped.
             assert!(seqno > snapshots[0], "an operand on nothing is a value");
         } else if kind == Some(ValueKind::Put) {
             assert!(seqno == 0 || seqno > snapshots[0], "a value that all see has seqno 0");
@@ -320,12 +321,12 @@ fn disorder_and_foreign_kinds_are_refused() {
         });
     iter.start().unwrap();
     assert_eq!(iter.pull(0).unwrap(), Pulled::Entry);
-    // The same entry once more is a copy, and dropped.
+    // A repeated entry is a copy, and is dropped.
     iter.start().unwrap();
     iter.resume = Resume::Examine;
     assert_eq!(iter.pull(0).unwrap(), Pulled::Paused);
     assert_eq!(iter.stats().entries_dropped(), 1);
-    // An older key, or a newer version, is disorder.
+    // An older key, or a newer version of the key, is out of order.
     for (key, seqno) in [(b"a", 1), (b"b", 2)] {
         let list = Arc::new(vec![(internal(key, seqno, ValueKind::Put), vec![])]);
         iter.input = VecIter::new(list);
