@@ -22,7 +22,7 @@ Examples:
   sateen sim
   sateen sim --policy silk,rocksdb,rocksdb-autotuned --rate 12k
   sateen sim --policy silk,rocksdb --html sim.html
-  sateen sim --policy rocksdb --set level0_slowdown_writes_trigger=8
+  sateen sim --policy rocksdb --set level0_slowdown=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
   sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150";
 
@@ -44,7 +44,7 @@ pub(crate) struct SimArgs {
     #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 
-    /// Set an option of the policies, such as write_buffer_size=64M; may be repeated
+    /// Set an option of the policies, such as memtable_bytes=64M; may be repeated
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     settings: Vec<String>,
 

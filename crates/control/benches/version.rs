@@ -103,11 +103,8 @@ fn versions(c: &mut Criterion) {
 }
 
 fn picks(c: &mut Criterion, version: &Version) {
-    let options = CfOptions {
-        max_bytes_for_level_base: 256 * MIB,
-        target_file_size_base: MIB,
-        ..CfOptions::rocksdb()
-    };
+    let options =
+        CfOptions { level_base_bytes: 256 * MIB, table_bytes: MIB, ..CfOptions::default() };
     let mut group = c.benchmark_group("million-tables");
     group.bench_function("targets-scores-debt", |b| {
         let in_flight = InFlight::default();

@@ -17,6 +17,7 @@ pub mod compaction;
 pub mod control_plane;
 pub mod event;
 pub mod geometry;
+mod named;
 pub mod options;
 mod plan;
 pub mod policy;

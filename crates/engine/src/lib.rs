@@ -166,9 +166,9 @@ pub use operators::wall_clock::WallClock;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
-    DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, ReadOptions, Regions,
-    StatisticsLevel, StopStyle, StoredOptions, Tuner, WalMode, WalRecovery, WriteController,
-    WriteOptions,
+    DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, RateLimitMode,
+    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, WalMode, WalRecovery,
+    WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
@@ -248,6 +248,22 @@ pub use tools::repair::{
     LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
 };
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
+
+/// For simulators: what the control plane (`sateen-control`) is told of the options of a database.
+/// A simulator that drives the control plane by itself starts from [`Options`] and converts them
+/// here, so that options, limits and profiles are the engine's.
+///
+/// ```
+/// use sateen::{Options, control_options};
+///
+/// let options = Options::profile("vlsm")?;
+/// let told = control_options::column_family(&options, &options.column_family);
+/// assert!(told.leveled.level0_fifo);
+/// # Ok::<(), sateen::Error>(())
+/// ```
+pub mod control_options {
+    pub use crate::options::control::{column_family, database};
+}
 
 /// Items for tests of the engine, behind the feature `test-support`. They carry no promise of
 /// stability.

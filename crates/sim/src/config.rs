@@ -1,13 +1,13 @@
 //! The configuration of a simulation: a policy, a device, a load and a database, as plain values.
 
-use sateen_control::options::{AdmissionPolicy, SchedulerOptions, TunerOptions};
+use sateen::{Compression, Options, Preemption, control_options};
 use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
 use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
 
 use crate::device::DeviceConfig;
 use crate::error::{Error, Result};
 
-/// Names that [`Policy::named`] knows.
+/// Names that [`Policy::named`] knows: the profiles of the engine whose ways the model has.
 pub const POLICY_NAMES: &[&str] = &[
     "sateen",
     "silk",
@@ -28,91 +28,61 @@ pub const POLICY_NAMES: &[&str] = &[
 /// background writes: 90 MB/s of 200, the best of the fixed rates that SILK tries (§4.3).
 const LIMITED_PERCENT: u64 = 45;
 
-/// A named set of options for the control plane.
+/// Names that [`Policy::named`] knows: the profiles of the engine whose ways the model has.
+/// A profile of the engine, as it is simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// The name that the report shows.
     pub name: String,
-    /// The options of the whole database.
-    pub control: ControlOptions,
-    /// The options of its column family.
-    pub family: CfOptions,
-    /// The most bytes that a compaction reads at once.
-    pub read_request_bytes: u64,
-    /// The most bytes that a flush or compaction writes at once.
+    /// The options of the database and of its column family.
+    pub options: Options,
+    /// What is believed of the device at first, if anything.
+    pub believed: Option<DeviceProfile>,
+    /// True if more than one compaction runs only while writers are delayed, or near it.
+    pub parallel_only_under_pressure: bool,
+    /// The most bytes that a flush or compaction writes at once. A compaction reads
+    /// `compaction_readahead_bytes` at once.
     pub write_request_bytes: u64,
-    /// The percentage of the cache that holds tables of level 0, which compactions need not read.
-    pub level0_cache_percent: u64,
 }
 
 impl Policy {
     /// Returns the policy with an initial belief about the device.
     #[must_use]
     pub fn believing(mut self, device: DeviceProfile) -> Policy {
-        self.control.scheduler.hint = device;
+        self.believed = Some(device);
         self
     }
 
-    /// Returns the policy with this name. `told_bandwidth` is the device's bandwidth in bytes a
-    /// second, as the user states it; most policies ignore it.
+    /// Returns the profile with this name as it is simulated. `told_bandwidth` is the device's
+    /// bandwidth in bytes a second, as the user states it; most policies ignore it.
     ///
     /// # Errors
     /// If no policy has this name.
     pub fn named(name: &str, told_bandwidth: u64) -> Result<Policy> {
-        let mut control = ControlOptions::rocksdb();
-        control.tuner.slots_max = SLOTS_MAX;
-        let mut family = CfOptions::rocksdb();
-        let mut read_request_bytes = 2 << 20;
+        if !POLICY_NAMES.contains(&name) {
+            return Err(Error::usage(format!(
+                "no policy is named {name:?}; there are: {}",
+                POLICY_NAMES.join(", ")
+            )));
+        }
+        let mut options = Options::profile(name)?;
+        // The model's bytes are those on the device.
+        options.column_family.compression = vec![Compression::None];
+        options.tuner_slots_max = SLOTS_MAX;
         match name {
-            "sateen" | "silk" => {
-                control = control.with_max_background_jobs(4);
-                control.scheduler = SchedulerOptions::silk();
-                control.admission = AdmissionPolicy::Smooth;
-                control.parallel_only_under_pressure = false;
-                read_request_bytes = 256 << 10;
-                if name == "sateen" {
-                    family = CfOptions::sateen();
-                }
-            }
-            "rocksdb" => {}
-            "adoc" | "adoc-threads" | "adoc-batch" => {
-                let both = TunerOptions::adoc(SLOTS_MAX);
-                let (slots, memtables) = (name != "adoc-batch", name != "adoc-threads");
-                control.tuner = TunerOptions { slots, memtables, ..both };
-            }
+            "silk" => options.compaction_readahead_bytes = READAHEAD_BYTES,
             "rocksdb-limited" => {
                 let limit = told_bandwidth / 100 * LIMITED_PERCENT;
-                control.rate_limiter.bytes_per_second = Some(limit.max(1));
+                options.rate_limit_bytes_per_second = limit.max(1);
             }
-            "rocksdb-autotuned" => {
-                control.rate_limiter.bytes_per_second = Some(told_bandwidth.max(1));
-                control.rate_limiter.auto_tuned = true;
-            }
-            "leveldb" => {
-                control = ControlOptions::leveldb();
-                family = CfOptions::leveldb();
-            }
-            "bolt" => {
-                control = ControlOptions::leveldb();
-                family = CfOptions::bolt();
-            }
-            "vlsm" => family = CfOptions::vlsm(VLSM_TABLE_BYTES),
-            "pebblesdb" => family = CfOptions::pebblesdb(),
-            "rocksdb-universal" => family = CfOptions::universal(),
-            other => {
-                return Err(Error::usage(format!(
-                    "no policy is named {other:?}; there are: {}",
-                    POLICY_NAMES.join(", ")
-                )));
-            }
+            "rocksdb-autotuned" => options.rate_limit_bytes_per_second = told_bandwidth.max(1),
+            _ => {}
         }
-        let name = name.to_owned();
         Ok(Policy {
-            level0_cache_percent: if name == "sateen" { 33 } else { 0 },
-            name,
-            control,
-            family,
-            read_request_bytes,
+            name: name.to_owned(),
+            parallel_only_under_pressure: options.preemption == Preemption::Off,
+            options,
+            believed: None,
             write_request_bytes: 256 << 10,
         })
     }
@@ -121,27 +91,44 @@ impl Policy {
     /// MB, four job slots. A policy whose point is its sizes keeps them.
     #[must_use]
     pub fn standard_sizes(mut self) -> Policy {
-        self.control = self.control.with_max_background_jobs(4);
-        if self.family.leveled.level0_fifo {
+        self.options.background_threads = 4;
+        self.divide_jobs();
+        let family = &mut self.options.column_family;
+        if family.level0_fifo {
             return self;
         }
-        self.family.write_buffer_size = 16 << 20;
-        self.family.max_bytes_for_level_base = 64 << 20;
-        if self.family.leveled.level0_stripe_bytes > 0 {
-            self.family = self.family.with_base_for_level0();
-        }
-        if self.family.leveled.group_compaction_bytes == 0 {
-            self.family.target_file_size_base = 16 << 20;
+        family.memtable_bytes = 16 << 20;
+        // With stripes the base level follows from level 0.
+        family.level_base_bytes = if family.level0_stripe_bytes > 0 { 0 } else { 64 << 20 };
+        if family.group_compaction_bytes == 0 {
+            family.table_bytes = 16 << 20;
         }
         self
+    }
+
+    /// Returns what the control plane is told of the whole database.
+    #[must_use]
+    pub fn control(&self) -> ControlOptions {
+        let mut control = control_options::database(&self.options);
+        control.parallel_only_under_pressure = self.parallel_only_under_pressure;
+        if let Some(device) = self.believed {
+            control.scheduler.hint = device;
+        }
+        control
+    }
+
+    /// Returns what the control plane is told of the column family.
+    #[must_use]
+    pub fn family(&self) -> CfOptions {
+        control_options::column_family(&self.options, &self.options.column_family)
     }
 }
 
 /// The largest number of job slots that ADOC sets: that of a machine with eight processors.
-const SLOTS_MAX: usize = 16;
+const SLOTS_MAX: u32 = 16;
 
-/// The size of tables in vLSM's evaluation (§6).
-const VLSM_TABLE_BYTES: u64 = 8 << 20;
+/// What a compaction under SILK's scheduler reads at once, as in the profile `sateen`.
+const READAHEAD_BYTES: u64 = 256 << 10;
 
 /// How writes are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -304,15 +291,21 @@ impl SimConfig {
         if !self.device.changes.is_sorted_by_key(|change| change.0) {
             return usage("changes of the device must be in the order of time");
         }
-        let Policy { read_request_bytes, write_request_bytes, .. } = self.policy;
-        if read_request_bytes.min(write_request_bytes) < 4096 || self.block_bytes == 0 {
-            return usage("requests of background work must have at least 4096 bytes");
+        let options = &self.policy.options;
+        options.validate()?;
+        if options.compaction_readahead_bytes < 4096 || self.policy.write_request_bytes < 4096 {
+            return usage(
+                "compaction_readahead_bytes and write_request_bytes must be at least 4096",
+            );
         }
-        if self.policy.family.write_buffer_size < 1 << 16 {
-            return usage("write_buffer_size must be at least 64K");
+        if self.block_bytes == 0 {
+            return usage("a block must have at least one byte");
         }
-        if self.policy.family.target_file_size_base < 1 << 16 {
-            return usage("target_file_size_base must be at least 64K");
+        if options.column_family.memtable_bytes < 1 << 16 {
+            return usage("memtable_bytes must be at least 64KiB in a simulation");
+        }
+        if options.column_family.table_bytes < 1 << 16 {
+            return usage("table_bytes must be at least 64KiB in a simulation");
         }
         if self.duration_ns == 0 || self.duration_ns > 1 << 56 {
             return usage("the duration must be above zero and at most two years");
@@ -322,8 +315,9 @@ impl SimConfig {
 
     /// The largest number of job slots that the policy may use.
     pub(crate) fn slots(&self) -> usize {
-        let control = &self.policy.control;
+        let control = self.policy.control();
         let configured = control.slots().total();
-        if control.tuner.slots { configured.max(control.tuner.slots_max) } else { configured }
+        let adjusts = control.tuner.kind.adjusts_slots();
+        if adjusts { configured.max(control.tuner.slots_max) } else { configured }
     }
 }

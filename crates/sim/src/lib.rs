@@ -47,7 +47,7 @@ pub use device::{Bandwidth, Device, DeviceConfig, Direction};
 pub use error::{Error, Result};
 pub use recorder::Second;
 pub use report::{ClassBytes, Counts, Report, table};
-pub use settings::SETTING_NAMES;
+pub use settings::SETTINGS;
 #[cfg(feature = "engine")]
 pub use sim_vfs::{SimCounts, SimVfs};
 pub use simulation::Simulation;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::{
-    Action, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Limit, Note,
+    Action, CfOptions, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Limit, Note,
     SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
 };
 
@@ -32,6 +32,10 @@ const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
 #[derive(Debug)]
 pub struct Simulation {
     config: SimConfig,
+    /// What the control plane is told of the column family.
+    family: Arc<CfOptions>,
+    /// Threads for background work.
+    workers: usize,
     now: u64,
     plane: ControlPlane,
     tree: Tree,
@@ -64,13 +68,13 @@ impl Simulation {
         let mut data = DataPlane::new(&config);
         let entry_bytes = data.table_entry_bytes();
         let keys = config.db_bytes / entry_bytes;
-        let mut tree = Tree::load(&config.policy.family, keys, entry_bytes, config.load.seed)?;
-        let percent = config.policy.level0_cache_percent;
+        let options = Arc::new(config.policy.family());
+        let mut tree = Tree::load(&options, keys, entry_bytes, config.load.seed)?;
+        let percent = u64::from(config.policy.options.level0_cache_percent);
         tree.in_memory_max = config.cache_bytes / 100 * percent;
         let clients = Clients::new(&config.load, entry_bytes, config.duration_ns);
-        let mut plane = ControlPlane::new(config.policy.control.clone());
-        let options = Arc::new(config.policy.family.clone());
-        let version = tree.version.clone();
+        let mut plane = ControlPlane::new(config.policy.control());
+        let (family, version) = (options.clone(), tree.version.clone());
         plane.handle(Instant(0), Event::ColumnFamilyAdded { options, version });
         look_at(&tree, &mut data);
         let mut simulation = Simulation {
@@ -90,6 +94,8 @@ impl Simulation {
             user_bytes: 0,
             stalled_ns: 0,
             counts: Counts::default(),
+            workers: config.workers.unwrap_or_else(|| config.slots()),
+            family,
             config,
         };
         simulation.poll()?;
@@ -281,15 +287,14 @@ impl Simulation {
         let taken: Vec<_> = self.data.sealed.range(..memtables).copied().collect();
         let writes = taken.iter().map(|memtable| memtable.entries).sum();
         let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
-        let table_bytes = self.config.policy.family.flush_file_size();
+        let table_bytes = self.family.flush_file_size();
         let starts: Vec<_> = stripes.iter().map(|key| number(key.bytes())).collect();
         let outputs = spread(keys, &starts, distinct(keys, writes), entry_bytes, table_bytes);
         self.start(id, Work::Flush(taken), (0, 0), outputs)
     }
 
     fn start_compaction(&mut self, id: JobId, plan: Arc<CompactionPlan>) -> Result<()> {
-        let family = &self.config.policy.family;
-        let outputs = outputs(&plan, self.tree.entry_bytes, family.target_file_size_base);
+        let outputs = outputs(&plan, self.tree.entry_bytes, self.family.table_bytes);
         let input = (plan.rewrite_bytes(), self.tree.bytes_in_memory(&plan));
         self.start(id, Work::Compaction(plan), input, outputs)
     }
@@ -310,8 +315,7 @@ impl Simulation {
 
     /// Assigns free threads to jobs with a grant, in the order of the grants.
     fn assign(&mut self) -> Result<()> {
-        let workers = self.config.workers.unwrap_or_else(|| self.config.slots());
-        while self.busy < workers {
+        while self.busy < self.workers {
             let Some((id, bytes)) = self.runnable.pop_front() else { break };
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             job.begin(bytes);
@@ -330,7 +334,8 @@ impl Simulation {
     fn advance(&mut self, id: JobId) -> Result<()> {
         let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
         let policy = &self.config.policy;
-        let most = Most { read: policy.read_request_bytes, write: policy.write_request_bytes };
+        let read = policy.options.compaction_readahead_bytes;
+        let most = Most { read, write: policy.write_request_bytes };
         match job.advance(self.now, most, &mut self.data) {
             Next::At(at) => {
                 self.wake(at, id);

@@ -55,7 +55,7 @@ impl Tree {
     ) -> Result<Tree> {
         let style = options.compaction_style.name().to_owned();
         let mut tree = Tree {
-            version: Arc::new(Version::new(FAMILY, options.levels()).with_style(style)),
+            version: Arc::new(Version::new(FAMILY, options.level_count()).with_style(style)),
             keys: keys.max(1),
             entry_bytes: entry_bytes.max(1),
             ledger: Ledger::default(),
@@ -67,9 +67,9 @@ impl Tree {
         };
         let mut rng = Rng::stream(seed, 0x7472_6565);
         let bytes = keys.saturating_mul(entry_bytes);
-        let deepest = options.levels() - 1;
+        let deepest = options.level_count() - 1;
         let fixed = LevelTargets::new(&tree.version, options);
-        let last = if options.level_compaction_dynamic_level_bytes {
+        let last = if options.dynamic_level_bytes {
             deepest
         } else {
             let fits = (1..deepest).find(|level| bytes <= fixed.bytes_max(*level as u8));

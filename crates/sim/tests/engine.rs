@@ -7,7 +7,6 @@ use std::sync::Arc;
 use sateen::metrics::Metrics;
 use sateen::vfs::{IoClass, MemVfs};
 use sateen::{Compression, Db, Error, Options, WalMode, WriteOptions};
-use sateen_control::options::CompressionCode;
 use sateen_sim::{Bandwidth, SimConfig, Simulation};
 use sateen_workload::{ArrivalSpec, Rng, ValueSize};
 
@@ -127,16 +126,14 @@ fn moved(db: &Db) -> u64 {
 
 fn simulator(profile: &str) -> Outcome {
     let mut config = SimConfig::standard(profile, 1.0).unwrap();
-    config.policy.control = config.policy.control.with_max_background_jobs(4);
-    let family = &mut config.policy.family;
-    family.write_buffer_size = MEMTABLE;
-    family.target_file_size_base = TABLE;
-    family.max_bytes_for_level_base = BASE;
-    family.level0_slowdown_writes_trigger = LEVEL0_STOP;
-    family.level0_stop_writes_trigger = LEVEL0_STOP;
-    family.compression_per_level = vec![CompressionCode(0)];
-    config.policy.control.slice_bytes_max = SLICE;
-    config.policy.read_request_bytes = SLICE;
+    let family = &mut config.policy.options.column_family;
+    family.memtable_bytes = MEMTABLE;
+    family.table_bytes = TABLE;
+    family.level_base_bytes = BASE;
+    family.level0_slowdown = LEVEL0_STOP;
+    family.level0_stop = LEVEL0_STOP;
+    config.policy.options.slice_bytes_max = SLICE;
+    config.policy.options.compaction_readahead_bytes = SLICE;
     config.policy.write_request_bytes = SLICE;
     config.workers = Some(1);
     let costs = &mut config.costs;

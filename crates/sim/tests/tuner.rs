@@ -14,7 +14,7 @@ fn config(policy: &str, seconds: u64) -> SimConfig {
     let mut config = SimConfig::standard(policy, 1.0).unwrap();
     if !ADJUSTED.contains(&policy) {
         config.policy.set("tuner", "adoc").unwrap();
-        config.policy.set("tuner_debt_time", "30000").unwrap();
+        config.policy.set("tuner_debt_time", "30s").unwrap();
     }
     config.duration_ns = seconds * SECOND_NS;
     config
@@ -136,9 +136,9 @@ fn adjusting_is_in_no_way_of_the_scheduler() {
     for (policy, memtable_bytes, slowdown) in [("silk", "1M", "20"), ("sateen", "2M", "12")] {
         let mut bursts = SimConfig::standard(policy, 25_000.0).unwrap();
         bursts.duration_ns = 300 * SECOND_NS;
-        bursts.policy.set("write_buffer_size", memtable_bytes).unwrap();
-        bursts.policy.set("max_write_buffer_number", "6").unwrap();
-        bursts.policy.set("level0_slowdown_writes_trigger", slowdown).unwrap();
+        bursts.policy.set("memtable_bytes", memtable_bytes).unwrap();
+        bursts.policy.set("memtables_max", "6").unwrap();
+        bursts.policy.set("level0_slowdown", slowdown).unwrap();
         let without = run(bursts.clone());
         bursts.policy.set("tuner", "adoc").unwrap();
         let with = run(bursts);

@@ -160,12 +160,9 @@ impl ColumnFamily {
     /// Sets the options. Returns true if the configured size of memtables has changed; otherwise an
     /// adjusted one stays.
     pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
-        let resized = self.configured.write_buffer_size != options.write_buffer_size;
-        let in_force = self.options.write_buffer_size;
-        self.set_memtable_bytes(
-            &options,
-            if resized { options.write_buffer_size } else { in_force },
-        );
+        let resized = self.configured.memtable_bytes != options.memtable_bytes;
+        let in_force = self.options.memtable_bytes;
+        self.set_memtable_bytes(&options, if resized { options.memtable_bytes } else { in_force });
         self.configured = options;
         self.shape_changed();
         resized
@@ -228,7 +225,7 @@ impl ColumnFamily {
     ) -> bool {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
         let switched = sealed > self.sealed || active_bytes < self.active_bytes;
-        let waiting_for_more = self.options.min_write_buffer_number_to_merge.max(1);
+        let waiting_for_more = self.options.memtables_to_flush_min.max(1);
         let overflows = sealed > self.sealed.max(waiting_for_more);
         if sealed > self.sealed {
             self.last_sealed_overflowed = overflows && !self.overflows.memory;
@@ -314,7 +311,7 @@ impl ColumnFamily {
 
     /// Returns true if level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
-        let trigger = self.options.level0_file_num_compaction_trigger.max(1);
+        let trigger = self.options.level0_trigger.max(1);
         !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
     }
 
@@ -370,7 +367,7 @@ impl ColumnFamily {
     /// wait for it.
     fn more_comes(&self, group_bytes_max: u64) -> bool {
         group_bytes_max < u64::MAX
-            && self.fill().saturating_mul(MORE_COMES_SECONDS) >= self.options.write_buffer_size
+            && self.fill().saturating_mul(MORE_COMES_SECONDS) >= self.options.memtable_bytes
     }
 
     /// Returns the longest chain of compactions that a flush might wait for.
@@ -390,9 +387,9 @@ impl ColumnFamily {
     /// Returns whether writers wait for a flush, and the bytes that it would free; `None` if none
     /// may or should start.
     pub(crate) fn wants_flush(&self, now: Instant) -> Option<(bool, u64)> {
-        let enough = self.sealed >= self.options.min_write_buffer_number_to_merge.max(1)
-            || self.flush_requested > 0;
-        let full = self.sealed >= self.options.max_write_buffer_number.max(1);
+        let enough =
+            self.sealed >= self.options.memtables_to_flush_min.max(1) || self.flush_requested > 0;
+        let full = self.sealed >= self.options.memtables_max.max(1);
         let due = self.flush.is_none() && self.sealed > 0 && enough && !self.flush_waits(now);
         due.then_some((full, self.sealed_bytes))
     }

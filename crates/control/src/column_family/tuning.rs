@@ -13,12 +13,12 @@ use crate::tuner::Overflows;
 impl ColumnFamily {
     /// Returns the configured size of memtables.
     pub(crate) fn configured_memtable_bytes(&self) -> u64 {
-        self.configured.write_buffer_size
+        self.configured.memtable_bytes
     }
 
     /// Returns the size of memtables from the next one on.
     pub(crate) fn memtable_bytes(&self) -> u64 {
-        self.adjusted_memtable_bytes.unwrap_or(self.configured.write_buffer_size)
+        self.adjusted_memtable_bytes.unwrap_or(self.configured.memtable_bytes)
     }
 
     /// Sets the size of memtables from the next one on.
@@ -34,7 +34,7 @@ impl ColumnFamily {
     /// Puts the size of a new active memtable in force. Returns true if it has changed.
     pub(super) fn memtable_switched(&mut self) -> bool {
         let bytes = self.memtable_bytes();
-        if bytes == self.options.write_buffer_size {
+        if bytes == self.options.memtable_bytes {
             return false;
         }
         self.set_memtable_bytes(&self.configured.clone(), bytes);
@@ -44,10 +44,10 @@ impl ColumnFamily {
 
     /// Puts `configured` in force, with this size of memtables.
     pub(super) fn set_memtable_bytes(&mut self, configured: &Arc<CfOptions>, bytes: u64) {
-        self.options = if bytes == configured.write_buffer_size {
+        self.options = if bytes == configured.memtable_bytes {
             configured.clone()
         } else {
-            Arc::new(CfOptions { write_buffer_size: bytes, ..(**configured).clone() })
+            Arc::new(CfOptions { memtable_bytes: bytes, ..(**configured).clone() })
         };
     }
 
@@ -63,7 +63,7 @@ impl ColumnFamily {
 
     /// Notes an overflow of level 0, by the trigger of the write controller.
     pub(super) fn note_level0(&mut self) {
-        let trigger = self.options.level0_slowdown_writes_trigger.max(1);
+        let trigger = self.options.level0_slowdown.max(1);
         self.overflows.level0 |=
             !self.options.disable_auto_compactions && self.level0_runs >= trigger;
     }

@@ -117,7 +117,7 @@ impl SparseTables {
     }
 
     fn pick_run(&self, context: &PickContext<'_>, level: u8, run: &Run) -> Option<CompactionPlan> {
-        let bytes_max = context.options.compaction_bytes_max().min(PLAN_BYTES_MAX);
+        let bytes_max = context.options.compaction_input_max().min(PLAN_BYTES_MAX);
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
         // The tables are in key order, as in the version.

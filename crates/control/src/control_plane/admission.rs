@@ -10,7 +10,7 @@ use super::ControlPlane;
 use crate::arithmetic::scale;
 use crate::column_family::ColumnFamily;
 use crate::event::Action;
-use crate::options::AdmissionPolicy;
+use crate::options::WriteController;
 use crate::plan::Input;
 use crate::scheduler::Demand;
 use crate::types::{ColumnFamilyId, IoClass};
@@ -58,7 +58,7 @@ impl ControlPlane {
     /// only with smooth admission.
     #[must_use]
     pub fn outlook(&self, cfs: impl IntoIterator<Item = ColumnFamilyId>) -> Option<Outlook> {
-        if self.options.admission != AdmissionPolicy::Smooth {
+        if self.options.write_controller != WriteController::Smooth {
             return None;
         }
         let shares = Shares::of(self.families.values());
@@ -83,7 +83,7 @@ impl ControlPlane {
     pub(super) fn admit(&mut self) {
         for (cf, family) in &mut self.families {
             if let Some(load) = family.take_load() {
-                self.write_controller.update(*cf, load, family.options());
+                self.triggers.update(*cf, load, family.options());
             }
         }
         let families = || self.families.values();
@@ -95,11 +95,11 @@ impl ControlPlane {
                 .max()
                 .unwrap_or(1),
             level0_late: families().any(ColumnFamily::level0_is_late),
-            memtable_bytes: families().map(|f| f.options().write_buffer_size).max().unwrap_or(0),
+            memtable_bytes: families().map(|f| f.options().memtable_bytes).max().unwrap_or(0),
         });
-        let admission = match self.options.admission {
-            AdmissionPolicy::Triggers => self.write_controller.admission(),
-            AdmissionPolicy::Smooth => Admission::default(),
+        let admission = match self.options.write_controller {
+            WriteController::Triggers | WriteController::Off => self.triggers.admission(),
+            WriteController::Smooth => Admission::default(),
         };
         if admission != self.admission {
             self.admission = admission;
@@ -109,7 +109,7 @@ impl ControlPlane {
 
     /// Publishes the admission of the writers of each column family that has changed.
     pub(super) fn admit_smoothly(&mut self) {
-        if self.options.admission != AdmissionPolicy::Smooth {
+        if self.options.write_controller != WriteController::Smooth {
             // After a change of the policy, writers that were slowed down are released.
             for (cf, _) in std::mem::take(&mut self.families_admitted) {
                 let admission = Admission::default();

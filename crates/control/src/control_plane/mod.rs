@@ -28,7 +28,7 @@ use crate::scheduler::{IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
 use crate::version::Version;
-use crate::write_controller::{Admission, WriteController};
+use crate::write_controller::{Admission, WriteTriggers};
 
 /// A running job.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub struct ControlPlane {
     tuner: Option<Box<dyn Tuner>>,
     /// When the tuner last looked.
     tuned_at: Instant,
-    write_controller: WriteController,
+    triggers: WriteTriggers,
     admission: Admission,
     actions: VecDeque<Action>,
     last_job: JobId,
@@ -110,7 +110,7 @@ impl ControlPlane {
             slots_changed: false,
             tuner: tuning::tuner(&options),
             tuned_at: Instant::default(),
-            write_controller: WriteController::new(options.delayed_write_rate),
+            triggers: WriteTriggers::new(options.delayed_write_bytes_per_second),
             admission: Admission::default(),
             actions: VecDeque::new(),
             last_job: JobId(0),
@@ -388,12 +388,8 @@ impl ControlPlane {
             let level0_may = self.scheduler.running(Lane::Level0) == 0;
             return if running < self.slots() { Some(false) } else { level0_may.then_some(true) };
         }
-        let serial = self.options.parallel_only_under_pressure && !self.write_controller.pressure();
-        if running >= if serial { 1 } else { self.slots() } {
-            return None;
-        }
-        let reserved = self.options.l0_slots_reserved.min(self.slots() - 1);
-        Some(self.scheduler.running(Lane::Deep) >= self.slots() - reserved)
+        let serial = self.options.parallel_only_under_pressure && !self.triggers.pressure();
+        (running < if serial { 1 } else { self.slots() }).then_some(false)
     }
 
     /// Serves deep compactions that have claimed what level 0 waits for like level 0, and ends them
@@ -416,7 +412,7 @@ impl ControlPlane {
                 if job.manual || job.discarded {
                     continue;
                 }
-                if self.options.scheduler.discard_preempted {
+                if self.options.scheduler.preempt_discard {
                     job.discarded = true;
                     self.actions.push_back(Action::Discard { job: id });
                 } else {
@@ -489,7 +485,7 @@ impl ControlPlane {
     /// Removes a column family, and discards the jobs that work on it.
     fn drop_family(&mut self, cf: ColumnFamilyId) {
         let Some(family) = self.families.remove(&cf) else { return };
-        self.write_controller.remove(cf);
+        self.triggers.remove(cf);
         if let Some(tuner) = &mut self.tuner {
             tuner.forget(cf);
         }
@@ -508,7 +504,7 @@ impl ControlPlane {
         if self.options.scrub != options.scrub {
             self.scrub.set_options(now, options.scrub);
         }
-        self.write_controller.set_delayed_write_rate(options.delayed_write_rate);
+        self.triggers.set_delayed_write_rate(options.delayed_write_bytes_per_second);
         let before = std::mem::replace(&mut self.options, options);
         self.restart_tuner(now, &before);
         for family in self.families.values_mut() {

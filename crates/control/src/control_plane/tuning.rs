@@ -12,13 +12,14 @@ use super::ControlPlane;
 use crate::arithmetic::nanoseconds;
 use crate::column_family::ColumnFamily;
 use crate::event::Action;
-use crate::options::{CfOptions, ControlOptions, DebtLimit};
+use crate::options::{self, CfOptions, ControlOptions};
 use crate::tuner::{Adjustment, Adoc, FamilySignals, Limit, Overflows, Signals, Tuner};
 use crate::types::{ColumnFamilyId, Instant};
 
 /// Returns the tuner that `options` ask for.
 pub(super) fn tuner(options: &ControlOptions) -> Option<Box<dyn Tuner>> {
-    options.tuner.is_on().then(|| Box::new(Adoc::new(options)) as Box<dyn Tuner>)
+    (options.tuner.kind != options::Tuner::Off)
+        .then(|| Box::new(Adoc::new(options)) as Box<dyn Tuner>)
 }
 
 impl ControlPlane {
@@ -39,15 +40,15 @@ impl ControlPlane {
     /// Collects the overflows of all column families since the last call.
     fn take_signals(&mut self) -> Signals {
         let overdue_ns = self.scheduler.overdue_ns();
-        let limit = self.options.tuner.debt;
+        let (debt_time, debt_bytes) = (self.options.tuner.debt_time, self.options.tuner.debt_bytes);
         let families = self.families.iter_mut().filter_map(|(cf, family)| {
             let debt = family.pending_bytes();
-            let is_too_much = match limit {
-                DebtLimit::Bytes(limit) => debt >= limit.max(1),
+            let is_too_much = match debt_bytes {
+                Some(limit) => debt >= limit.max(1),
                 // The debt of all families together takes that long. Those beyond their tolerated
                 // debt have a part in it.
-                DebtLimit::Time(limit) => {
-                    overdue_ns >= nanoseconds(limit).max(1) && debt > family.debt_tolerated()
+                None => {
+                    overdue_ns >= nanoseconds(debt_time).max(1) && debt > family.debt_tolerated()
                 }
             };
             let overflows = family.take_overflows(is_too_much);

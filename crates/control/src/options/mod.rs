@@ -1,37 +1,44 @@
 //! The options of the whole database, as control knows them. They are plain values, and each of
 //! them can change at run time with [`Event::OptionsChanged`](crate::Event::OptionsChanged). A
-//! profile is nothing but such values. Names are RocksDB's where RocksDB has the option. Those of a
-//! column family, [`CfOptions`], stand beside the compaction policies.
+//! field has the name of the database's option, without the prefix of its group:
+//! `scheduler.headroom` is `scheduler_headroom`. The engine's schema has units, limits and
+//! profiles; the defaults here are those of RocksDB. Those of a column family, [`CfOptions`], stand
+//! beside the compaction policies.
 
 use std::time::Duration;
 
 mod scheduler;
 mod tuner;
 
+use crate::named::named_enum;
+
 pub use crate::policy::fifo::FifoOptions;
 pub use crate::policy::guards::GuardsOptions;
 pub use crate::policy::leveled::LeveledOptions;
 pub use crate::policy::tiered::{StopStyle, TieredOptions};
-pub use crate::policy::{CfOptions, CompactionPri, CompactionStyle};
+pub use crate::policy::{CfOptions, CompactionPriority, CompactionStyle};
 pub use crate::types::CompressionCode;
 
 pub use scheduler::{
-    DeviceProfile, Preemption, RateLimiterMode, RateLimiterOptions, SchedulerOptions, ScrubOptions,
+    DeviceProfile, Preemption, RateLimitMode, RateLimiterOptions, SchedulerOptions, ScrubOptions,
 };
-pub use tuner::{DebtLimit, TunerOptions};
+pub use tuner::{Tuner, TunerOptions};
 
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
-/// The rule by which writers are slowed down when background work falls behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AdmissionPolicy {
-    /// RocksDB's triggers, for all column families together.
-    #[default]
-    Triggers,
-    /// One smooth rate for each column family, which follows from how far each resource is used up
-    /// and how fast it drains.
-    Smooth,
+named_enum! {
+    /// How writers are slowed down when background work falls behind.
+    pub enum WriteController, "smooth, triggers or off" {
+        /// One smooth rate for each column family, which follows from how far each resource is used
+        /// up and how fast it drains.
+        Smooth = "smooth",
+        /// RocksDB's slowdown and stop conditions, for all column families together.
+        #[default]
+        Triggers = "triggers",
+        /// Only full memtables stop writers. The other limits are lifted by whoever says this: for
+        /// control it is the same as `Triggers`.
+        Off = "off",
+    }
 }
 
 /// The options of the whole database.
@@ -41,17 +48,15 @@ pub struct ControlOptions {
     pub max_background_flushes: usize,
     /// Compactions that run at a time. At least 1.
     pub max_background_compactions: usize,
-    /// How many of those are reserved for compactions out of level 0.
-    pub l0_slots_reserved: usize,
     /// True if more than one compaction runs only while writers are delayed, or near it (RocksDB's
-    /// behaviour).
+    /// behaviour). It follows from the option `preemption`, so no option has its name.
     pub parallel_only_under_pressure: bool,
     /// How background work shares the device with clients.
     pub scheduler: SchedulerOptions,
     /// Which limits are adjusted while the database runs.
     pub tuner: TunerOptions,
     /// How writers are slowed down.
-    pub admission: AdmissionPolicy,
+    pub write_controller: WriteController,
     /// When stored data is verified, and how fast.
     pub scrub: ScrubOptions,
     /// The most that one grant allows.
@@ -59,27 +64,27 @@ pub struct ControlOptions {
     /// The limit on background bytes.
     pub rate_limiter: RateLimiterOptions,
     /// The rate to which writers are first slowed down, and the most they get while slowed down.
-    pub delayed_write_rate: u64,
+    pub delayed_write_bytes_per_second: u64,
     /// How long no job like one that failed is started.
     pub retry_delay: Duration,
     /// True if one flush stores the sealed memtables of all column families.
     pub atomic_flush: bool,
 }
 
+/// RocksDB's defaults, with one job slot of each kind.
 impl Default for ControlOptions {
     fn default() -> ControlOptions {
         ControlOptions {
             max_background_flushes: 1,
             max_background_compactions: 1,
-            l0_slots_reserved: 0,
             parallel_only_under_pressure: true,
             scheduler: SchedulerOptions::default(),
             tuner: TunerOptions::default(),
-            admission: AdmissionPolicy::default(),
+            write_controller: WriteController::default(),
             scrub: ScrubOptions::default(),
             slice_bytes_max: MIB,
             rate_limiter: RateLimiterOptions::default(),
-            delayed_write_rate: 16 * MIB,
+            delayed_write_bytes_per_second: 16 * MIB,
             retry_delay: Duration::from_secs(1),
             atomic_flush: false,
         }
@@ -139,18 +144,4 @@ pub enum BottommostLevelCompaction {
     IfTombstones,
     /// All tables are rewritten, except those that the same request has written.
     Force,
-}
-
-impl ControlOptions {
-    /// RocksDB's defaults for the whole database: the profile `rocksdb`.
-    #[must_use]
-    pub fn rocksdb() -> ControlOptions {
-        ControlOptions::default().with_max_background_jobs(2)
-    }
-
-    /// One background thread, no limits (the profile `leveldb`): flushes go first.
-    #[must_use]
-    pub fn leveldb() -> ControlOptions {
-        ControlOptions { delayed_write_rate: MIB, ..ControlOptions::default() }
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::named::named_enum;
+
 /// What is believed of a device. It is kept across restarts as a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceProfile {
@@ -39,29 +41,30 @@ const BANDWIDTH_START: u64 = 192 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubOptions {
     /// Bytes a second; 0: as fast as the device has room.
-    pub bytes_per_second: u64,
-    /// The time from the end of one scrub to the next; `None`: only when a client asks.
-    pub interval_ns: Option<u64>,
+    pub rate: u64,
+    /// Seconds from the end of one scrub to the next; 0: only when a client asks.
+    pub interval_seconds: u64,
 }
 
-/// Which bytes of background jobs the rate limiter counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateLimiterMode {
-    /// Bytes that jobs read.
-    ReadsOnly,
-    /// Bytes that jobs write (RocksDB's default).
-    #[default]
-    WritesOnly,
-    /// Both.
-    AllIo,
+named_enum! {
+    /// Which bytes of background jobs the rate limiter counts.
+    pub enum RateLimitMode, "reads-only, writes-only or all-io" {
+        /// Bytes that jobs read.
+        ReadsOnly = "reads-only",
+        /// Bytes that jobs write (RocksDB's default).
+        #[default]
+        WritesOnly = "writes-only",
+        /// Both.
+        AllIo = "all-io",
+    }
 }
 
 /// The limit on the bytes that background jobs move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLimiterOptions {
-    /// Bytes a second; `None`: no limit. With `auto_tuned` it is the upper bound of the limit.
+    /// Bytes a second; `None`: no limit. With `auto_tune` it is the upper bound of the limit.
     pub bytes_per_second: Option<u64>,
-    /// How often the bucket is refilled.
+    /// Time between two refills of the bucket.
     pub refill_period: Duration,
     /// The number of refills after which the order of priorities is reversed once, so that low
     /// priority does not starve; 0: never.
@@ -69,9 +72,9 @@ pub struct RateLimiterOptions {
     /// RocksDB's tuner: every 100 refills the limit moves 5 % up when the bucket ran dry in more
     /// than 90 % of them, 5 % down when in fewer than 50 %, between a twentieth of
     /// `bytes_per_second` and all of it.
-    pub auto_tuned: bool,
+    pub auto_tune: bool,
     /// Which bytes count.
-    pub mode: RateLimiterMode,
+    pub mode: RateLimitMode,
 }
 
 impl Default for RateLimiterOptions {
@@ -80,23 +83,24 @@ impl Default for RateLimiterOptions {
             bytes_per_second: None,
             refill_period: Duration::from_millis(100),
             fairness: 10,
-            auto_tuned: false,
-            mode: RateLimiterMode::WritesOnly,
+            auto_tune: false,
+            mode: RateLimitMode::WritesOnly,
         }
     }
 }
 
-/// What happens to deep compactions when a compaction out of level 0 needs their slot or their
-/// inputs (SILK §5.2.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preemption {
-    /// It waits for their end.
-    #[default]
-    Off,
-    /// The one whose pause matters least is paused.
-    LeastLoss,
-    /// A random one is paused (the paper's choice).
-    Random,
+named_enum! {
+    /// Which deep compaction gives way to one out of level 0 that needs its slot or its inputs
+    /// (SILK §5.2.2).
+    pub enum Preemption, "off, least-loss or random" {
+        /// None: the compaction out of level 0 waits.
+        #[default]
+        Off = "off",
+        /// The one whose pause matters least.
+        LeastLoss = "least-loss",
+        /// Any (the paper's choice).
+        Random = "random",
+    }
 }
 
 /// The I/O scheduler (SILK §5). By default all of it is off: background work is served as RocksDB
@@ -111,17 +115,17 @@ pub struct SchedulerOptions {
     pub preemption: Preemption,
     /// True if a compaction that gives way for good loses all its work. Otherwise it installs the
     /// part that can stand by itself.
-    pub discard_preempted: bool,
+    pub preempt_discard: bool,
     /// Bytes a second of the device, for reads and for writes; `None`: learned.
-    pub device_bytes_per_second: Option<u64>,
+    pub device_bandwidth: Option<u64>,
     /// Bytes a second that flushes and level 0 always get; `None`: the rate at which memtables
     /// fill.
-    pub floor_bytes_per_second: Option<u64>,
+    pub floor: Option<u64>,
     /// The part of the bandwidth that stays unused, in thousandths (the paper's ε).
     pub headroom: u64,
     /// The difference, in bytes a second, from which on the allocation changes (the paper: 10 MB/s
     /// of 200); `None`: a twentieth of the bandwidth.
-    pub change_bytes_per_second: Option<u64>,
+    pub change_threshold: Option<u64>,
     /// True if deep work that falls behind gets its share even in a long peak.
     pub debt_floor: bool,
     /// The time in which background work should get rid of its debt. Beside clients it takes no
@@ -137,27 +141,14 @@ impl Default for SchedulerOptions {
             bandwidth: false,
             priority: false,
             preemption: Preemption::Off,
-            discard_preempted: false,
-            device_bytes_per_second: None,
-            floor_bytes_per_second: None,
+            preempt_discard: false,
+            device_bandwidth: None,
+            floor: None,
             headroom: 100,
-            change_bytes_per_second: None,
+            change_threshold: None,
             debt_floor: true,
             drain_time: Duration::from_secs(10),
             hint: DeviceProfile::default(),
-        }
-    }
-}
-
-impl SchedulerOptions {
-    /// Returns SILK with all its parts.
-    #[must_use]
-    pub fn silk() -> SchedulerOptions {
-        SchedulerOptions {
-            bandwidth: true,
-            priority: true,
-            preemption: Preemption::LeastLoss,
-            ..SchedulerOptions::default()
         }
     }
 }

@@ -2,73 +2,70 @@
 
 use std::time::Duration;
 
-use super::{GIB, MIB};
+use super::MIB;
+use crate::named::named_enum;
 
-/// From where on too much waits for compaction (ADOC §4.1: redundancy overflow).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DebtLimit {
-    /// What is more than may wait would take so long to drain.
-    Time(Duration),
-    /// So many bytes of a column family wait (the paper: RocksDB's 64 GB).
-    Bytes(u64),
+named_enum! {
+    /// What is adjusted while the database runs (ADOC §5).
+    pub enum Tuner, "off, adoc, adoc-threads or adoc-batch" {
+        /// Nothing.
+        #[default]
+        Off = "off",
+        /// Job slots and the size of memtables.
+        Adoc = "adoc",
+        /// Job slots alone (ADOC-T).
+        AdocThreads = "adoc-threads",
+        /// The size of memtables alone (ADOC-B).
+        AdocBatch = "adoc-batch",
+    }
 }
 
-impl DebtLimit {
-    /// The paper's.
-    pub const PAPER: DebtLimit = DebtLimit::Bytes(64 * GIB);
+impl Tuner {
+    /// Returns true if job slots are adjusted.
+    #[must_use]
+    pub fn adjusts_slots(self) -> bool {
+        matches!(self, Tuner::Adoc | Tuner::AdocThreads)
+    }
+
+    /// Returns true if the size of memtables is adjusted.
+    #[must_use]
+    pub fn adjusts_memtables(self) -> bool {
+        matches!(self, Tuner::Adoc | Tuner::AdocBatch)
+    }
 }
 
 /// What is adjusted while the database runs (ADOC §5). By default nothing is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunerOptions {
-    /// How many job slots there are.
-    pub slots: bool,
-    /// How large memtables are.
-    pub memtables: bool,
-    /// How often it is looked for an overflow, and so the most often that anything is adjusted.
+    /// What is adjusted: the option `tuner` itself.
+    pub kind: Tuner,
+    /// Time between two looks for an overflow, and so between two adjustments.
     pub interval: Duration,
-    /// What has changed its direction does not change it again for so long. Zero: it may at every
-    /// look (the paper's).
+    /// Time for which an adjustment is not reversed. Zero: it may be reversed at every look (the
+    /// paper's).
     pub hold_time: Duration,
     /// Job slots, at most; no fewer than are configured.
     pub slots_max: usize,
     /// Bytes of a memtable, at most; no fewer than are configured.
     pub memtable_bytes_max: u64,
-    /// When the debt has overflowed.
-    pub debt: DebtLimit,
+    /// The debt overflows when what is more than may wait takes this long to drain (ADOC §4.1:
+    /// redundancy overflow).
+    pub debt_time: Duration,
+    /// The debt of a column family overflows at this many bytes, whatever time they need (the
+    /// paper: RocksDB's 64 GB); `None`: only `debt_time` counts.
+    pub debt_bytes: Option<u64>,
 }
 
 impl Default for TunerOptions {
     fn default() -> TunerOptions {
         TunerOptions {
-            slots: false,
-            memtables: false,
+            kind: Tuner::Off,
             interval: Duration::from_secs(1),
             hold_time: Duration::from_secs(60),
             slots_max: 1,
             memtable_bytes_max: 512 * MIB,
-            debt: DebtLimit::Time(Duration::from_secs(30)),
+            debt_time: Duration::from_secs(30),
+            debt_bytes: None,
         }
-    }
-}
-
-impl TunerOptions {
-    /// Adjusts both, as the paper: up to `slots_max` job slots and memtables of 512 MB, and debt
-    /// that has overflowed is counted in bytes.
-    #[must_use]
-    pub fn adoc(slots_max: usize) -> TunerOptions {
-        TunerOptions {
-            slots: true,
-            memtables: true,
-            slots_max,
-            debt: DebtLimit::PAPER,
-            ..TunerOptions::default()
-        }
-    }
-
-    /// Whether it adjusts anything.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.slots || self.memtables
     }
 }

@@ -80,7 +80,7 @@ impl<'a> PickContext<'a> {
 
     /// Returns the most bytes that a compaction takes in which can take less.
     pub(crate) fn bytes_max(&self) -> u64 {
-        self.options.compaction_bytes_max().min(self.input_bytes_max)
+        self.options.compaction_input_max().min(self.input_bytes_max)
     }
 
     /// Returns the oldest runs of `inputs`, a closure in level 0, newest first: as many as fit on
@@ -144,7 +144,7 @@ impl<'a> PickContext<'a> {
     /// Returns true if tables keep their compression when they move from `from` to `to`.
     pub(crate) fn same_compression(&self, from: u8, to: u8) -> bool {
         let base = self.targets.base_level;
-        self.options.compression(from, base) == self.options.compression(to, base)
+        self.options.compression_at(from, base) == self.options.compression_at(to, base)
     }
 
     /// Returns a plan that rewrites and settles spans, both newest data first, into the level and
@@ -174,7 +174,7 @@ impl<'a> PickContext<'a> {
             output_epoch,
             split: self.options.policy().split(self, output_level, bounds),
             breaks: Vec::new(),
-            compression: self.options.compression(output_level, base_level),
+            compression: self.options.compression_at(output_level, base_level),
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),

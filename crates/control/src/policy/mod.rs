@@ -29,7 +29,7 @@ mod shape;
 pub mod tiered;
 
 pub use context::{PickContext, TreeView};
-pub use leveled::CompactionPri;
+pub use leveled::CompactionPriority;
 pub use levels::{CompactionChain, LevelScore, LevelTargets, levels_to_lift};
 pub use options::CfOptions;
 
@@ -73,7 +73,7 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
     /// while no compaction is due. Writers must not be slowed down at so few: nobody would ever
     /// make them fewer.
     fn runs_at_rest(&self, options: &CfOptions) -> u32 {
-        options.level0_file_num_compaction_trigger.saturating_sub(1)
+        options.level0_trigger.saturating_sub(1)
     }
 
     /// Returns true if a tree without due compactions has no debt, and level 0 fewer runs on top of

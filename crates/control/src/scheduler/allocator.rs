@@ -80,7 +80,7 @@ impl Allocation {
         let fill = monitor.fill_peak();
         let until_full_ns = scale(demand.memtable_bytes, NS_PER_SECOND, fill);
         let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
-        let floor = options.floor_bytes_per_second.unwrap_or(needed.max(FLOOR_MIN));
+        let floor = options.floor.unwrap_or(needed.max(FLOOR_MIN));
         let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
             // Deep work gets at least what it needs in the long run, and a quarter more to catch
             // up.
@@ -108,7 +108,7 @@ impl Allocation {
         options: &SchedulerOptions,
     ) -> bool {
         let differs = |now: u64, then: u64, bandwidth: u64| {
-            let threshold = options.change_bytes_per_second.unwrap_or(bandwidth / CHANGE_PART);
+            let threshold = options.change_threshold.unwrap_or(bandwidth / CHANGE_PART);
             // If nothing is left, or something again, deep work is paused or goes on.
             (now == 0) != (then == 0) || now.abs_diff(then) > threshold
         };

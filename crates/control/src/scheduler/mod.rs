@@ -250,7 +250,7 @@ impl IoScheduler {
 
     /// Returns the estimate of the device, or the bandwidth that the options set.
     pub(crate) fn device(&self) -> DeviceProfile {
-        match self.options.device_bytes_per_second {
+        match self.options.device_bandwidth {
             Some(bytes) => {
                 let bytes = bytes.max(1);
                 let learned = self.device.profile();
@@ -415,7 +415,7 @@ impl IoScheduler {
 
     /// Returns the bytes of the next slice in `lane`.
     fn slice_bytes(&self, lane: Lane) -> u64 {
-        let (read, write) = match self.options.device_bytes_per_second {
+        let (read, write) = match self.options.device_bandwidth {
             Some(bytes) => (bytes, bytes),
             None => self.device.usable(0),
         };
@@ -436,7 +436,7 @@ impl IoScheduler {
     /// Computes the allocation for the present demand.
     fn due(&self) -> Allocation {
         let headroom = self.options.headroom;
-        let usable = match self.options.device_bytes_per_second {
+        let usable = match self.options.device_bandwidth {
             Some(_) => {
                 let device = self.device();
                 let usable = |bandwidth| without(headroom, bandwidth);

@@ -52,9 +52,9 @@ impl RateLimiter {
         // The tuner keeps its limit only if its bound is the same. Otherwise it starts in the
         // middle.
         let same = self.options.bytes_per_second == options.bytes_per_second
-            && self.options.auto_tuned == options.auto_tuned;
+            && self.options.auto_tune == options.auto_tune;
         if !same {
-            let start = |bytes: u64| if options.auto_tuned { bytes / 2 } else { bytes };
+            let start = |bytes: u64| if options.auto_tune { bytes / 2 } else { bytes };
             self.bytes_per_second = options.bytes_per_second.map(|bytes| start(bytes).max(1));
         }
         self.options = options;
@@ -115,7 +115,7 @@ impl RateLimiter {
     /// Settles a grant of `granted` bytes by the bytes that were really moved.
     pub(crate) fn settle(&mut self, granted: u64, read: u64, written: u64) {
         if self.bytes_per_second.is_some() {
-            use crate::options::RateLimiterMode::{AllIo, ReadsOnly, WritesOnly};
+            use crate::options::RateLimitMode::{AllIo, ReadsOnly, WritesOnly};
             let used = match self.options.mode {
                 ReadsOnly => read,
                 WritesOnly => written,
@@ -149,7 +149,7 @@ impl RateLimiter {
         };
         let period = self.period_ns();
         let elapsed = now.0.saturating_sub(self.last_tune.0);
-        if !self.options.auto_tuned || elapsed < REFILLS_PER_TUNE.saturating_mul(period) {
+        if !self.options.auto_tune || elapsed < REFILLS_PER_TUNE.saturating_mul(period) {
             return;
         }
         let drained_percent = self.drains.saturating_mul(100) / elapsed.div_ceil(period);

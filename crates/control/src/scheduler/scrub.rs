@@ -70,7 +70,10 @@ impl Scrub {
     /// Returns what to do now. `room` is true if no other work needs the device.
     pub(crate) fn next(&mut self, now: Instant, room: bool) -> ScrubStep {
         let Some(run) = &mut self.run else {
-            let Some(interval_ns) = self.options.interval_ns else { return ScrubStep::Nothing };
+            let interval_ns = match self.options.interval_seconds {
+                0 => return ScrubStep::Nothing,
+                seconds => seconds.saturating_mul(NS_PER_SECOND),
+            };
             let due = Instant(self.ended.0.saturating_add(interval_ns));
             if now < due {
                 return ScrubStep::Wait(due);
@@ -78,7 +81,7 @@ impl Scrub {
             self.request(now, None);
             return self.next(now, room);
         };
-        let rate = run.rate.unwrap_or(self.options.bytes_per_second);
+        let rate = run.rate.unwrap_or(self.options.rate);
         if rate > 0 {
             let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
             if now.0 < due {
@@ -114,7 +117,7 @@ impl Scrub {
 
     /// Returns the rate in bytes per second; 0 for no limit.
     fn rate(&self) -> u64 {
-        self.run.and_then(|run| run.rate).unwrap_or(self.options.bytes_per_second)
+        self.run.and_then(|run| run.rate).unwrap_or(self.options.rate)
     }
 
     /// Begins a new period for the rate.
@@ -137,8 +140,7 @@ mod tests {
     }
 
     fn options(interval_s: Option<u64>) -> ScrubOptions {
-        let interval_ns = interval_s.map(|seconds| seconds * SECOND);
-        ScrubOptions { bytes_per_second: RATE, interval_ns }
+        ScrubOptions { rate: RATE, interval_seconds: interval_s.unwrap_or(0) }
     }
 
     #[test]
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_more_important_goes_first_but_not_for_ever() {
-        let mut scrub = Scrub::new(ScrubOptions { bytes_per_second: 0, interval_ns: None });
+        let mut scrub = Scrub::new(ScrubOptions::default());
         scrub.request(at(0), None);
         assert_eq!(scrub.next(at(0), false), ScrubStep::Wait(at(LOOK_NS)));
         assert_eq!(scrub.next(at(LOOK_NS), true), ScrubStep::Read(SLICE_BYTES));

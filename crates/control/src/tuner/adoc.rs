@@ -82,10 +82,10 @@ impl Adoc {
 impl Tuner for Adoc {
     fn observe(&mut self, now: Instant, signals: &Signals) -> Vec<Adjustment> {
         let mut adjustments = Vec::new();
-        if self.options.slots {
+        if self.options.kind.adjusts_slots() {
             adjustments.extend(self.adjust_slots(now, signals));
         }
-        if self.options.memtables {
+        if self.options.kind.adjusts_memtables() {
             for family in &signals.families {
                 adjustments.extend(self.adjust_memtables(now, family));
             }

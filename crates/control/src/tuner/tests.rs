@@ -6,13 +6,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::{ControlOptions, TunerOptions};
+use crate::options::{self, ControlOptions, TunerOptions};
 
 const MIB: u64 = 1 << 20;
 
 fn options(slots: usize, slots_max: usize) -> ControlOptions {
-    ControlOptions { tuner: TunerOptions::adoc(slots_max), ..ControlOptions::default() }
-        .with_max_background_jobs(slots)
+    let kind = options::Tuner::Adoc;
+    let tuner = TunerOptions { kind, slots_max, ..TunerOptions::default() };
+    ControlOptions { tuner, ..ControlOptions::default() }.with_max_background_jobs(slots)
 }
 
 fn at(second: u64) -> Instant {

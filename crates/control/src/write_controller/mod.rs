@@ -159,16 +159,16 @@ struct Found {
 
 /// Combines the column families into one admission. The worst of them counts.
 #[derive(Clone, Debug)]
-pub(crate) struct WriteController {
+pub(crate) struct WriteTriggers {
     rate_max: u64,
     rate: u64,
     families: BTreeMap<ColumnFamilyId, Found>,
 }
 
-impl WriteController {
-    pub(crate) fn new(delayed_write_rate: u64) -> WriteController {
-        let rate_max = delayed_write_rate.max(1);
-        WriteController { rate_max, rate: rate_max, families: BTreeMap::new() }
+impl WriteTriggers {
+    pub(crate) fn new(delayed_write_bytes_per_second: u64) -> WriteTriggers {
+        let rate_max = delayed_write_bytes_per_second.max(1);
+        WriteTriggers { rate_max, rate: rate_max, families: BTreeMap::new() }
     }
 
     pub(crate) fn set_delayed_write_rate(&mut self, rate: u64) {
@@ -240,22 +240,22 @@ impl WriteController {
 /// Judges a column family by RocksDB's triggers, in its order.
 fn judge(load: Load, options: &CfOptions) -> (Condition, Option<StallCause>) {
     let compacts = !options.disable_auto_compactions;
-    let memtables_max = options.max_write_buffer_number.max(1);
+    let memtables_max = options.memtables_max.max(1);
     let over = |limit: u64| compacts && limit > 0 && load.pending_bytes >= limit;
     if load.sealed >= memtables_max {
         (Condition::Stopped, Some(StallCause::MemtableLimit))
-    } else if compacts && load.level0_runs >= options.level0_stop_writes_trigger.max(1) {
+    } else if compacts && load.level0_runs >= options.level0_stop.max(1) {
         (Condition::Stopped, Some(StallCause::Level0Runs))
-    } else if over(options.hard_pending_compaction_bytes_limit) {
+    } else if over(options.hard_pending_compaction_bytes) {
         (Condition::Stopped, Some(StallCause::PendingCompactionBytes))
     } else if memtables_max > 3
         && load.sealed >= memtables_max - 1
-        && load.sealed > options.min_write_buffer_number_to_merge
+        && load.sealed > options.memtables_to_flush_min
     {
         (Condition::Delayed, Some(StallCause::MemtableLimit))
-    } else if compacts && load.level0_runs >= options.level0_slowdown_writes_trigger.max(1) {
+    } else if compacts && load.level0_runs >= options.level0_slowdown.max(1) {
         (Condition::Delayed, Some(StallCause::Level0Runs))
-    } else if over(options.soft_pending_compaction_bytes_limit) {
+    } else if over(options.soft_pending_compaction_bytes) {
         (Condition::Delayed, Some(StallCause::PendingCompactionBytes))
     } else {
         (Condition::Normal, None)
@@ -266,11 +266,9 @@ fn judge(load: Load, options: &CfOptions) -> (Condition, Option<StallCause>) {
 /// its own.
 fn is_near_stop(cause: Option<StallCause>, load: Load, options: &CfOptions) -> bool {
     let (soft, hard) =
-        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+        (options.soft_pending_compaction_bytes, options.hard_pending_compaction_bytes);
     match cause {
-        Some(StallCause::Level0Runs) => {
-            load.level0_runs >= options.level0_stop_writes_trigger.saturating_sub(2)
-        }
+        Some(StallCause::Level0Runs) => load.level0_runs >= options.level0_stop.saturating_sub(2),
         Some(StallCause::PendingCompactionBytes) => {
             hard > 0 && load.pending_bytes.saturating_sub(soft) > hard.saturating_sub(soft) / 4 * 3
         }
@@ -281,18 +279,18 @@ fn is_near_stop(cause: Option<StallCause>, load: Load, options: &CfOptions) -> b
 /// Returns true if level 0 has twice the runs of its trigger, or a quarter of the way from there to
 /// the slowdown; or if the debt is a quarter of its soft limit, or large against the data.
 fn is_under_pressure(load: Load, options: &CfOptions) -> bool {
-    let trigger = options.level0_file_num_compaction_trigger;
-    let quarter = options.level0_slowdown_writes_trigger.saturating_sub(trigger) / 4;
+    let trigger = options.level0_trigger;
+    let quarter = options.level0_slowdown.saturating_sub(trigger) / 4;
     if load.level0_runs >= trigger.saturating_mul(2).min(trigger.saturating_add(quarter)).max(1) {
         return true;
     }
-    let by_limit = match options.soft_pending_compaction_bytes_limit {
+    let by_limit = match options.soft_pending_compaction_bytes {
         0 => u64::MAX,
         soft => soft / 4,
     };
     let by_size = match load.bottommost_bytes {
         0 => u64::MAX,
-        bytes => (bytes / 8).max(options.max_bytes_for_level_base.saturating_mul(2)),
+        bytes => (bytes / 8).max(options.level_base_bytes.saturating_mul(2)),
     };
     load.pending_bytes >= by_limit.min(by_size)
 }

@@ -136,7 +136,7 @@ fn part(used: u64, from: u64, to: u64) -> u64 {
 /// Returns true if no resource is near its limit, whatever its drain is. Then [`judge`] returns an
 /// open admission.
 pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
-    let soft = options.soft_pending_compaction_bytes_limit;
+    let soft = options.soft_pending_compaction_bytes;
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
     let compacts = !options.disable_auto_compactions;
     let level0 = u64::from(now.level0_runs) + 1;
@@ -146,8 +146,8 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
 /// Returns the resources: memory, runs of level 0, the end of compactions out of it and of merges
 /// within it, and the debt. All but the first depend on compactions.
 fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
-    let memtable = options.write_buffer_size.max(1);
-    let memtables_max = u64::from(options.max_write_buffer_number.max(1));
+    let memtable = options.memtable_bytes.max(1);
+    let memtables_max = u64::from(options.memtables_max.max(1));
     let sealed = u64::from(now.sealed).saturating_mul(memtable);
     let in_memory = sealed.saturating_add(now.active_bytes.min(memtable));
     // What clients could write while a job waits for its barriers counts as work that is left of
@@ -163,7 +163,7 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let memory_used =
         if now.sealed == 0 { 0 } else { part(left, 0, left.saturating_add(memory_room)) };
 
-    let stop = u64::from(options.level0_stop_writes_trigger.max(1));
+    let stop = u64::from(options.level0_stop.max(1));
     let from = options.level0_runs_unfelt();
     let filling = scale(now.active_bytes.min(memtable), THOUSAND, memtable);
     // A sealed memtable will soon be a run.
@@ -190,11 +190,10 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     let limit = |limit: u64, by_time: u64| if limit == 0 { by_time } else { limit.min(by_time) };
     let (soft, hard) = (seconds(DEBT_SECONDS_SOFT), seconds(DEBT_SECONDS_HARD));
     let least = DEBT_MIN.max(DEBT_TOLERATED_TIMES.saturating_mul(now.debt_tolerated));
-    let soft = limit(options.soft_pending_compaction_bytes_limit, soft.max(least));
-    let hard =
-        limit(options.hard_pending_compaction_bytes_limit, hard.max(least.saturating_mul(2)));
-    let unlimited = options.soft_pending_compaction_bytes_limit == 0
-        && options.hard_pending_compaction_bytes_limit == 0;
+    let soft = limit(options.soft_pending_compaction_bytes, soft.max(least));
+    let hard = limit(options.hard_pending_compaction_bytes, hard.max(least.saturating_mul(2)));
+    let unlimited =
+        options.soft_pending_compaction_bytes == 0 && options.hard_pending_compaction_bytes == 0;
     [
         Resource {
             cause: StallCause::MemtableLimit,
@@ -237,12 +236,12 @@ pub(crate) fn judge(
         .min();
     let outlook = Outlook { time_to_stall_ns: stall, sustainable_write_rate: sustainable };
 
-    let full = now.sealed >= options.max_write_buffer_number.max(1);
+    let full = now.sealed >= options.memtables_max.max(1);
     // At the limit of level 0 the rate is next to nothing. The memtables still become runs, and the
     // compaction that makes room may only wait for its barriers. So writers stop only at that many
     // more runs.
-    let runs_max = options.level0_stop_writes_trigger.max(1);
-    let runs_max = runs_max.saturating_add(options.max_write_buffer_number);
+    let runs_max = options.level0_stop.max(1);
+    let runs_max = runs_max.saturating_add(options.memtables_max);
     let runs_full = relevant > 1 && now.level0_runs >= runs_max;
     let stopped = match (full, runs_full) {
         (true, _) => Some(StallCause::MemtableLimit),

@@ -43,7 +43,7 @@ struct World {
 
 impl World {
     /// Without a plane (the folder `picker`), all about column family 0:
-    /// - `options [profile] key=value…`: starts over with these options
+    /// - `options [defaults] key=value…`: starts over with these options
     /// - `version` + lines `L1: table…`, `L0.7: table…`, `pointer L1 key`: what is where
     /// - `targets`, `scores`, `pending`: what follows from it
     /// - `pick`: the plan; `pick claim`: and it is in flight from now on as the next job; `pick
@@ -55,7 +55,7 @@ impl World {
     ///
     /// With one:
     /// - `plane key=value…`: starts over; `set key=value…`: changes its options
-    /// - `cf N [profile] key=value…`: adds a column family, or changes its options
+    /// - `cf N [defaults] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
@@ -151,19 +151,17 @@ impl World {
         }
     }
 
-    fn set_options(&mut self, cf: ColumnFamilyId, line: &Line<'_>, profile: usize) -> String {
-        let mut options = match line.words.get(profile) {
-            Some(&"leveldb") => CfOptions::leveldb(),
-            Some(&"rocksdb") => CfOptions::rocksdb(),
-            Some(&"pebblesdb") => CfOptions::pebblesdb(),
-            Some(other) => panic!("unknown profile {other}"),
+    fn set_options(&mut self, cf: ColumnFamilyId, line: &Line<'_>, word: usize) -> String {
+        let mut options = match line.words.get(word) {
+            Some(&"defaults") => CfOptions::default(),
+            Some(other) => panic!("unknown word {other}"),
             None => self.options.get(&cf).cloned().unwrap_or_default(),
         };
         for (key, value) in &line.values {
             set_cf(&mut options, key, value);
         }
         let style = options.compaction_style.name().to_owned();
-        let version = Arc::new(Version::new(cf, options.levels()).with_style(style));
+        let version = Arc::new(Version::new(cf, options.level_count()).with_style(style));
         let known = self.options.insert(cf, options.clone()).is_some();
         if self.plane.is_none() {
             self.in_flight = InFlight::default();
@@ -231,7 +229,7 @@ impl World {
             write!(out, ", unneeded down to {level}").unwrap();
         }
         out.push('\n');
-        for level in targets.base_level..options.levels() as u8 {
+        for level in targets.base_level..options.level_count() as u8 {
             if targets.bytes_max(level) < u64::MAX {
                 writeln!(out, "L{level}: {}", targets.bytes_max(level)).unwrap();
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::options::{
-    AdmissionPolicy, CompactionPri, CompactionStyle, CompressionCode, DebtLimit, Preemption,
-    RateLimiterMode, StopStyle,
+    CompactionPriority, CompactionStyle, CompressionCode, Preemption, RateLimitMode, StopStyle,
+    Tuner, WriteController,
 };
 use sateen_control::version::{KeySketch, Placement};
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta, UserKey};
@@ -64,120 +64,104 @@ pub(crate) fn flag(text: &str) -> bool {
     matches!(text, "true" | "on")
 }
 
+/// The member of an enumeration with this name.
+fn named<T: Copy>(names: &[(&str, T)], value: &str) -> T {
+    let found = names.iter().find(|(name, _)| *name == value);
+    found.unwrap_or_else(|| panic!("not a value: {value}")).1
+}
+
+/// Sets an option of a column family, by the name that a database's option has.
 pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
     let n = || number(value);
     let small = || u32::try_from(number(value)).unwrap();
+    let ratio = || value.parse().unwrap();
+    let (leveled, tiered) = (&mut options.leveled, &mut options.tiered);
     match key {
-        "overlap-min" => options.leveled.level0_overlap_min = value.parse().unwrap(),
-        "overlap-runs-max" => options.leveled.level0_overlap_runs_max = small(),
-        "style" => options.compaction_style = CompactionStyle::from_name(value).unwrap(),
-        "size-ratio" => options.tiered.size_ratio = small(),
-        "merge-min" => options.tiered.min_merge_width = small(),
-        "merge-max" => options.tiered.max_merge_width = small(),
-        "amplification" => options.tiered.max_size_amplification_percent = small(),
-        "similar" => {
-            let styles = [StopStyle::TotalSize, StopStyle::SimilarSize];
-            options.tiered.stop_style = styles[usize::from(flag(value))];
-        }
-        "trivial" => options.tiered.allow_trivial_move = flag(value),
-        "fifo-max" => options.fifo.max_table_files_size = n(),
-        "fifo-compact" => options.fifo.allow_compaction = flag(value),
-        "guard-runs" => options.guards.runs_max = small(),
-        "levels" => options.num_levels = n() as usize,
-        "memtable" => options.write_buffer_size = n(),
-        "memtables" => options.max_write_buffer_number = small(),
-        "merge" => options.min_write_buffer_number_to_merge = small(),
-        "trigger" => options.level0_file_num_compaction_trigger = small(),
-        "slowdown" => options.level0_slowdown_writes_trigger = small(),
-        "stop" => options.level0_stop_writes_trigger = small(),
-        "soft" => options.soft_pending_compaction_bytes_limit = n(),
-        "hard" => options.hard_pending_compaction_bytes_limit = n(),
-        "base" => options.max_bytes_for_level_base = n(),
-        "multiplier" => options.max_bytes_for_level_multiplier = value.parse().unwrap(),
-        "dynamic" => options.level_compaction_dynamic_level_bytes = flag(value),
-        "target" => options.target_file_size_base = n(),
-        "max-compaction" => options.max_compaction_bytes = n(),
-        "max-grandparents" => options.leveled.max_grandparent_overlap_bytes = n(),
-        "stripe" => options.leveled.level0_stripe_bytes = n(),
-        "base-multiplier" => options.leveled.base_level_multiplier = value.parse().unwrap(),
-        "fifo" => options.leveled.level0_fifo = flag(value),
-        "overlap-aware" => options.leveled.overlap_aware = flag(value),
-        "group" => options.leveled.group_compaction_bytes = n(),
-        "settle" => options.settled_compaction = flag(value),
-        "candidates" => options.leveled.victim_candidates_max = n() as usize,
-        "intra" => options.leveled.intra_level0_compaction = flag(value),
-        "auto" => options.disable_auto_compactions = !flag(value),
+        "compaction_style" => options.compaction_style = CompactionStyle::from_name(value).unwrap(),
+        "tiered_size_ratio" => tiered.size_ratio = small(),
+        "tiered_merge_width_min" => tiered.merge_width_min = small(),
+        "tiered_merge_width_max" => tiered.merge_width_max = small(),
+        "tiered_size_amplification_max" => tiered.size_amplification_max = small(),
+        "tiered_stop_style" => tiered.stop_style = named(StopStyle::NAMES, value),
+        "tiered_trivial_move" => tiered.trivial_move = flag(value),
+        "fifo_bytes_max" => options.fifo.bytes_max = n(),
+        "fifo_compaction" => options.fifo.compaction = flag(value),
+        "guard_runs" => options.guards.runs = small(),
+        "levels" => options.levels = n() as usize,
+        "memtable_bytes" => options.memtable_bytes = n(),
+        "memtables_max" => options.memtables_max = small(),
+        "memtables_to_flush_min" => options.memtables_to_flush_min = small(),
+        "level0_trigger" => options.level0_trigger = small(),
+        "level0_slowdown" => options.level0_slowdown = small(),
+        "level0_stop" => options.level0_stop = small(),
+        "soft_pending_compaction_bytes" => options.soft_pending_compaction_bytes = n(),
+        "hard_pending_compaction_bytes" => options.hard_pending_compaction_bytes = n(),
+        "level_base_bytes" => options.level_base_bytes = n(),
+        "level_multiplier" => options.level_multiplier = ratio(),
+        "dynamic_level_bytes" => options.dynamic_level_bytes = flag(value),
+        "table_bytes" => options.table_bytes = n(),
+        "compaction_bytes_max" => options.compaction_bytes_max = n(),
+        "grandparent_bytes_max" => leveled.grandparent_bytes_max = n(),
+        "level0_stripe_bytes" => leveled.level0_stripe_bytes = n(),
+        "base_level_multiplier" => leveled.base_level_multiplier = ratio(),
+        "level0_fifo" => leveled.level0_fifo = flag(value),
+        "level0_overlap_min" => leveled.level0_overlap_min = ratio(),
+        "level0_overlap_runs_max" => leveled.level0_overlap_runs_max = small(),
+        "overlap_aware_tables" => leveled.overlap_aware_tables = flag(value),
+        "align_tables" => leveled.align_tables = flag(value),
+        "group_compaction_bytes" => leveled.group_compaction_bytes = n(),
+        "settled_compaction" => options.settled_compaction = flag(value),
+        "compaction_candidates_max" => leveled.compaction_candidates_max = small(),
+        "intra_level0_compaction" => leveled.intra_level0_compaction = flag(value),
+        "disable_auto_compactions" => options.disable_auto_compactions = flag(value),
         "compression" => {
-            options.compression_per_level =
+            options.compression =
                 value.split(',').map(|code| CompressionCode(code.parse().unwrap())).collect();
         }
-        "pri" => {
-            options.leveled.compaction_pri = match value {
-                "overlap" => CompactionPri::MinOverlappingRatio,
-                "round-robin" => CompactionPri::RoundRobin,
-                "size" => CompactionPri::ByCompensatedSize,
-                "oldest-largest" => CompactionPri::OldestLargestSeqFirst,
-                "oldest-smallest" => CompactionPri::OldestSmallestSeqFirst,
-                _ => panic!("unknown priority {value}"),
-            }
+        "compaction_priority" => {
+            leveled.compaction_priority = named(CompactionPriority::NAMES, value);
         }
         _ => panic!("unknown option {key}"),
     }
 }
 
+/// Sets an option of the whole database, by the name that a database's option has. `barrier` is
+/// what is believed of the device at first.
 pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) {
+    let n = || number(value);
+    let some = || (value != "none").then(|| number(value));
+    let (scheduler, limiter) = (&mut options.scheduler, &mut options.rate_limiter);
+    let tuner = &mut options.tuner;
     match key {
-        "flushes" => options.max_background_flushes = number(value) as usize,
-        "compactions" => options.max_background_compactions = number(value) as usize,
-        "l0-reserved" => options.l0_slots_reserved = number(value) as usize,
-        "together" => options.atomic_flush = flag(value),
-        "serial" => options.parallel_only_under_pressure = flag(value),
-        "priority" => options.scheduler.priority = flag(value),
-        "slice" => options.slice_bytes_max = number(value),
-        "rate" => {
-            options.rate_limiter.bytes_per_second = (value != "none").then(|| number(value));
-        }
-        "fairness" => options.rate_limiter.fairness = number(value) as u32,
-        "tuned" => options.rate_limiter.auto_tuned = flag(value),
-        "mode" => {
-            options.rate_limiter.mode = match value {
-                "reads" => RateLimiterMode::ReadsOnly,
-                "writes" => RateLimiterMode::WritesOnly,
-                _ => RateLimiterMode::AllIo,
-            }
-        }
-        "preempt" => {
-            options.scheduler.preemption = match value {
-                "off" => Preemption::Off,
-                "random" => Preemption::Random,
-                _ => Preemption::LeastLoss,
-            }
-        }
-        "discard" => options.scheduler.discard_preempted = flag(value),
-        "bandwidth" => options.scheduler.bandwidth = flag(value),
-        "device" => options.scheduler.device_bytes_per_second = Some(number(value)),
-        "floor" => options.scheduler.floor_bytes_per_second = Some(number(value)),
-        "change" => options.scheduler.change_bytes_per_second = Some(number(value)),
-        "barrier" => options.scheduler.hint.barrier_ns = duration(value).as_nanos() as u64,
-        "drain" => options.scheduler.drain_time = duration(value),
-        "admission" => {
-            options.admission = match value {
-                "smooth" => AdmissionPolicy::Smooth,
-                _ => AdmissionPolicy::Triggers,
-            }
-        }
-        "tuner" => {
-            options.tuner.slots = matches!(value, "adoc" | "threads");
-            options.tuner.memtables = matches!(value, "adoc" | "batch");
-        }
-        "interval" => options.tuner.interval = duration(value),
-        "hold" => options.tuner.hold_time = duration(value),
-        "slots-max" => options.tuner.slots_max = number(value) as usize,
-        "memtable-max" => options.tuner.memtable_bytes_max = number(value),
-        "debt-time" => options.tuner.debt = DebtLimit::Time(duration(value)),
-        "debt-bytes" => options.tuner.debt = DebtLimit::Bytes(number(value)),
-        "delayed-rate" => options.delayed_write_rate = number(value),
-        "retry" => options.retry_delay = duration(value),
+        "max_background_flushes" => options.max_background_flushes = n() as usize,
+        "max_background_compactions" => options.max_background_compactions = n() as usize,
+        "atomic_flush" => options.atomic_flush = flag(value),
+        "parallel_only_under_pressure" => options.parallel_only_under_pressure = flag(value),
+        "scheduler_priority" => scheduler.priority = flag(value),
+        "slice_bytes_max" => options.slice_bytes_max = n(),
+        "rate_limit_bytes_per_second" => limiter.bytes_per_second = some(),
+        "rate_limit_fairness" => limiter.fairness = n() as u32,
+        "rate_limit_auto_tune" => limiter.auto_tune = flag(value),
+        "rate_limit_mode" => limiter.mode = named(RateLimitMode::NAMES, value),
+        "rate_limit_refill_period" => limiter.refill_period = duration(value),
+        "preemption" => scheduler.preemption = named(Preemption::NAMES, value),
+        "preempt_discard" => scheduler.preempt_discard = flag(value),
+        "scheduler_bandwidth" => scheduler.bandwidth = flag(value),
+        "device_bandwidth" => scheduler.device_bandwidth = some(),
+        "scheduler_floor" => scheduler.floor = some(),
+        "scheduler_change_threshold" => scheduler.change_threshold = some(),
+        "scheduler_drain_time" => scheduler.drain_time = duration(value),
+        "barrier" => scheduler.hint.barrier_ns = duration(value).as_nanos() as u64,
+        "write_controller" => options.write_controller = named(WriteController::NAMES, value),
+        "tuner" => tuner.kind = named(Tuner::NAMES, value),
+        "tuner_interval" => tuner.interval = duration(value),
+        "tuner_hold_time" => tuner.hold_time = duration(value),
+        "tuner_slots_max" => tuner.slots_max = n() as usize,
+        "tuner_memtable_bytes_max" => tuner.memtable_bytes_max = n(),
+        "tuner_debt_time" => tuner.debt_time = duration(value),
+        "tuner_debt_bytes" => tuner.debt_bytes = some(),
+        "delayed_write_bytes_per_second" => options.delayed_write_bytes_per_second = n(),
+        "retry_delay" => options.retry_delay = duration(value),
         _ => panic!("unknown option {key}"),
     }
 }

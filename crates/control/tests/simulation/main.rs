@@ -134,7 +134,7 @@ impl World {
     fn add_family(&mut self, cf: ColumnFamilyId) {
         let options = random_options(&mut self.random);
         let style = options.compaction_style.name().to_owned();
-        let version = Arc::new(Version::new(cf, options.levels()).with_style(style));
+        let version = Arc::new(Version::new(cf, options.level_count()).with_style(style));
         let event = Event::ColumnFamilyAdded {
             options: Arc::new(options.clone()),
             version: version.clone(),
@@ -430,9 +430,9 @@ impl World {
             }
             24 => {
                 let cf = self.random_family();
-                let CfOptions { num_levels, compaction_style, .. } = self.families[&cf].options;
+                let CfOptions { levels, compaction_style, .. } = self.families[&cf].options;
                 let options = random_options(&mut self.random);
-                let options = CfOptions { num_levels, compaction_style, ..options };
+                let options = CfOptions { levels, compaction_style, ..options };
                 self.families.get_mut(&cf).unwrap().options = options.clone();
                 let options = Arc::new(options);
                 self.plane.handle(self.now, Event::CfOptionsChanged { cf, options });
@@ -531,7 +531,7 @@ fn run(seed: u64) -> World {
     }
     // One level holds everything only if its target is large enough.
     for (cf, family) in &mut world.families {
-        family.options.max_bytes_for_level_base = 1 << 30;
+        family.options.level_base_bytes = 1 << 30;
         let options = Arc::new(family.options.clone());
         world.plane.handle(world.now, Event::CfOptionsChanged { cf: *cf, options });
     }

@@ -76,7 +76,7 @@ impl World {
                 assert_eq!(self.plane.job_slots(), slots);
             }
             Limit::Memtable { cf, bytes } => {
-                let configured = self.families[&cf].options.write_buffer_size;
+                let configured = self.families[&cf].options.memtable_bytes;
                 assert!((configured..=8 * configured).contains(&bytes), "{adjustment}");
                 assert_eq!(self.plane.memtable_bytes(cf), Some(bytes));
             }

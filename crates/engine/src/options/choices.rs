@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use sateen_control::Comparator;
-pub use sateen_control::policy::CompactionStyle;
-pub use sateen_control::policy::tiered::StopStyle;
+pub use sateen_control::options::{
+    CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StopStyle, Tuner,
+    WriteController,
+};
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::table::Compression;
 
@@ -18,26 +20,18 @@ impl Named for Compression {
         &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
 }
 
-named_enum! {
-    /// Which table of a level is compacted first.
-    pub enum CompactionPriority, "min-overlapping-ratio or round-robin" {
-        /// The one that overlaps least of the next level for its size.
-        MinOverlappingRatio = "min-overlapping-ratio",
-        /// The next one in key order after the last.
-        RoundRobin = "round-robin",
-    }
+/// The choices that control makes use of have their names there.
+macro_rules! named_by_control {
+    ($($name:ident)*) => { $(
+        impl Named for $name {
+            const ACCEPTS: &'static str = $name::NAMES_IN_WORDS;
+            const NAMES: &'static [(&'static str, Self)] = $name::NAMES;
+        }
+    )* };
 }
 
-// Control registers the policies, and with them the names of the styles.
-impl Named for CompactionStyle {
-    const ACCEPTS: &'static str = CompactionStyle::NAMES_IN_WORDS;
-    const NAMES: &'static [(&'static str, Self)] = CompactionStyle::NAMES;
-}
-
-impl Named for StopStyle {
-    const ACCEPTS: &'static str = "total-size or similar-size";
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("total-size", StopStyle::TotalSize), ("similar-size", StopStyle::SimilarSize)];
+named_by_control! {
+    CompactionPriority CompactionStyle Preemption RateLimitMode StopStyle Tuner WriteController
 }
 
 named_enum! {
@@ -47,44 +41,6 @@ named_enum! {
         Prefix = "prefix",
         /// An undamaged log, or an error.
         Absolute = "absolute",
-    }
-}
-
-named_enum! {
-    /// What is adjusted while the database runs (ADOC §5).
-    pub enum Tuner, "off, adoc, adoc-threads or adoc-batch" {
-        /// Nothing.
-        Off = "off",
-        /// Job slots and the size of memtables.
-        Adoc = "adoc",
-        /// Job slots alone (ADOC-T).
-        AdocThreads = "adoc-threads",
-        /// The size of memtables alone (ADOC-B).
-        AdocBatch = "adoc-batch",
-    }
-}
-
-named_enum! {
-    /// What delays writers when background work falls behind.
-    pub enum WriteController, "smooth, triggers or off" {
-        /// One rate that falls as a limit comes nearer.
-        Smooth = "smooth",
-        /// RocksDB's slowdown and stop conditions.
-        Triggers = "triggers",
-        /// Only the hard limits of memory.
-        Off = "off",
-    }
-}
-
-named_enum! {
-    /// Which deep compaction gives way to one out of level 0.
-    pub enum Preemption, "off, least-loss or random" {
-        /// None.
-        Off = "off",
-        /// The one whose pause matters least.
-        LeastLoss = "least-loss",
-        /// Any (SILK §5.2.2).
-        Random = "random",
     }
 }
 

@@ -1,14 +1,14 @@
-//! What control is told of the options: the same values under the names and types of its own.
+//! What control is told of the options: the same values under the same names, in the groups of its
+//! own structs. What does not stand in an option by itself is derived here.
 
-use sateen_control::options as control;
 use sateen_control::options::{
-    AdmissionPolicy, BottommostLevelCompaction, CfOptions, CompactionPri, CompressionCode,
-    ControlOptions, DebtLimit, FifoOptions, GuardsOptions, LeveledOptions, RateLimiterOptions,
-    SchedulerOptions, ScrubOptions, TieredOptions, TunerOptions,
+    BottommostLevelCompaction, CfOptions, CompressionCode, ControlOptions, FifoOptions,
+    GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions, ScrubOptions,
+    TieredOptions, TunerOptions,
 };
 use sateen_store::table::Compression;
 
-use super::{ColumnFamilyOptions, CompactionPriority, Options, Preemption, Tuner, WriteController};
+use super::{ColumnFamilyOptions, Options, Preemption, WriteController};
 
 /// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.
 const MEMTABLES_PART: u64 = 2;
@@ -36,8 +36,9 @@ pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
     if rewrite { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::IfTombstones }
 }
 
-/// The options of the whole database.
-pub(crate) fn database(options: &Options) -> ControlOptions {
+/// Returns what control is told of the options of a database.
+#[must_use]
+pub fn database(options: &Options) -> ControlOptions {
     let limit = options.rate_limit_bytes_per_second;
     ControlOptions {
         max_background_flushes: options.max_background_flushes.max(1) as usize,
@@ -45,56 +46,41 @@ pub(crate) fn database(options: &Options) -> ControlOptions {
         slice_bytes_max: options.slice_bytes_max.max(1),
         rate_limiter: RateLimiterOptions {
             bytes_per_second: (limit > 0).then_some(limit),
-            auto_tuned: options.rate_limit_auto_tune,
+            auto_tune: options.rate_limit_auto_tune,
             ..RateLimiterOptions::default()
         },
-        delayed_write_rate: options.delayed_write_bytes_per_second,
+        delayed_write_bytes_per_second: options.delayed_write_bytes_per_second,
         atomic_flush: options.atomic_flush,
-        admission: match options.write_controller {
-            WriteController::Smooth => AdmissionPolicy::Smooth,
-            WriteController::Triggers | WriteController::Off => AdmissionPolicy::Triggers,
-        },
+        write_controller: options.write_controller,
         parallel_only_under_pressure: options.preemption == Preemption::Off,
         scheduler: SchedulerOptions {
             // Where the caller steps the work nobody samples, and nobody waits.
             bandwidth: options.scheduler_bandwidth && options.background_threads > 0,
             priority: options.scheduler_priority,
-            preemption: match options.preemption {
-                Preemption::Off => control::Preemption::Off,
-                Preemption::LeastLoss => control::Preemption::LeastLoss,
-                Preemption::Random => control::Preemption::Random,
-            },
-            discard_preempted: options.preempt_discard,
-            device_bytes_per_second: options.device_bandwidth,
-            floor_bytes_per_second: options.scheduler_floor,
-            change_bytes_per_second: options.scheduler_change_threshold,
+            preemption: options.preemption,
+            preempt_discard: options.preempt_discard,
+            device_bandwidth: options.device_bandwidth,
+            floor: options.scheduler_floor,
+            change_threshold: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
             headroom: u64::from(options.scheduler_headroom),
             debt_floor: options.debt_floor,
             ..SchedulerOptions::default()
         },
-        tuner: tuner(options),
+        tuner: TunerOptions {
+            kind: options.tuner,
+            interval: options.tuner_interval,
+            hold_time: options.tuner_hold_time,
+            slots_max: tuner_slots_max(options),
+            memtable_bytes_max: tuner_memtable_bytes_max(options),
+            debt_time: options.tuner_debt_time,
+            debt_bytes: options.tuner_debt_bytes,
+        },
         scrub: ScrubOptions {
-            bytes_per_second: options.scrub_rate,
-            interval_ns: (options.scrub_interval_seconds > 0)
-                .then(|| options.scrub_interval_seconds.saturating_mul(1_000_000_000)),
+            rate: options.scrub_rate,
+            interval_seconds: options.scrub_interval_seconds,
         },
         ..ControlOptions::default()
-    }
-}
-
-fn tuner(options: &Options) -> TunerOptions {
-    TunerOptions {
-        slots: matches!(options.tuner, Tuner::Adoc | Tuner::AdocThreads),
-        memtables: matches!(options.tuner, Tuner::Adoc | Tuner::AdocBatch),
-        interval: options.tuner_interval,
-        hold_time: options.tuner_hold_time,
-        slots_max: tuner_slots_max(options),
-        memtable_bytes_max: tuner_memtable_bytes_max(options),
-        debt: match options.tuner_debt_bytes {
-            Some(bytes) => DebtLimit::Bytes(bytes),
-            None => DebtLimit::Time(options.tuner_debt_time),
-        },
     }
 }
 
@@ -117,28 +103,28 @@ fn tuner_memtable_bytes_max(options: &Options) -> u64 {
 
 /// The threads that work in the background: one for each job that may run.
 pub(crate) fn threads(options: &Options) -> u32 {
-    match options.tuner {
-        Tuner::Adoc | Tuner::AdocThreads if options.background_threads > 0 => {
-            let slots = u32::try_from(tuner_slots_max(options)).unwrap_or(u32::MAX);
-            options.background_threads.max(slots)
-        }
-        _ => options.background_threads,
+    if options.tuner.adjusts_slots() && options.background_threads > 0 {
+        let slots = u32::try_from(tuner_slots_max(options)).unwrap_or(u32::MAX);
+        return options.background_threads.max(slots);
     }
+    options.background_threads
 }
 
-/// The options of a column family of a database with the options `database`.
-pub(crate) fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOptions {
+/// Returns what control is told of the options of a column family of a database with the options
+/// `database`.
+#[must_use]
+pub fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOptions {
     let told = told_column_family(options);
-    match database.write_controller {
-        WriteController::Smooth | WriteController::Triggers => told,
-        // Only the limit on memtables is left, which is one of memory.
-        WriteController::Off => CfOptions {
-            level0_slowdown_writes_trigger: u32::MAX,
-            level0_stop_writes_trigger: u32::MAX,
-            soft_pending_compaction_bytes_limit: 0,
-            hard_pending_compaction_bytes_limit: 0,
-            ..told
-        },
+    if database.write_controller != WriteController::Off {
+        return told;
+    }
+    // Only the limit on memtables is left, which is one of memory.
+    CfOptions {
+        level0_slowdown: u32::MAX,
+        level0_stop: u32::MAX,
+        soft_pending_compaction_bytes: 0,
+        hard_pending_compaction_bytes: 0,
+        ..told
     }
 }
 
@@ -146,45 +132,44 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
     let told = CfOptions {
         compaction_style: options.compaction_style,
         leveled: leveled(options),
-        guards: GuardsOptions { runs_max: options.guard_runs },
+        guards: GuardsOptions { runs: options.guard_runs },
         tiered: TieredOptions {
             size_ratio: options.tiered_size_ratio,
-            min_merge_width: options.tiered_merge_width_min,
-            max_merge_width: options.tiered_merge_width_max,
-            max_size_amplification_percent: options.tiered_size_amplification_max,
+            merge_width_min: options.tiered_merge_width_min,
+            merge_width_max: options.tiered_merge_width_max,
+            size_amplification_max: options.tiered_size_amplification_max,
             stop_style: options.tiered_stop_style,
-            allow_trivial_move: options.tiered_trivial_move,
+            trivial_move: options.tiered_trivial_move,
         },
         fifo: FifoOptions {
-            max_table_files_size: options.fifo_bytes_max,
-            allow_compaction: options.fifo_compaction,
+            bytes_max: options.fifo_bytes_max,
+            compaction: options.fifo_compaction,
         },
-        num_levels: options.levels as usize,
-        write_buffer_size: options.memtable_bytes,
-        max_write_buffer_number: options.memtables_max,
-        min_write_buffer_number_to_merge: options.memtables_to_flush_min,
-        level0_file_num_compaction_trigger: options.level0_trigger,
-        level0_slowdown_writes_trigger: options.level0_slowdown,
-        level0_stop_writes_trigger: options.level0_stop,
-        soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes,
-        hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes,
-        max_bytes_for_level_base: options.level_base_bytes,
-        max_bytes_for_level_multiplier: options.level_multiplier,
-        level_compaction_dynamic_level_bytes: options.dynamic_level_bytes,
-        target_file_size_base: options.table_bytes,
-        level0_file_size: options.flush_table_bytes,
+        levels: options.levels as usize,
+        memtable_bytes: options.memtable_bytes,
+        memtables_max: options.memtables_max,
+        memtables_to_flush_min: options.memtables_to_flush_min,
+        level0_trigger: options.level0_trigger,
+        level0_slowdown: options.level0_slowdown,
+        level0_stop: options.level0_stop,
+        soft_pending_compaction_bytes: options.soft_pending_compaction_bytes,
+        hard_pending_compaction_bytes: options.hard_pending_compaction_bytes,
+        level_base_bytes: options.level_base_bytes,
+        level_multiplier: options.level_multiplier,
+        dynamic_level_bytes: options.dynamic_level_bytes,
+        table_bytes: options.table_bytes,
+        flush_table_bytes: options.flush_table_bytes,
         // How far apart keys are is known of bytes alone.
-        cut_at_gaps: options.cut_tables_at_gaps && options.comparator.is_bytewise(),
-        target_file_size_multiplier: u64::from(options.table_multiplier),
-        max_compaction_bytes: options.compaction_bytes_max,
+        cut_tables_at_gaps: options.cut_tables_at_gaps && options.comparator.is_bytewise(),
+        table_multiplier: u64::from(options.table_multiplier),
+        compaction_bytes_max: options.compaction_bytes_max,
         settled_compaction: options.settled_compaction,
         disable_auto_compactions: options.disable_auto_compactions,
-        compression_per_level: options.compression.iter().copied().map(compression_code).collect(),
+        compression: options.compression.iter().copied().map(compression_code).collect(),
     };
     if options.level_base_bytes == 0 { told.with_base_for_level0() } else { told }
 }
 
-/// The options of the leveled policy.
 fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
     LeveledOptions {
         level0_stripe_bytes: options.level0_stripe_bytes,
@@ -193,14 +178,11 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
         level0_overlap_runs_max: options.level0_overlap_runs_max,
         intra_level0_compaction: options.intra_level0_compaction,
         base_level_multiplier: options.base_level_multiplier,
-        compaction_pri: match options.compaction_priority {
-            CompactionPriority::MinOverlappingRatio => CompactionPri::MinOverlappingRatio,
-            CompactionPriority::RoundRobin => CompactionPri::RoundRobin,
-        },
+        compaction_priority: options.compaction_priority,
         group_compaction_bytes: options.group_compaction_bytes,
-        max_grandparent_overlap_bytes: options.grandparent_bytes_max,
-        overlap_aware: options.overlap_aware_tables,
-        level_compaction_dynamic_file_size: options.align_tables,
+        grandparent_bytes_max: options.grandparent_bytes_max,
+        overlap_aware_tables: options.overlap_aware_tables,
+        align_tables: options.align_tables,
         ..LeveledOptions::default()
     }
 }
@@ -226,10 +208,9 @@ mod tests {
     #[test]
     fn the_base_level_follows_what_level_0_has_unless_told() {
         let mut options = Options::default();
-        let base = |options: &Options| {
-            column_family(options, &options.column_family).max_bytes_for_level_base
-        };
-        assert_eq!(base(&options), CfOptions::sateen().max_bytes_for_level_base);
+        let base =
+            |options: &Options| column_family(options, &options.column_family).level_base_bytes;
+        assert_eq!(base(&options), 704 << 20, "2.75 times four memtables");
         options.column_family.memtable_bytes = 16 << 20;
         options.column_family.level0_trigger = 6;
         assert_eq!(base(&options), 264 << 20);

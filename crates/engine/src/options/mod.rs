@@ -46,8 +46,8 @@ use crate::operators::wall_clock::WallClock;
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Preemption, StatisticsLevel, StopStyle, Tuner, WalMode,
-    WalRecovery, WriteController,
+    CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StatisticsLevel, StopStyle,
+    Tuner, WalMode, WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;

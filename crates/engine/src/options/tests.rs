@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use sateen_control::JobSlots;
 use sateen_control::options::TunerOptions;
-use sateen_control::{CfOptions, ControlOptions};
 
 use super::*;
 
@@ -35,28 +35,6 @@ fn every_profile_is_valid_and_remembers_its_name() {
     assert_eq!(Options::profile("sateen").unwrap(), Options::default());
 }
 
-/// What the simulator says of a profile's shape is said of what the engine does.
-#[test]
-fn profiles_have_the_shapes_that_control_knows_by_the_same_names() {
-    let shape = |profile: &str| {
-        let options = Options::profile(profile).unwrap();
-        let told = control::column_family(&options, &options.column_family);
-        CfOptions { compression_per_level: Vec::new(), ..told }
-    };
-    let like_rocksdb = ["rocksdb", "rocksdb-limited", "rocksdb-autotuned", "silk"];
-    for profile in like_rocksdb.into_iter().chain(["adoc", "adoc-threads", "adoc-batch"]) {
-        assert_eq!(shape(profile), CfOptions::rocksdb(), "{profile}");
-    }
-    assert_eq!(shape("sateen"), CfOptions::sateen());
-    assert_eq!(shape("leveldb"), CfOptions::leveldb());
-    assert_eq!(shape("bolt"), CfOptions::bolt());
-    assert_eq!(shape("vlsm"), CfOptions::vlsm(8 * MIB));
-    assert_eq!(shape("pebblesdb"), CfOptions::pebblesdb());
-    assert_eq!(shape("rocksdb-universal"), CfOptions::universal());
-    assert_eq!(shape("triad"), CfOptions::triad());
-    assert_eq!(shape("triad-silk"), CfOptions::triad());
-}
-
 #[test]
 fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
     let told = |profile: &str, changes: &str| {
@@ -66,15 +44,22 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
         control::database(&options)
     };
     let as_paper = told("adoc", "tuner_slots_max=16");
-    assert_eq!(as_paper.tuner, TunerOptions::adoc(16));
-    assert_eq!(as_paper.slots(), ControlOptions::rocksdb().slots());
+    let paper = TunerOptions {
+        kind: Tuner::Adoc,
+        slots_max: 16,
+        debt_bytes: Some(64 * GIB),
+        ..TunerOptions::default()
+    };
+    assert_eq!(as_paper.tuner, paper);
+    assert_eq!(as_paper.slots(), JobSlots { flushes: 1, compactions: 1 });
     for (profile, slots, memtables) in
         [("adoc-threads", true, false), ("adoc-batch", false, true), ("rocksdb", false, false)]
     {
-        let tuner = told(profile, "").tuner;
-        assert_eq!((tuner.slots, tuner.memtables), (slots, memtables), "{profile}");
+        let kind = told(profile, "").tuner.kind;
+        let adjusts = (kind.adjusts_slots(), kind.adjusts_memtables());
+        assert_eq!(adjusts, (slots, memtables), "{profile}");
     }
-    assert!(!told("sateen", "").tuner.is_on(), "not by default");
+    assert_eq!(told("sateen", "").tuner.kind, Tuner::Off, "not by default");
     assert!(told("adoc", "").tuner.slots_max >= 2, "from the machine");
 
     // Three memtables in half of the budget; as many in each region.
@@ -111,7 +96,7 @@ fn names_are_unique_and_rocksdb_names_are_aliases() {
         }
     }
     let mut options = Options::default();
-    options.set("write_buffer_size", "1MB").unwrap();
+    options.set("memtable_bytes", "1MB").unwrap();
     options.set("max_total_wal_size", "3MB").unwrap();
     assert_eq!(options.column_family.memtable_bytes, 1 << 20);
     assert_eq!(options.get("max_total_wal_bytes").unwrap(), "3MiB");
@@ -125,7 +110,7 @@ fn an_unknown_name_is_named_with_the_nearest_known_one() {
         "invalid argument: unknown option \"memtable_byte\"; the nearest is \"memtable_bytes\""
     );
     let text = message(Options::default().set("write_bufer_size", "1"));
-    assert!(text.contains("\"write_buffer_size\""), "{text}");
+    assert!(text.contains("\"memtable_bytes\""), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The FIFO policy: RocksDB's. All tables stay in level 0, and the oldest are dropped when all of
 //! them together are too large: a cache, or a log of which only the recent part matters.
 //!
-//! 1. `drop_oldest`: while the tables have more than `max_table_files_size` bytes, whole runs are
+//! 1. `drop_oldest`: while the tables have more than `bytes_max` bytes, whole runs are
 //!    dropped unread, oldest first. Nothing older is left that their tombstones could bring back.
 //! 2. `merge_newest`: otherwise, with `allow_compaction`, the newest runs become one, as many as
 //!    each make the merge cheaper for each run that goes. As many as the trigger of level 0 must be
@@ -92,7 +92,7 @@ impl CompactionPolicy for Fifo {
 /// Returns the number of the oldest runs that have to go.
 fn dropped(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
     let level0 = view.version.level(0);
-    let most = view.options.fifo.max_table_files_size;
+    let most = view.options.fifo.bytes_max;
     if level0.bytes() <= most || in_flight.level0_running(view.version.column_family()) {
         return None;
     }
@@ -109,13 +109,13 @@ fn dropped(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
 fn merged(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
     let TreeView { version, options, .. } = *view;
     let level0 = version.level(0);
-    if !options.fifo.allow_compaction
-        || level0.bytes() > options.fifo.max_table_files_size
+    if !options.fifo.compaction
+        || level0.bytes() > options.fifo.bytes_max
         || in_flight.level0_running(version.column_family())
     {
         return None;
     }
-    let bytes_max = options.compaction_bytes_max();
+    let bytes_max = options.compaction_input_max();
     let (mut bytes, mut cost, mut taken) = (0_u64, u64::MAX, 0_u64);
     for size in level0.runs().iter().map(Run::bytes) {
         bytes = bytes.saturating_add(size);
@@ -127,8 +127,8 @@ fn merged(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
         cost = if taken > 0 { next } else { cost };
         taken += 1;
     }
-    let runs_min = u64::from(options.level0_file_num_compaction_trigger.max(2));
-    let cost_max = options.write_buffer_size.saturating_add(options.write_buffer_size / 10);
+    let runs_min = u64::from(options.level0_trigger.max(2));
+    let cost_max = options.memtable_bytes.saturating_add(options.memtable_bytes / 10);
     (taken >= runs_min && cost < cost_max).then_some(usize::try_from(taken).ok()?)
 }
 

@@ -1,16 +1,17 @@
-//! The options of the FIFO policy, as RocksDB's `CompactionOptionsFIFO` has them.
+//! The options of the FIFO policy, as in RocksDB's `CompactionOptionsFIFO`: the options `fifo_…` of
+//! a database without their prefix.
 
 /// How the FIFO policy works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FifoOptions {
     /// Bytes of all tables above which the oldest are dropped.
-    pub max_table_files_size: u64,
+    pub bytes_max: u64,
     /// True if small runs are merged while the tables have fewer bytes than that.
-    pub allow_compaction: bool,
+    pub compaction: bool,
 }
 
 impl Default for FifoOptions {
     fn default() -> FifoOptions {
-        FifoOptions { max_table_files_size: 1 << 30, allow_compaction: false }
+        FifoOptions { bytes_max: 1 << 30, compaction: false }
     }
 }

@@ -81,7 +81,7 @@ impl CompactionPolicy for Guards {
             });
             let runs = free.map(|group| group.len()).max().unwrap_or(0);
             let runs = u32::try_from(runs).unwrap_or(u32::MAX);
-            let mut score = f64::from(runs) / f64::from(options.guards.runs_max.max(2));
+            let mut score = f64::from(runs) / f64::from(options.guards.runs.max(2));
             if is_over(version, targets, in_flight, level) {
                 let per_mille = scale(version.level(level).bytes(), 1000, targets.bytes_max(level));
                 score = score.max(f64::from(u32::try_from(per_mille).unwrap_or(u32::MAX)) / 1000.0);
@@ -95,7 +95,7 @@ impl CompactionPolicy for Guards {
     fn debt(&self, view: &TreeView<'_>) -> u64 {
         let TreeView { version, options, targets } = *view;
         let level0 = version.level(0);
-        let trigger = u64::from(options.level0_file_num_compaction_trigger);
+        let trigger = u64::from(options.level0_trigger);
         let due = level0.runs().len() as u64 >= trigger;
         let mut moving = if due { level0.bytes() } else { 0 };
         let mut pending = moving;
@@ -176,7 +176,7 @@ fn pick_level(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
     let version = context.version;
     let over = is_over(version, context.targets, context.in_flight, level);
     let stays = level > 0 && level == deepest(version) && !over;
-    let runs_min = if over || level == 0 { 1 } else { context.options.guards.runs_max.max(2) };
+    let runs_min = if over || level == 0 { 1 } else { context.options.guards.runs.max(2) };
     let mut groups: Vec<_> = groups(level, version.level(level).runs())
         .into_iter()
         .filter(|group| group.len() >= runs_min as usize)

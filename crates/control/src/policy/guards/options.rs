@@ -5,11 +5,11 @@
 pub struct GuardsOptions {
     /// Runs of a level that share keys from which on they go down, or are merged in the deepest
     /// level. At least 2.
-    pub runs_max: u32,
+    pub runs: u32,
 }
 
 impl Default for GuardsOptions {
     fn default() -> GuardsOptions {
-        GuardsOptions { runs_max: 8 }
+        GuardsOptions { runs: 8 }
     }
 }

@@ -18,8 +18,8 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
     let levels = version.levels().len();
     let level0 = version.level(0);
     let runs = level0_runs(version, options) as u64;
-    let due = runs >= u64::from(options.level0_file_num_compaction_trigger)
-        || level0.bytes() >= options.max_bytes_for_level_base;
+    let due =
+        runs >= u64::from(options.level0_trigger) || level0.bytes() >= options.level_base_bytes;
     let triggered = due && !waits_for_overlap(version, options, runs);
     let merges = if options.leveled.level0_fifo { level0.runs().len() as u64 } else { 1 };
     let mut pending = if triggered { level0.bytes() } else { 0 };
@@ -30,7 +30,7 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
             pending += own.saturating_mul(merges);
         }
         let size = own + moving;
-        let keeps = options.leveled.overlap_aware && level == targets.base_level;
+        let keeps = options.leveled.overlap_aware_tables && level == targets.base_level;
         let kept = if keeps { targets.crowded(level) } else { targets.bytes_max(level) };
         moving = size.saturating_sub(kept);
         if moving > 0 {

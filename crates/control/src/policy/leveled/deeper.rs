@@ -8,7 +8,7 @@
 
 use super::group::pick_group;
 use super::settle::settle_more;
-use super::victims::{pointer, victims};
+use super::victims::{candidates_max, pointer, victims};
 use crate::geometry::{Span, union};
 use crate::plan::{CompactionPlan, CompactionReason};
 use crate::policy::PickContext;
@@ -24,14 +24,15 @@ pub(super) fn reason_of(context: &PickContext<'_>, level: u8) -> CompactionReaso
 
 /// Returns a plan for one table of `level`, or a few, with what they overlap in the level below.
 pub(super) fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<CompactionPlan> {
-    let from_base = context.options.leveled.overlap_aware && level == context.targets.base_level;
+    let from_base =
+        context.options.leveled.overlap_aware_tables && level == context.targets.base_level;
     if from_base || context.options.leveled.group_compaction_bytes > 0 {
         return pick_group(context, level, from_base);
     }
     let run = context.version.level(level).sorted()?;
     let reason = reason_of(context, level);
     let output = (level + 1, Epoch(0));
-    for victim in victims(context, level, run, context.options.leveled.victim_candidates_max) {
+    for victim in victims(context, level, run, candidates_max(context)) {
         let victim = Span { level, run, ranks: victim..victim + 1 };
         let Some((mut start, below)) = expand(context, victim) else { continue };
         let settle = below.is_none() && settle_more(context, &mut start);

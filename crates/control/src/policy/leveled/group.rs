@@ -12,7 +12,7 @@
 
 use super::deeper::reason_of;
 use super::settle::may_settle;
-use super::victims::{pointer, victims};
+use super::victims::{candidates_max, pointer, victims};
 use crate::geometry::{Span, hull};
 use crate::plan::CompactionPlan;
 use crate::policy::PickContext;
@@ -79,7 +79,7 @@ pub(super) fn pick_group(
     let any = !only_good || unneeded || level_bytes >= context.targets.crowded(level);
     let budget = match (only_good, unneeded) {
         (true, false) => context.options.target_file_size(level, context.targets.base_level),
-        (true, true) => context.options.compaction_bytes_max(),
+        (true, true) => context.options.compaction_input_max(),
         (false, _) => context.options.leveled.group_compaction_bytes,
     };
     let mut bytes = 0;
@@ -87,8 +87,7 @@ pub(super) fn pick_group(
     let mut last = None;
     let mut chosen = Vec::new();
     // The score counts good tables wherever they stand, so all tables are candidates.
-    let candidates_max =
-        if any { context.options.leveled.victim_candidates_max } else { run.len() };
+    let candidates_max = if any { candidates_max(context) } else { run.len() };
     for rank in victims(context, level, run, candidates_max) {
         let enough = bytes >= budget || inputs >= context.group_bytes_max;
         if enough && !chosen.is_empty() {

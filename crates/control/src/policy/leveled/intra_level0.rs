@@ -19,7 +19,7 @@ const INTRA_LEVEL0_RUNS_MIN: usize = 4;
 /// into it would rewrite much for little.
 pub(super) fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let level0 = context.version.level(0);
-    let runs_min = context.options.level0_file_num_compaction_trigger.max(2) as usize;
+    let runs_min = context.options.level0_trigger.max(2) as usize;
     let base_bytes = context.version.level(context.targets.base_level).bytes();
     if !intra_level0_allowed(context)
         || context.in_flight.level0_running(context.cf())
@@ -49,7 +49,7 @@ fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
     reason = "a multiplier of at least 10, and the cast saturates"
 )]
 fn base_to_level0_max(context: &PickContext<'_>) -> u64 {
-    (context.options.max_bytes_for_level_multiplier.max(10.0) * 2.0) as u64
+    (context.options.level_multiplier.max(10.0) * 2.0) as u64
 }
 
 pub(super) fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
@@ -59,7 +59,7 @@ pub(super) fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
 /// Returns a plan that merges the newest runs of level 0 into one, because its way down is blocked.
 pub(super) fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let runs = context.version.level(0).runs();
-    let trigger = context.options.level0_file_num_compaction_trigger as usize;
+    let trigger = context.options.level0_trigger as usize;
     if !intra_level0_allowed(context) || runs.len() < trigger + 2 {
         return None;
     }
@@ -78,7 +78,7 @@ pub(super) fn worth_merging(context: &PickContext<'_>, sizes: impl Iterator<Item
         bytes += size;
         let per_run = bytes / (taken as u64).max(1);
         let cheaper = taken < 2 || per_run <= bytes_per_run_gone;
-        if !cheaper || bytes > context.options.compaction_bytes_max() {
+        if !cheaper || bytes > context.options.compaction_input_max() {
             break;
         }
         taken += 1;

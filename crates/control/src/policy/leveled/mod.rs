@@ -29,7 +29,7 @@ mod victims;
 mod wait_for_overlap;
 
 pub(crate) use level0::level0_closure;
-pub use options::{CompactionPri, LeveledOptions};
+pub use options::{CompactionPriority, LeveledOptions};
 pub use overlap_aware::good_bytes;
 pub(super) use score::{level0_runs, level0_score};
 pub(super) use targets::{fixed as fixed_targets, levels_to_lift};
@@ -60,7 +60,7 @@ pub struct Leveled;
 
 impl CompactionPolicy for Leveled {
     fn targets(&self, version: &Version, options: &CfOptions) -> LevelTargets {
-        if options.level_compaction_dynamic_level_bytes {
+        if options.dynamic_level_bytes {
             targets::dynamic(version, options)
         } else {
             targets::fixed(options)
@@ -68,7 +68,7 @@ impl CompactionPolicy for Leveled {
     }
 
     fn levels_to_lift(&self, version: &Version, options: &CfOptions) -> usize {
-        if options.level_compaction_dynamic_level_bytes {
+        if options.dynamic_level_bytes {
             return 0;
         }
         levels_to_lift(version, options)
@@ -142,14 +142,14 @@ impl CompactionPolicy for Leveled {
     fn split(&self, context: &PickContext<'_>, level: u8, _: Bounds<'_>) -> OutputSplit {
         let options = context.options;
         let target_bytes = options.target_file_size(level, context.targets.base_level);
-        if options.leveled.overlap_aware && level == context.targets.base_level {
+        if options.leveled.overlap_aware_tables && level == context.targets.base_level {
             return overlap_aware::split(options, target_bytes);
         }
         OutputSplit::BySize {
             target_bytes,
             grandparent_overlap_bytes_max: settle::grandparent_overlap_bytes_max(options),
-            at_grandparent_boundaries: options.leveled.level_compaction_dynamic_file_size,
-            at_gaps: options.cut_at_gaps,
+            at_grandparent_boundaries: options.leveled.align_tables,
+            at_gaps: options.cut_tables_at_gaps,
         }
     }
 
@@ -168,10 +168,10 @@ impl CompactionPolicy for Leveled {
         let base = version.level(targets.base_level).bytes();
         let target = targets.bytes_max(targets.base_level);
         let level0 = version.level(0).bytes();
-        let deepest = usize::from(targets.base_level) + 1 >= options.levels();
+        let deepest = usize::from(targets.base_level) + 1 >= options.level_count();
         let base_goes_first = !deepest
             && base > target.max(level0).saturating_mul(BASE_TO_LEVEL0_MAX)
-            && runs < options.level0_slowdown_writes_trigger;
+            && runs < options.level0_slowdown;
         !base_goes_first
     }
 
@@ -203,7 +203,7 @@ pub(super) fn cut_stripes(before: &Stripes, view: &TreeView<'_>) -> Stripes {
         view.version,
         view.targets.base_level,
         options.leveled.level0_stripe_bytes,
-        options.level0_file_num_compaction_trigger,
+        options.level0_trigger,
     )
 }
 

@@ -1,20 +1,25 @@
 //! The options of the leveled policy. Guards keep level 0 in the same way and read its part of
 //! them.
 
-/// Which table of a level is compacted first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CompactionPri {
-    /// The table with the fewest bytes below it for its size (RocksDB's default).
-    #[default]
-    MinOverlappingRatio,
-    /// The table behind the one compacted last (LevelDB).
-    RoundRobin,
-    /// The largest table. Tombstones make a table count as larger.
-    ByCompensatedSize,
-    /// The table whose newest entry is oldest.
-    OldestLargestSeqFirst,
-    /// The table whose oldest entry is oldest.
-    OldestSmallestSeqFirst,
+use crate::named::named_enum;
+
+named_enum! {
+    /// Which table of a level is compacted first.
+    pub enum CompactionPriority, "min-overlapping-ratio, round-robin, by-compensated-size, \
+        oldest-largest-seq-first or oldest-smallest-seq-first" {
+        /// The table that overlaps the fewest bytes of the next level for its size (RocksDB's
+        /// default).
+        #[default]
+        MinOverlappingRatio = "min-overlapping-ratio",
+        /// The table behind the one compacted last, in key order (LevelDB).
+        RoundRobin = "round-robin",
+        /// The largest table. Tombstones make a table count as larger.
+        ByCompensatedSize = "by-compensated-size",
+        /// The table whose newest entry is oldest.
+        OldestLargestSeqFirst = "oldest-largest-seq-first",
+        /// The table whose oldest entry is oldest.
+        OldestSmallestSeqFirst = "oldest-smallest-seq-first",
+    }
 }
 
 /// How the leveled policy works: RocksDB's by default.
@@ -39,24 +44,24 @@ pub struct LeveledOptions {
     /// (vLSM §4.2: Φ); 0: as many times as deeper levels.
     pub base_level_multiplier: f64,
     /// Which table goes first.
-    pub compaction_pri: CompactionPri,
+    pub compaction_priority: CompactionPriority,
     /// The most tables of a level that are weighed against each other for one compaction. In larger
     /// levels a window of this size moves round.
-    pub victim_candidates_max: usize,
+    pub compaction_candidates_max: u32,
     /// Bytes of a level's tables that one compaction takes together, neighbours or not, with what
     /// they overlap below (BoLT §3.3); 0: one table, and those that go along with it.
     pub group_compaction_bytes: u64,
 
     // Where tables end.
     /// The most that a table may overlap with the level below its own, when it is written or
-    /// changes level; 0: as `max_compaction_bytes`.
-    pub max_grandparent_overlap_bytes: u64,
+    /// changes level; 0: as `compaction_bytes_max`.
+    pub grandparent_bytes_max: u64,
     /// True if tables of the base level are cut by what they overlap in the level below, between a
-    /// `max_bytes_for_level_multiplier`th of the table size and all of it. Only those go down that
-    /// overlap no more than that multiplier times their own size (vLSM §4.2).
-    pub overlap_aware: bool,
+    /// `level_multiplier`th of the table size and all of it. Only those go down that overlap no
+    /// more than that multiplier times their own size (vLSM §4.2).
+    pub overlap_aware_tables: bool,
     /// True if output tables are cut at table boundaries of the level below the output.
-    pub level_compaction_dynamic_file_size: bool,
+    pub align_tables: bool,
 }
 
 impl Default for LeveledOptions {
@@ -68,12 +73,12 @@ impl Default for LeveledOptions {
             level0_overlap_runs_max: 6,
             intra_level0_compaction: true,
             base_level_multiplier: 0.0,
-            compaction_pri: CompactionPri::MinOverlappingRatio,
-            victim_candidates_max: 512,
+            compaction_priority: CompactionPriority::MinOverlappingRatio,
+            compaction_candidates_max: 512,
             group_compaction_bytes: 0,
-            max_grandparent_overlap_bytes: 0,
-            overlap_aware: false,
-            level_compaction_dynamic_file_size: true,
+            grandparent_bytes_max: 0,
+            overlap_aware_tables: false,
+            align_tables: true,
         }
     }
 }

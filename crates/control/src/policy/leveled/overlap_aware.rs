@@ -23,7 +23,7 @@ impl CfOptions {
         reason = "a multiplier of at least 1, and the cast saturates"
     )]
     pub fn good_overlap(&self) -> u64 {
-        self.max_bytes_for_level_multiplier.max(1.0) as u64
+        self.level_multiplier.max(1.0) as u64
     }
 
     /// Returns true if a table of `bytes` that overlaps `overlap_bytes` below is good to go down.
@@ -43,7 +43,7 @@ pub(super) fn split(options: &CfOptions, target_bytes: u64) -> OutputSplit {
 /// tables wait for the next merge from above, which cuts them anew (§4.2.1).
 pub(super) fn keeps_all(view: &TreeView<'_>, level: u8) -> bool {
     let TreeView { version, options, targets } = *view;
-    if !options.leveled.overlap_aware || level != targets.base_level {
+    if !options.leveled.overlap_aware_tables || level != targets.base_level {
         return false;
     }
     let mut tables = version.level(level).sorted().into_iter().flat_map(Run::iter);
@@ -62,7 +62,7 @@ pub(super) fn lacks_room(context: &PickContext<'_>) -> bool {
     let base = context.targets.base_level;
     let Some(next) = context.version.level(0).runs().last() else { return false };
     let bytes = context.version.level(base).bytes() + next.bytes();
-    context.options.leveled.overlap_aware
+    context.options.leveled.overlap_aware_tables
         && base < context.last_level()
         && bytes > context.targets.bytes_max(base)
 }

@@ -17,8 +17,8 @@ pub(super) fn is_queue(options: &CfOptions) -> bool {
 /// Returns the bytes of level 0 that one compaction merges into the base level: a run of a queue,
 /// otherwise all that there is at the trigger.
 pub(super) fn merged_bytes(view: &TreeView<'_>) -> u64 {
-    let run = view.options.write_buffer_size;
-    let trigger = u64::from(view.options.level0_file_num_compaction_trigger.max(1));
+    let run = view.options.memtable_bytes;
+    let trigger = u64::from(view.options.level0_trigger.max(1));
     match is_queue(view.options) {
         true => run,
         false => run.saturating_mul(trigger).max(view.version.level(0).bytes()),

@@ -30,7 +30,7 @@ const KEPT_SCORE: f64 = 0.99;
 /// compacted do not count.
 pub(super) fn scores(view: &TreeView<'_>, in_flight: &InFlight) -> Vec<LevelScore> {
     let TreeView { version, options, targets } = *view;
-    let dynamic = options.level_compaction_dynamic_level_bytes;
+    let dynamic = options.dynamic_level_bytes;
     let last = level_number(version.levels().len() - 1);
     let mut scores = Vec::with_capacity(version.levels().len());
     scores.push(LevelScore { level: 0, score: level0_score(view, in_flight, dynamic) });
@@ -77,8 +77,8 @@ pub(in crate::policy) fn level0_score(
         return KEPT_SCORE;
     }
     let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
-    let base = options.max_bytes_for_level_base;
-    let mut score = ratio(runs, u64::from(options.level0_file_num_compaction_trigger));
+    let base = options.level_base_bytes;
+    let mut score = ratio(runs, u64::from(options.level0_trigger));
     if !dynamic {
         return score.max(ratio(bytes, base));
     }

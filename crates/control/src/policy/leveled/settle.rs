@@ -18,8 +18,8 @@ const SETTLE_TABLES_MAX: usize = 4;
 
 /// Returns the most that a table may overlap with the level below its own.
 pub(super) fn grandparent_overlap_bytes_max(options: &CfOptions) -> u64 {
-    match options.leveled.max_grandparent_overlap_bytes {
-        0 => options.compaction_bytes_max(),
+    match options.leveled.grandparent_bytes_max {
+        0 => options.compaction_input_max(),
         bytes => bytes,
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Stripe<'a> {
     /// Returns true if the stripe stays for that. It no longer stays once so many tables lie on top
     /// of each other that writers would soon be slowed down.
     fn stays(&self, context: &PickContext<'_>) -> bool {
-        let slowdown = context.options.level0_slowdown_writes_trigger as usize;
+        let slowdown = context.options.level0_slowdown as usize;
         self.waits(context) && context.more_comes && self.inputs.len() < slowdown * 3 / 5
     }
 
@@ -142,7 +142,7 @@ pub(super) fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPla
             break next;
         }
     };
-    let due = context.options.level0_file_num_compaction_trigger.max(1) as usize;
+    let due = context.options.level0_trigger.max(1) as usize;
     let most = context.options.leveled.group_compaction_bytes;
     let budget = match context.group_bytes_max {
         u64::MAX => most,
@@ -196,7 +196,7 @@ pub(super) fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>
         .partition(|stripe| stripe.is_free(context));
     let stuck = stuck.into_iter().filter(|stripe| !stripe.stays(context));
     let stuck = stuck.max_by_key(Stripe::rank)?;
-    let trigger = context.options.level0_file_num_compaction_trigger.max(1) as usize;
+    let trigger = context.options.level0_trigger.max(1) as usize;
     let others = free.iter().map(|stripe| stripe.inputs.len()).max().unwrap_or(0);
     (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)
 }

@@ -28,21 +28,21 @@ pub(super) fn ratio(bytes: u64, of: u64) -> f64 {
 
 /// Returns the size that the base level would need if it grew to the next one like deeper levels.
 fn stretched(options: &CfOptions) -> u64 {
-    let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+    let multiplier = options.level_multiplier.max(1.0);
     let stretch = (options.leveled.base_level_multiplier / multiplier).max(1.0);
-    scale(options.max_bytes_for_level_base, stretch)
+    scale(options.level_base_bytes, stretch)
 }
 
 /// Returns targets that count from level 1 on.
 pub(in crate::policy) fn fixed(options: &CfOptions) -> LevelTargets {
-    let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+    let multiplier = options.level_multiplier.max(1.0);
     let mut bytes_max = [u64::MAX; LEVELS_MAX];
     let mut target = stretched(options);
     for bytes in bytes_max.iter_mut().skip(1) {
         *bytes = target;
         target = scale(target, multiplier);
     }
-    bytes_max[1] = options.max_bytes_for_level_base;
+    bytes_max[1] = options.level_base_bytes;
     LevelTargets { base_level: 1, bytes_max, lowest_unneeded_level: None }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
     let Some(first_used) = (1..=last).find(|level| !version.level(*level).is_empty()) else {
         return LevelTargets::unlimited(last);
     };
-    let multiplier = options.max_bytes_for_level_multiplier.max(1.0);
+    let multiplier = options.level_multiplier.max(1.0);
     let base_bytes_max = stretched(options).max(1);
     let base_bytes_min = scale(base_bytes_max, multiplier.recip());
 
@@ -90,7 +90,7 @@ pub(super) fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
         target = next;
     }
     if options.leveled.base_level_multiplier > 0.0 && base_level < last {
-        bytes_max[usize::from(base_level)] = options.max_bytes_for_level_base.max(1);
+        bytes_max[usize::from(base_level)] = options.level_base_bytes.max(1);
     }
     LevelTargets { base_level, bytes_max, lowest_unneeded_level }
 }

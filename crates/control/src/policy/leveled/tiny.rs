@@ -66,13 +66,13 @@ fn tiny_runs(version: &Version, options: &CfOptions, in_flight: &InFlight) -> Op
 
 /// Returns the least number of runs that are merged.
 fn runs_min(options: &CfOptions) -> usize {
-    (options.level0_file_num_compaction_trigger as usize).max(RUNS_MIN)
+    (options.level0_trigger as usize).max(RUNS_MIN)
 }
 
 /// Returns the size up to which a run is tiny where level 0 has `runs`.
 fn tiny_bytes(options: &CfOptions, runs: usize) -> u64 {
-    let part = options.write_buffer_size / PART;
-    let trigger = u64::from(options.level0_file_num_compaction_trigger.max(1));
+    let part = options.memtable_bytes / PART;
+    let trigger = u64::from(options.level0_trigger.max(1));
     let grown = part.saturating_mul(runs as u64) / trigger;
     grown.clamp(part, part.saturating_mul(TIMES_MAX))
 }

@@ -5,7 +5,7 @@
 //! 2. [`victims`] weighs the tables of the window that are not in flight ([`weight`]), and sorts
 //!    them. 3. [`pointer`] moves the cursor when a plan has been made.
 
-use crate::policy::{CompactionPri, PickContext};
+use crate::policy::{CompactionPriority, PickContext};
 use crate::types::UserKey;
 use crate::version::{Run, TableMeta};
 
@@ -14,10 +14,15 @@ const TRIES_MAX: usize = 64;
 /// How many times the bytes of surplus tombstones count, when tables are weighed.
 const TOMBSTONE_WEIGHT: u64 = 2;
 
+/// Returns the most tables of a level that are weighed for one compaction.
+pub(super) fn candidates_max(context: &PickContext<'_>) -> usize {
+    context.options.leveled.compaction_candidates_max.max(1) as usize
+}
+
 /// Returns true if the level's cursor decides which tables are looked at.
 fn uses_cursor(context: &PickContext<'_>, run: &Run) -> bool {
-    context.options.leveled.compaction_pri == CompactionPri::RoundRobin
-        || run.len() > context.options.leveled.victim_candidates_max.max(1)
+    context.options.leveled.compaction_priority == CompactionPriority::RoundRobin
+        || run.len() > candidates_max(context)
 }
 
 /// Returns the rank of the first table to look at.
@@ -44,10 +49,10 @@ pub(super) fn pointer(
     if !uses_cursor(context, run) {
         return None;
     }
-    let rank = match context.options.leveled.compaction_pri {
-        CompactionPri::RoundRobin => last,
+    let rank = match context.options.leveled.compaction_priority {
+        CompactionPriority::RoundRobin => last,
         _ => {
-            let window = run.len().min(context.options.leveled.victim_candidates_max.max(1));
+            let window = run.len().min(candidates_max(context));
             (window_start(context, level, run) + window - 1) % run.len()
         }
     };
@@ -69,10 +74,10 @@ pub(super) fn victims(
         .zip(run.range(start..end))
         .chain((0..wrapped).zip(run.range(0..wrapped)))
         .filter(|(_, table)| !context.in_flight.is_claimed(table));
-    let groups =
-        context.options.leveled.overlap_aware || context.options.leveled.group_compaction_bytes > 0;
+    let groups = context.options.leveled.overlap_aware_tables
+        || context.options.leveled.group_compaction_bytes > 0;
     let tables_max = if groups { window } else { TRIES_MAX };
-    if context.options.leveled.compaction_pri == CompactionPri::RoundRobin {
+    if context.options.leveled.compaction_priority == CompactionPriority::RoundRobin {
         return candidates.map(|(rank, _)| rank).take(tables_max).collect();
     }
     let mut weighed: Vec<(u64, usize)> =
@@ -84,16 +89,16 @@ pub(super) fn victims(
 
 /// Returns the weight of a table: the smallest goes first.
 fn weight(context: &PickContext<'_>, level: u8, table: &TableMeta) -> u64 {
-    match context.options.leveled.compaction_pri {
-        CompactionPri::RoundRobin => 0,
-        CompactionPri::MinOverlappingRatio => {
+    match context.options.leveled.compaction_priority {
+        CompactionPriority::RoundRobin => 0,
+        CompactionPriority::MinOverlappingRatio => {
             let below = context.overlap(level + 1, (&table.smallest, &table.largest));
             let bytes = below.map_or(0, |span| span.bytes());
             bytes.saturating_mul(1024) / compensated_bytes(table).max(1)
         }
-        CompactionPri::ByCompensatedSize => u64::MAX - compensated_bytes(table),
-        CompactionPri::OldestLargestSeqFirst => table.seqno_max.0,
-        CompactionPri::OldestSmallestSeqFirst => table.seqno_min.0,
+        CompactionPriority::ByCompensatedSize => u64::MAX - compensated_bytes(table),
+        CompactionPriority::OldestLargestSeqFirst => table.seqno_max.0,
+        CompactionPriority::OldestSmallestSeqFirst => table.seqno_min.0,
     }
 }
 

@@ -5,7 +5,7 @@
 //!    their sum with the oldest run.
 //! 3. [`by_size_ratio`] begins at each free run, newest first, and takes in the next older one as
 //!    long as that is no more than `size_ratio` percent larger than what was taken. A series of
-//!    `min_merge_width` runs is enough.
+//!    `merge_width_min` runs is enough.
 //! 4. [`by_number`] does the same without a look at sizes.
 //! 5. [`output_level`] follows from the first run behind the series.
 
@@ -32,7 +32,7 @@ pub(super) fn choose(
     last: u8,
     level0_only: bool,
 ) -> Option<Choice> {
-    let trigger = options.level0_file_num_compaction_trigger.max(1) as usize;
+    let trigger = options.level0_trigger.max(1) as usize;
     if runs.len() < trigger {
         return None;
     }
@@ -60,7 +60,7 @@ fn by_size_amplification(tiered: &TieredOptions, runs: &[SortedRun<'_>]) -> Opti
     let (count, bytes) = free.fold((0, 0_u64), |(count, bytes), run| {
         (count + 1, bytes.saturating_add(run.span.bytes()))
     });
-    let most = u128::from(tiered.max_size_amplification_percent) * u128::from(oldest.span.bytes());
+    let most = u128::from(tiered.size_amplification_max) * u128::from(oldest.span.bytes());
     let too_much = u128::from(bytes) * 100 >= most;
     (count > 0 && too_much).then_some(newer.len() - count..runs.len())
 }
@@ -74,8 +74,8 @@ fn by_size_ratio(
     size_ratio: Option<u32>,
     runs_max: usize,
 ) -> Option<Range<usize>> {
-    let runs_min = tiered.min_merge_width.max(2) as usize;
-    let runs_max = runs_max.min(tiered.max_merge_width as usize);
+    let runs_min = tiered.merge_width_min.max(2) as usize;
+    let runs_max = runs_max.min(tiered.merge_width_max as usize);
     let fits = |bytes: u64, next: u64| {
         size_ratio.is_none_or(|ratio| {
             u128::from(bytes) * (100 + u128::from(ratio)) >= u128::from(next) * 100

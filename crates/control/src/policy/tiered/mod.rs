@@ -5,14 +5,14 @@
 //! 1. `runs::sorted_runs` lists the runs, newest first, and marks those that are being compacted.
 //! 2. Nothing is merged while there are fewer runs than the trigger of level 0.
 //! 3. `choice::by_size_amplification`: if the newer runs have more than
-//!    `max_size_amplification_percent` of the oldest one, all of them are merged into the last
+//!    `size_amplification_max` of the oldest one, all of them are merged into the last
 //!    level.
 //! 4. `choice::by_size_ratio`: otherwise neighbours of similar size are merged.
 //! 5. `choice::by_number`: otherwise, if more runs than the trigger are free, the newest are
 //!    merged whatever their size, so that the trigger is met again.
 //! 6. The output goes above the next older run: into the level above it, or, if that is level 0,
 //!    into the place of the newest input. If no older run is left, it goes into the last level.
-//! 7. With `allow_trivial_move`, runs whose tables share no keys settle there unread.
+//! 7. With `trivial_move`, runs whose tables share no keys settle there unread.
 //!
 //! A merge within level 0 has the I/O class of level 0, as it keeps the number of runs small.
 //! Merges into deeper levels are long, and are served like other deep compactions.
@@ -57,8 +57,8 @@ impl CompactionPolicy for Tiered {
     /// From the trigger on, runs are merged whatever their size as soon as a merge of the smallest
     /// width does not leave fewer runs than the trigger.
     fn runs_at_rest(&self, options: &CfOptions) -> u32 {
-        let trigger = options.level0_file_num_compaction_trigger.max(1);
-        trigger.saturating_add(options.tiered.min_merge_width.max(2) - 2)
+        let trigger = options.level0_trigger.max(1);
+        trigger.saturating_add(options.tiered.merge_width_min.max(2) - 2)
     }
 
     fn rests_without_debt(&self) -> bool {
@@ -70,7 +70,7 @@ impl CompactionPolicy for Tiered {
         let runs = sorted_runs(view.version, in_flight);
         let free = runs.iter().filter(|run| !run.is_claimed).count();
         let free = f64::from(u32::try_from(free).unwrap_or(u32::MAX));
-        let ratio = free / f64::from(view.options.level0_file_num_compaction_trigger.max(1));
+        let ratio = free / f64::from(view.options.level0_trigger.max(1));
         let due = choose(view.options, &runs, last_level(view.version), false).is_some();
         let score = if due { ratio.max(1.0) } else { ratio.min(WAITING_SCORE) };
         vec![LevelScore { level: 0, score }]
@@ -121,7 +121,7 @@ impl CompactionPolicy for Tiered {
             target_bytes: context.options.target_file_size(level, context.targets.base_level),
             grandparent_overlap_bytes_max: u64::MAX,
             at_grandparent_boundaries: false,
-            at_gaps: context.options.cut_at_gaps,
+            at_gaps: context.options.cut_tables_at_gaps,
         }
     }
 
@@ -159,7 +159,7 @@ fn merge<'a>(
     };
     let output = (output_level, Epoch(0));
     let moved: Vec<_> = spans.iter().filter(|span| span.level != output_level).cloned().collect();
-    let settles = context.options.tiered.allow_trivial_move
+    let settles = context.options.tiered.trivial_move
         && are_disjoint(spans)
         && moved.iter().all(|span| {
             context.same_compression(span.level, output_level)

@@ -430,7 +430,7 @@ impl VersionSet {
         options: &CfOptions,
         read_only: bool,
     ) -> Result<Option<Arc<Version>>> {
-        let levels = options.num_levels;
+        let levels = options.levels;
         let mut state = lock(&self.state);
         let Some(family) = state.families.get_mut(&id) else { return Ok(None) };
         let Some(version) = family.version.with_levels(levels) else {
