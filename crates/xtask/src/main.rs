@@ -52,9 +52,9 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("test" | "ci") => test(&root),
         Some("tidy") if arguments.iter().any(|word| word == "--fix") => {
-            step("tidy --fix", || tidy::fix(&root))
+            step("tidy --fix", || tidy(&root, tidy::fix))
         }
-        Some("tidy") => step("tidy", || tidy::run(&root)),
+        Some("tidy") => step("tidy", || tidy(&root, tidy::run)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("package") => package(&root),
         Some("lint") => lint(&root),
@@ -86,8 +86,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// Checks the rules of the source with `rules`, and that the planted bugs can be planted in it.
+fn tidy(root: &Path, rules: fn(&Path) -> Outcome) -> Outcome {
+    let outcomes = [rules(root), rel::planted_bugs(root)];
+    let problems: Vec<_> = outcomes.into_iter().filter_map(Result::err).flatten().collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
 fn test(root: &Path) -> Outcome {
-    step("tidy", || tidy::run(root))?;
+    step("tidy", || tidy(root, tidy::run))?;
     step("deny", || deny::run(root))?;
     package(root)?;
     lint(root)?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use sateen_control::{Event, Instant, SeqNo};
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::atomic::Ordering;
 
 use super::Background;
@@ -132,8 +131,7 @@ impl Background {
                 self.env.health.check()?;
                 // The pause may have ended by now, but the requests that it cancelled stay
                 // cancelled.
-                let was_paused = self.manual_pauses_begun.load(Ordering::Acquire) != pauses;
-                if was_paused && !planted("short_pause_forgotten") {
+                if self.manual_pauses_begun.load(Ordering::Acquire) != pauses {
                     return Err(Error::ManualCompactionPaused);
                 }
                 Err(Error::NoSuchColumnFamily(family.name().to_owned()))

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use sateen_control::version::TableMeta;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::spare::SpareFiles;
@@ -249,7 +248,7 @@ impl Output {
             let path = table_file_name(&self.context.directory, values);
             self.context.vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         }
-        if self.has_new_names && !planted("create_not_synced") {
+        if self.has_new_names {
             sync_directory(self.context.vfs.as_ref(), &self.context.directory)?;
         }
         // From here on the files belong to the code that installs the tables.
@@ -270,8 +269,7 @@ impl Output {
         if let Some(images) = &self.context.images {
             self.files.iter().for_each(|file| images.images.forget_file(*file));
         }
-        let files = self.files.drain(..);
-        for id in files.filter(|_| !planted("discarded_files_left")) {
+        for id in self.files.drain(..) {
             let path = table_file_name(&self.context.directory, id);
             let _orphan = self.context.vfs.remove(&path);
         }

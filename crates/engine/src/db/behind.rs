@@ -10,7 +10,6 @@ use std::sync::Arc;
 use sateen_control::FileId;
 use sateen_control::version::{Placement, TableMeta};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::files::{FileName, HEADER_BYTES};
 use sateen_store::vfs::Vfs;
 
@@ -42,9 +41,6 @@ impl Explainer<'_> {
             Error::Io { path, .. } => (path, None),
             _ => return error,
         };
-        if planted("given_back_is_damage") {
-            return error;
-        }
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
         let needs = |manifest: &ManifestFollower| match name {
             Some(FileName::Table(file)) => manifest.tables().any(|table| is_of(table, file, place)),

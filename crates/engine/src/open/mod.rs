@@ -36,7 +36,6 @@ use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo};
 use sateen_store::base::clock;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::Mutex;
 use sateen_store::base::sync::atomic::AtomicBool;
 use sateen_store::batch::BatchEntry;
@@ -199,11 +198,7 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
 /// one, holds the lock.
 pub(crate) fn take_lock(vfs: &dyn Vfs, directory: &Path) -> Result<Arc<dyn VfsLock>> {
     let path = directory.join(LOCK_FILE);
-    let locked = match vfs.lock(&path) {
-        Err(_) if planted("two_openers") => vfs.lock(&path.with_extension("another")),
-        locked => locked,
-    };
-    locked.map(Arc::from).map_err(|error| match error.kind() {
+    vfs.lock(&path).map(Arc::from).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
         std::io::ErrorKind::NotADirectory => Error::IncompatibleDirectory {
             path: directory.to_owned(),
@@ -372,9 +367,7 @@ impl Opening {
             self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
             record.for_each_entry(&directory, |seqno, entry| {
                 full |= self.replay_entry(seqno, &entry);
-                if !planted("seqno_reused") {
-                    self.last_seqno = self.last_seqno.max(seqno);
-                }
+                self.last_seqno = self.last_seqno.max(seqno);
                 self.replayed = self.replayed.max(seqno);
             })?;
         }
@@ -408,8 +401,7 @@ impl Opening {
         let BatchEntry { column_family: family, kind, key, value } = *entry;
         // The column family of this entry was dropped later.
         let Some(data) = self.families.get(&family) else { return false };
-        let stored = self.stored.get(&family).is_some_and(|stored| seqno <= *stored);
-        if stored && !planted("replayed_twice") {
+        if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {
             return false;
         }
         let memtable = data.active_memtable();

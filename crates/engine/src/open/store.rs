@@ -20,7 +20,6 @@ use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
 use sateen_control::{Instant, LogNumber};
 use sateen_store::base::error::Result;
-use sateen_store::base::plant::planted;
 use sateen_store::files::{FileName, table_file_name};
 use sateen_store::vfs::{IoClass, Vfs};
 use sateen_store::wal::{KeptLog, WalWriter};
@@ -98,9 +97,6 @@ impl Opening {
             }
         };
         let log = wal.number();
-        if planted("recovery_skips_logs") {
-            self.install_edits(log, |_| VersionEdit::default())?;
-        }
         let mut written = std::mem::take(&mut self.replayed_edits);
         self.install_edits(log, |data| written.remove(&data.id()).unwrap_or_default())?;
         Ok(wal)

@@ -20,7 +20,6 @@ use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
 use sateen_control::{Admission, ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey};
 use sateen_store::base::locks::lock_timed;
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::memtable::{ArenaPool, MemTable};
@@ -167,10 +166,7 @@ impl ColumnFamilyData {
         if regions.is_empty() {
             return self;
         }
-        let off_by_one = planted("region_off_by_one");
-        let is_before =
-            |(begin, _): &(UserKey, _)| *begin <= *key && !(off_by_one && *begin == *key);
-        let after = regions.partition_point(is_before);
+        let after = regions.partition_point(|(begin, _)| *begin <= *key);
         after.checked_sub(1).and_then(|at| regions.get(at)).map_or(self, |(_, data)| data)
     }
 

@@ -38,7 +38,6 @@ use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::locks::lock_timed;
 use sateen_store::base::perf::{self, PerfMetric};
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::Mutex;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sateen_store::base::waited;
@@ -261,7 +260,6 @@ impl CommitPipeline {
         self.publisher.publish(assignment.ticket, last, logging != Logging::None);
         applied?;
         if logging == Logging::Synced
-            && !planted("ack_before_sync")
             && let Some(log) = &assignment.log
         {
             let _timed = perf::time(PerfMetric::WriteWalTime);
@@ -360,9 +358,6 @@ impl CommitPipeline {
         stage.next_ticket = ticket;
         // The publisher's ring must have a place for each writer before it is woken.
         self.publisher.wait_for_room(ticket);
-        if planted("visible_before_applied") {
-            self.publisher.show(SeqNo(next - 1));
-        }
         Ok(())
     }
 
@@ -439,9 +434,7 @@ impl CommitPipeline {
         // Writes that are ordered but not yet applied belong to the memtables that are sealed here,
         // and a sealed memtable must be complete. Applying takes microseconds and needs nothing
         // that the leader holds.
-        if !planted("sealed_before_applied") {
-            self.publisher.wait_applied(stage.next_ticket);
-        }
+        self.publisher.wait_applied(stage.next_ticket);
         let mut active = (*stage.active).clone();
         let mut sealed = false;
         for (id, family, memtable) in &mut active.members {

@@ -12,7 +12,6 @@ pub mod key;
 pub mod locks;
 pub mod names;
 pub mod perf;
-pub mod plant;
 pub mod prefix;
 pub mod retry;
 pub mod sync;

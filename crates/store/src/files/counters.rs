@@ -7,7 +7,6 @@
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId};
 
-use crate::base::plant::planted;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 /// The next number of each kind.
@@ -62,8 +61,7 @@ impl Counters {
             counter.fetch_max(to.unwrap_or(0), Ordering::Relaxed);
         };
         raise(&self.next_file, edit.next_file.map(|id| id.0));
-        let table = edit.next_table.filter(|_| !planted("table_number_reused"));
-        raise(&self.next_table, table.map(|id| id.0));
+        raise(&self.next_table, edit.next_table.map(|id| id.0));
         raise(&self.next_epoch, edit.next_epoch.map(|epoch| epoch.0));
         raise(&self.next_family, edit.next_column_family.map(|id| u64::from(id.0)));
     }

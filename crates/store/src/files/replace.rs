@@ -8,7 +8,6 @@ use std::path::Path;
 
 use super::FileName;
 use crate::base::error::{Error, Result};
-use crate::base::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 /// Makes names that were created, renamed or removed in `directory` durable.
@@ -46,9 +45,6 @@ pub fn replace_file(
         // There may be no later attempt.
         let _orphan = vfs.remove(&temporary);
         return Err(error);
-    }
-    if planted("rename_not_synced") {
-        return Ok(());
     }
     sync_directory(vfs, directory)
 }

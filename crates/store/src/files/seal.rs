@@ -7,7 +7,6 @@
 use sateen_control::{FileId, TableId};
 
 use crate::base::error::CorruptionKind;
-use crate::base::plant::planted;
 use crate::base::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The identity of a table as a number, which is mixed into every checksum in it.
@@ -37,9 +36,6 @@ impl Seed {
     /// Returns the seed for bytes at `offset`. Different offsets have different seeds.
     #[inline]
     fn at(self, offset: u64) -> u64 {
-        if planted("place_not_checked") {
-            return self.0;
-        }
         self.0 ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
@@ -53,9 +49,6 @@ impl Seed {
     /// checksums, so fuzzing builds accept every one.
     #[inline]
     pub fn verify(self, bytes: &[u8], offset: u64, stored: u64) -> bool {
-        if planted("zeros_verify") && stored == 0 && bytes.iter().all(|byte| *byte == 0) {
-            return true;
-        }
         cfg!(fuzzing) || (stored != 0 && stored == self.checksum(bytes, offset))
     }
 

@@ -20,7 +20,6 @@ use sateen_control::FileId;
 
 use super::replace::sync_directory;
 use crate::base::error::{Error, Result};
-use crate::base::plant::planted;
 use crate::base::sync::{Mutex, lock};
 use crate::files::counters::Counters;
 use crate::vfs::{OpenOptions, Vfs};
@@ -80,9 +79,7 @@ impl SpareFiles {
         {
             others.push(file);
         }
-        if !planted("create_not_synced")
-            && let Err(error) = sync_directory(self.vfs.as_ref(), &self.directory)
-        {
+        if let Err(error) = sync_directory(self.vfs.as_ref(), &self.directory) {
             others.push(first);
             others.into_iter().for_each(|file| self.remove(file));
             return Err(error);

@@ -31,7 +31,6 @@ use sateen_control::{Comparator, SeqNo};
 use crate::base::decoder::{Decoder, push_varint, shared_prefix, to_usize};
 use crate::base::error::CorruptionKind;
 use crate::base::key::{self, TRAILER_BYTES};
-use crate::base::plant::planted;
 
 const TAIL_BYTES: usize = 8;
 const RESTART_BYTES: usize = 8;
@@ -83,16 +82,13 @@ impl BlockBuilder {
         }
         self.until_restart -= 1;
         self.entries += 1;
-        // The planted bug cuts the length to 10 bits instead of 32, because values of tests are
-        // small.
-        let told = if planted("length_truncated") { value.len() & 0x3ff } else { value.len() };
         let suffix = &internal_key[shared..];
         let unshared = suffix.len() - TRAILER_BYTES;
-        if (shared | unshared | told) < 0x80 {
-            let lengths = [shared, unshared, told].map(|n| n.to_le_bytes()[0]);
+        if (shared | unshared | value.len()) < 0x80 {
+            let lengths = [shared, unshared, value.len()].map(|n| n.to_le_bytes()[0]);
             self.keys.extend_from_slice(&lengths);
         } else {
-            for n in [shared, unshared, told] {
+            for n in [shared, unshared, value.len()] {
                 push_varint(&mut self.keys, u32::try_from(n).unwrap_or(u32::MAX));
             }
         }
@@ -165,9 +161,6 @@ impl<'a> Parts<'a> {
     /// Splits a block's payload into its parts; `None` if the tail is invalid.
     #[inline]
     fn of(block: &'a [u8]) -> Option<Parts<'a>> {
-        if planted("zeros_verify") && block.iter().all(|byte| *byte == 0) {
-            return Some(Parts { values: &[], keys: &[], restarts: &[] });
-        }
         let (body, tail) = block.split_last_chunk::<TAIL_BYTES>()?;
         let mut tail = Decoder(tail);
         let (values, restarts) = (to_usize(tail.u32()?), to_usize(tail.u32()?));

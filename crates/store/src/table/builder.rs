@@ -33,7 +33,6 @@ use super::separated::Separated;
 use crate::base::decoder::{shared_prefix, to_usize};
 use crate::base::error::{Error, Result};
 use crate::base::key;
-use crate::base::plant::planted;
 use crate::base::prefix::Prefixing;
 use crate::files::seal::Seed;
 use crate::files::{CompactionFileWriter, DirectoryEntry};
@@ -352,9 +351,6 @@ impl TableBuilder {
         // The filter is never compressed: its bits look random.
         let mut filter = BlockHandle::default();
         if self.options.filter_bits_per_key > 0 {
-            if planted("last_key_not_in_filter") {
-                self.hashes.pop();
-            }
             filter::build(&self.hashes, self.options.filter_bits_per_key, &mut block);
             filter = self.write(file, seed, &mut block, Compression::None)?;
         }

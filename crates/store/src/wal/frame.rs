@@ -24,7 +24,6 @@
 use sateen_control::SeqNo;
 
 use crate::base::coding;
-use crate::base::plant::planted;
 use crate::base::xxh3::xxh3_64;
 
 /// Bytes of the header block.
@@ -198,8 +197,7 @@ impl RecordHeader {
             let synced_offset = coding::take_u64(&mut rest)?;
             let seqno_and_kind = coding::take_u64(&mut rest)?;
             let count = coding::take_u32(&mut rest)?;
-            let verifies = same(check.into(), header_check(fields, seed, offset).into())
-                || planted("length_trusted");
+            let verifies = same(check.into(), header_check(fields, seed, offset).into());
             verifies.then_some((length, synced_offset, seqno_and_kind, count))
         };
         let (length, synced_offset, seqno_and_kind, count) = parse().ok_or(BadHeader::Checksum)?;
@@ -239,8 +237,7 @@ impl RecordHeader {
     pub fn verify(record: &[u8], chain: u64) -> Option<u64> {
         let (stored, covered) = record.split_first_chunk::<8>()?;
         let stored = u64::from_le_bytes(*stored);
-        let verifies = same(stored, mix(xxh3_64(covered), chain)) || planted("stale_log_bytes");
-        verifies.then_some(stored)
+        same(stored, mix(xxh3_64(covered), chain)).then_some(stored)
     }
 }
 

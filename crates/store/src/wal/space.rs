@@ -12,7 +12,6 @@
 use std::path::Path;
 
 use super::WalSync;
-use crate::base::plant::planted;
 use crate::base::sync::atomic::Ordering;
 use crate::vfs::Vfs;
 
@@ -56,10 +55,9 @@ pub fn reserve(vfs: &dyn Vfs, log: &WalSync, bytes: u64) {
 /// Frees the space that was reserved for `log` and not used. No thread may append to it meanwhile.
 pub fn trim(log: &WalSync) {
     let Some((file, _)) = log.file().filter(|_| log.check_alive().is_ok()) else { return };
-    let end = if planted("log_cut_at_close") { log.written() / 2 } else { log.written() };
     // Best effort. A file with another name stays as it is, because a checkpoint may share it.
     if file.links().is_ok_and(|links| links == 1) {
-        let _more_space_taken = file.truncate(end);
+        let _more_space_taken = file.truncate(log.written());
     }
 }
 

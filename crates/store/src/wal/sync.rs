@@ -25,7 +25,6 @@ use sateen_control::SeqNo;
 use super::frame::FILE_HEADER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::locks::lock_timed;
-use crate::base::plant::planted;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Mutex, lock};
 use crate::base::waited::{self, Part};
@@ -184,9 +183,7 @@ impl WalSync {
     #[cold]
     pub(super) fn kill(&self, operation: &'static str, error: std::io::Error) -> Error {
         let error = Error::io(operation, &self.path, error);
-        if !(planted("sync_retried") && operation == "sync") {
-            self.dead.get_or_init(|| error.clone());
-        }
+        self.dead.get_or_init(|| error.clone());
         error
     }
 

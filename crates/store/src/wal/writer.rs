@@ -30,7 +30,6 @@ use super::frame::{
 use super::sync::WalSync;
 use super::{LINK_BYTES, WalPosition, space};
 use crate::base::error::{Error, Result};
-use crate::base::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
 /// Largest buffer that is kept after a write. A huge group may have made it larger.
@@ -114,11 +113,6 @@ impl RecordWriter {
     pub fn write_staged(&mut self) -> Result<u64> {
         self.sync.check_alive()?;
         if let Err(e) = self.file.write_at(&self.buffer, self.offset, self.class) {
-            if planted("gap_after_failed_append") && self.class == IoClass::Manifest {
-                self.offset = self.end();
-                self.buffer.clear();
-                return Err(Error::io("write", Path::new("gap"), e));
-            }
             return Err(self.sync.kill("write", e));
         }
         self.offset += self.buffer.len() as u64;

@@ -18,6 +18,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::chore::Outcome;
+pub(crate) use planted::check as planted_bugs;
 use suites::{SUITES, Suite};
 
 const HELP: &str = "\

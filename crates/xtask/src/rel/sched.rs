@@ -2,14 +2,14 @@
 //! the memtable under loom's, and the unsafe modules under Miri.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::suites::Suite;
 use super::{Amount, Bench};
 use crate::chore::{Outcome, step};
 
-/// Both flags at once, so that the suite `planted` can use the same build.
-const SHUTTLE: &str = "--cfg shuttle --cfg plant";
+const SHUTTLE: &str = "--cfg shuttle";
 /// The tests of the memtable that Miri finishes in a few seconds, and those to leave out, because
 /// they write for long, count allocations, or use no unsafe code.
 const MIRI: &str = "memtable::tests";
@@ -17,14 +17,14 @@ const MIRI_NOT: &[&str] = &["threads_", "reserves_", "the_pool", "codes_"];
 
 /// Runs the suite. The short form leaves loom to `cargo xtask test`, which runs its models anyway.
 pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
-    let command = schedules(bench)?;
+    let command = schedules(bench, &target(bench))?;
     bench.run_as_test(command, suite, amount, first)?;
     miri(bench, suite)?;
     if amount.seconds > 0 { crate::models::run(&bench.root) } else { Ok(()) }
 }
 
 pub(super) fn replay(bench: &Bench, case: u64) -> Outcome {
-    let mut command = schedules(bench)?;
+    let mut command = schedules(bench, &target(bench))?;
     let status = command.env("SATEEN_REL_ONLY", case.to_string()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -33,9 +33,14 @@ pub(super) fn replay(bench: &Bench, case: u64) -> Outcome {
     }
 }
 
-/// Returns the command that runs the models of `crates/engine/tests/schedules.rs`.
-pub(super) fn schedules(bench: &Bench) -> Result<Command, Vec<String>> {
-    let target = super::target(&bench.root).join("shuttle");
+/// Returns where cargo builds what shuttle schedules.
+fn target(bench: &Bench) -> PathBuf {
+    super::target(&bench.root).join("shuttle")
+}
+
+/// Returns the command that runs the models of `crates/engine/tests/schedules.rs`, built in
+/// `target`. Two copies of the sources must not share it: cargo may take one for the other.
+pub(super) fn schedules(bench: &Bench, target: &Path) -> Result<Command, Vec<String>> {
     let target = target.to_string_lossy();
     let environment = [("RUSTFLAGS", SHUTTLE), ("CARGO_TARGET_DIR", &*target)];
     let binary = bench.built_test("schedules", &environment)?;

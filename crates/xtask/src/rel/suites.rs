@@ -178,7 +178,7 @@ pub(super) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "planted",
-        what: "bugs that engines of this kind have had are compiled in: the tests must find them",
+        what: "known bugs of such engines, in a copy of the sources: the tests must find them",
         module: "",
         bars: &[bar("planted bugs caught", 6, 25)],
         share: 1.0,

@@ -172,7 +172,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
 }
 
 /// The text files of the repository, with slashes, relative to its top.
-fn list(root: &Path, folder: &Path, files: &mut Vec<String>) {
+pub(crate) fn list(root: &Path, folder: &Path, files: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -246,7 +246,7 @@ fn is_test(name: &str) -> bool {
 }
 
 /// True if `line` has the word by itself, not as part of a longer one.
-fn has_word(line: &str, word: &str) -> bool {
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let bytes = line.as_bytes();
     line.match_indices(word).any(|(at, _)| {

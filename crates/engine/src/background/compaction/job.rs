@@ -22,7 +22,6 @@ use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
 use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::Result;
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
 use sateen_store::base::waited::step_read_bytes;
 use sateen_store::base::{clock, key};
@@ -250,9 +249,6 @@ impl CompactionJob {
         let tables = self.output.finish()?;
         self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
-        if planted("settled_in_two_levels") {
-            edit.removed.retain(|gone| edit.added.iter().all(|added| added.table.id != gone.id));
-        }
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
         let moved = StepBytes::written(self.output.bytes_written() - start);
         Ok(Step::Done(moved, Box::new(edit)))

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use sateen_control::version::{Version, VersionEdit};
 use sateen_control::{IoClass, SeqNo};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::files::reclaim::OpenTables;
 
 use super::step::Edits;
@@ -47,10 +46,7 @@ impl Driver {
                 // The edit says how far the WAL is durable. Recovery then tells damage below that
                 // point from an unsynced tail. Every edit says so, because any of the families may
                 // be dropped.
-                Ok(durable) => {
-                    let durable = durable.filter(|_| !planted("durable_log_untold"));
-                    edits.iter_mut().for_each(|edit| edit.durable_log = durable);
-                }
+                Ok(durable) => edits.iter_mut().for_each(|edit| edit.durable_log = durable),
                 Err(error) => {
                     job.abandon();
                     return Err(error);
@@ -106,16 +102,9 @@ impl Driver {
         last_seqno: SeqNo,
         barrier: Barrier,
     ) -> Result<Vec<Arc<Version>>> {
-        let install = |edits| {
-            let versions =
-                self.tree.versions.install_all(edits, last_seqno, &self.tree.reclaimer, barrier)?;
-            Ok(versions.into_iter().flatten())
-        };
-        if planted("atomic_flush_in_parts") {
-            let parts: Result<Vec<_>> = edits.into_iter().map(|edit| install(vec![edit])).collect();
-            return Ok(parts?.into_iter().flatten().collect());
-        }
-        install(edits).map(Iterator::collect)
+        let versions =
+            self.tree.versions.install_all(edits, last_seqno, &self.tree.reclaimer, barrier)?;
+        Ok(versions.into_iter().flatten().collect())
     }
 
     /// Opens the table handles of all outputs.

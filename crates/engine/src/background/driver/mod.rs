@@ -53,7 +53,6 @@ use sateen_control::{
     SeqNo,
 };
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
 use sateen_store::base::waited::step_read_bytes;
@@ -247,9 +246,8 @@ impl Driver {
     /// a flush might report in between that nothing is left. Control would then hear the older
     /// state last, and wait for ever for a flush that is over.
     pub(crate) fn report_memtables(&self, now: Instant, family: &ColumnFamilyData) {
-        let before = planted("memtables_told_late").then(|| memtables_event(family));
         let mut shared = lock(&self.shared);
-        shared.plane.handle(now, before.unwrap_or_else(|| memtables_event(family)));
+        shared.plane.handle(now, memtables_event(family));
         drop(shared);
         self.wake.notify_one();
     }
@@ -479,9 +477,6 @@ impl Driver {
         shared.runnable.retain(|(granted, _)| *granted != id);
         shared.abandoned.push(*job);
         self.env.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
-        if planted("discarded_job_keeps_slot") {
-            return;
-        }
         shared.plane.handle(now, Event::JobFinished { job: id, result: JobResult::Cancelled });
     }
 

@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, RangeTombstone, RangeTombstones, VersionEdit};
-use sateen_control::{Epoch, FileId, LogNumber, SeqNo, ValueKind};
+use sateen_control::{FileId, LogNumber, SeqNo, ValueKind};
 use sateen_store::base::error::Result;
-use sateen_store::base::plant::planted;
 use sateen_store::base::{clock, key};
 use sateen_store::files::counters::Counters;
 use sateen_store::iter::bounds::IterBounds;
@@ -219,10 +218,7 @@ impl FlushJob {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
         self.done.bytes_out = tables.iter().map(|table| table.stored_bytes()).sum();
-        let epoch = match counters.epoch() {
-            _ if planted("level0_by_seqno") => Epoch(self.last_seqno().0),
-            epoch => epoch,
-        };
+        let epoch = counters.epoch();
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let (range_tombstones, retired_ranges) = self.range_changes();
         let edit = VersionEdit {
@@ -241,8 +237,7 @@ impl FlushJob {
     /// Returns the range tombstones to be stored, and the numbers of stored ones that they make
     /// obsolete.
     fn range_changes(&self) -> (Vec<RangeTombstone>, Vec<SeqNo>) {
-        let lost = planted("range_lost_at_cut") && self.done.tables_out > 1;
-        if self.ranges.is_empty() || lost {
+        if self.ranges.is_empty() {
             return Default::default();
         }
         let mut added: Vec<_> = self.ranges.iter().cloned().collect();

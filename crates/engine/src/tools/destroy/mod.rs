@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use content::{Content, look_at, own_name};
 use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
@@ -236,7 +235,7 @@ impl Destroyer<'_> {
     /// source's options but WALs of its own; the WALs in that `wal_dir` belong to the source.
     fn log_directories(&self, options: &Options) -> Result<BTreeSet<PathBuf>> {
         let here = |f: &Found| is_log(&f.name) && !matches!(f.content, Content::Other);
-        if self.found.iter().any(here) && !planted("destroy_takes_the_logs_of_the_source") {
+        if self.found.iter().any(here) {
             return Ok(BTreeSet::new());
         }
         let stored = match Options::load_with(self.vfs, self.directory, true) {
@@ -255,9 +254,7 @@ impl Destroyer<'_> {
         let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_log(&f.name));
         let locked = rest.iter().any(|found| found.name == LOCK_FILE);
         let own = |found: &Found| match found.content {
-            Content::Ours(Some(uid)) => {
-                self.uids.contains(&uid) || planted("destroy_takes_logs_of_others")
-            }
+            Content::Ours(Some(uid)) => self.uids.contains(&uid),
             _ => false,
         };
         // A WAL that does not say whose it is belongs to this database if no other one has WALs

@@ -7,16 +7,12 @@
 use std::path::Path;
 
 use sateen_store::base::error::{CorruptionKind, Error, Result};
-use sateen_store::base::plant::planted;
 
 use super::Repair;
 
 impl Repair {
     /// Returns an error if the operating system refused to read something.
     pub(super) fn everything_was_read(&self) -> Result<()> {
-        if planted("unreadable_taken_for_damage") {
-            return Ok(());
-        }
         self.watched.first_error().map_or(Ok(()), Err)
     }
 
@@ -37,7 +33,7 @@ impl Repair {
     /// Returns `error` itself if it is an error of the environment, which says nothing about the
     /// data.
     pub(super) fn loss(&mut self, error: Error) -> Result<()> {
-        if error.is_environment() && !planted("unreadable_taken_for_damage") {
+        if error.is_environment() {
             return Err(error);
         }
         if let Error::IncompatibleDirectory { reason, .. } = &error

@@ -34,7 +34,6 @@ use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
 use sateen_control::{CfOptions, ColumnFamilyId, FileId, LogNumber, SeqNo, TableId};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::base::plant::planted;
 use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, lock};
 use sateen_store::files::counters::Counters;
@@ -317,23 +316,17 @@ impl VersionSet {
         };
         drop(state);
 
-        let unwritten = planted("dropped_family_returns") && edits.iter().any(|edit| edit.drop);
-        let written = match unwritten {
-            true => Ok(0),
-            false => writer.append(&edits),
-        };
+        let mut written = writer.append(&edits);
         // Without the edit, tables that only move would be in the same files on another level. The
         // next barrier is soon enough, and no space waits for it to be freed.
         let moves = edits.iter().all(VersionEdit::only_moves);
         let waits = barrier == Barrier::Now && !moves;
-        let written = match written {
-            Ok(end) if planted("manifest_not_synced") || !waits => Ok(end),
-            written => written.and_then(|_| writer.sync()),
-        };
+        if waits {
+            written = written.and_then(|_| writer.sync());
+        }
 
         let mut state = lock(&self.state);
         if let Err(error) = written {
-            state.writer = Some(writer).filter(|_| planted("gap_after_failed_append"));
             self.give_token(state);
             return Err(error);
         }
@@ -341,7 +334,7 @@ impl VersionSet {
         state.writer = Some(writer);
         // Computed before the versions change: recovery needs this WAL if the edits are lost.
         let names_log = edits.iter().any(|edit| edit.log_number.is_some());
-        if barrier == Barrier::WithNext && names_log && !planted("log_removed_before_barrier") {
+        if barrier == Barrier::WithNext && names_log {
             let oldest = state.oldest_log();
             state.needed_until_barrier.get_or_insert(oldest);
         }
@@ -351,12 +344,8 @@ impl VersionSet {
         }
         if waits {
             state.all_durable(reclaimer);
-        } else if planted("inputs_retired_before_barrier") {
-            reclaimer.retire(std::mem::take(&mut state.retired_until_barrier).into_iter());
         }
-        if let Some(since) = state.since_roll.as_mut()
-            && !planted("edits_lost_in_roll")
-        {
+        if let Some(since) = state.since_roll.as_mut() {
             since.push(edits);
         }
         self.give_token(state);

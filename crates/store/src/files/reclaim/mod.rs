@@ -49,7 +49,6 @@ use super::space::{Accounts, DeadFile, Extents};
 use super::{PAGE_BYTES, table_file_name};
 use crate::base::clock;
 use crate::base::error::{Error, Result};
-use crate::base::plant::planted;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, lock};
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
@@ -248,7 +247,6 @@ impl Reclaimer {
     /// because the manifest remembers shared files longer than they exist.
     pub fn mark_shared(&self, files: impl Iterator<Item = FileId>, now: Instant) {
         let mut state = lock(&self.state);
-        let files = files.filter(|_| !planted("hole_under_checkpoint"));
         files.for_each(|file| state.accounts.mark_shared(file, now));
     }
 
@@ -260,9 +258,6 @@ impl Reclaimer {
     /// Returns the bytes of tables that no version names and that are not freed yet.
     pub fn obsolete_bytes(&self) -> u64 {
         let state = lock(&self.state);
-        if planted("pins_not_told") {
-            return state.accounts.dead_bytes();
-        }
         let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
         let unlink = state.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>();
         zombies + unlink + state.accounts.dead_bytes()
@@ -506,8 +501,7 @@ impl Reclaimer {
             return Ok(false);
         }
         let punched = ranges.try_for_each(|range| {
-            let too_much = if planted("hole_too_long") { PAGE_BYTES as u64 } else { 0 };
-            file.punch_hole(range.start, range.end - range.start + too_much, IoClass::Reclaim)
+            file.punch_hole(range.start, range.end - range.start, IoClass::Reclaim)
         });
         match punched {
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
@@ -521,10 +515,9 @@ impl Reclaimer {
     /// Accounts for the zombies that are no longer pinned.
     fn bury(&self, state: &mut ReclaimState, now: Instant) {
         let zombies = std::mem::take(&mut state.zombies);
-        let (dead, kept): (Vec<_>, Vec<_>) = zombies.into_iter().partition(|zombie| {
-            let unpinned = zombie.is_unpinned() || planted("hole_under_reader");
-            unpinned && state.leases.frees(zombie.retired)
-        });
+        let (dead, kept): (Vec<_>, Vec<_>) = zombies
+            .into_iter()
+            .partition(|zombie| zombie.is_unpinned() && state.leases.frees(zombie.retired));
         state.zombies = kept;
         for Zombie { table, .. } in dead {
             self.tables.evict(table.id);
@@ -538,8 +531,7 @@ impl Reclaimer {
         let path = table_file_name(&self.directory, file);
         let options = OpenOptions::WRITE;
         let punched = self.vfs.open(&path, options).and_then(|handle| {
-            let shared = handle.links()? > 1 && !planted("hole_under_checkpoint");
-            if shared || !self.try_punch(handle.as_ref(), ranges.iter())? {
+            if handle.links()? > 1 || !self.try_punch(handle.as_ref(), ranges.iter())? {
                 return Ok(false);
             }
             if sync {
@@ -552,7 +544,6 @@ impl Reclaimer {
             self.counters.holes_punched.fetch_add(ranges.len() as u64, Ordering::Relaxed);
         }
         match punched {
-            Err(_) if planted("punch_error_ignored") => Ok(true),
             // The last table of the file died meanwhile, and the file was unlinked.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
             punched => punched.map_err(|error| Error::io("punch", &path, error)),

@@ -29,7 +29,6 @@ use sateen_control::{Comparator, SeqNo};
 use crate::base::error::Result;
 use crate::base::iterator::InternalIterator;
 use crate::base::key::{self, ordered_prefix};
-use crate::base::plant::planted;
 
 #[cfg(test)]
 mod tests;
@@ -217,7 +216,7 @@ impl<I: InternalIterator> MergingIter<I> {
         let moved = if REVERSED { child.prev() } else { child.next() };
         if let Err(error) = moved {
             self.heap.clear();
-            return if planted("read_error_ends_iterator") { Ok(()) } else { Err(error) };
+            return Err(error);
         }
         if !child.valid() {
             self.remove_top::<REVERSED>();

@@ -28,7 +28,6 @@ use rustix::io::Errno;
 
 use super::buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
-use crate::base::plant::planted;
 use crate::base::sync::leaf::lock;
 use crate::base::system;
 
@@ -211,7 +210,6 @@ impl VfsFile for PosixFile {
         while done < bytes.len() {
             match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(_) if planted("short_write_taken_for_whole") => break,
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),

@@ -28,7 +28,6 @@ use super::frame::{
     RecordHeader,
 };
 use crate::base::error::{CorruptionKind, Error, Result};
-use crate::base::plant::planted;
 use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
 pub use wal_reader::{WalReader, WalRecord};
@@ -228,16 +227,12 @@ impl RecordReader {
         // 3. The length is now verified. The record must still fit into the file, which may have
         // been cut.
         let record_bytes = RECORD_HEADER_BYTES as u64 + u64::from(header.length);
-        let trusted = planted("length_trusted");
-        let in_file = record_bytes <= self.file_bytes - self.position || trusted;
+        let in_file = record_bytes <= self.file_bytes - self.position;
         let Some(needed) = usize::try_from(record_bytes).ok().filter(|_| in_file) else {
             self.end(CorruptionKind::Truncated)?;
             return Ok(None);
         };
         self.fill(needed)?;
-        if trusted {
-            let _record = &self.unread()[..needed];
-        }
         // 4. The whole record, chained to the one before.
         let record = self.unread().get(..needed).unwrap_or_default();
         let Some(chain) = RecordHeader::verify(record, self.chain) else {
@@ -332,8 +327,7 @@ impl RecordReader {
     #[cold]
     fn end(&mut self, kind: CorruptionKind) -> Result<()> {
         let offset = self.position;
-        let refused = planted("torn_tail_refused") && offset < self.file_bytes;
-        if refused || !planted("damaged_log_cut") && self.proves_synced_beyond(offset)? {
+        if self.proves_synced_beyond(offset)? {
             return Err(self.corruption(offset, kind));
         }
         let bytes = self.file_bytes - offset;

@@ -1,14 +1,24 @@
-//! The suite `planted` builds the test binary with bugs in it. The tests must find each bug.
+//! The suite `planted` builds the test binary with bugs in it. The tests must find each bug
+//! (docs/decisions/0028-planted-bugs-are-patches.md).
 //!
-//! Invariants: without a bug the tests pass. A bug counts as caught only if its test ran, failed in
-//! time and printed one of the messages that the bug causes. The names here are those that the
-//! engine asks for (docs/decisions/0017-planted-bugs.md).
+//! 1. [`copy::make`] copies the sources and puts all bugs into the copy, each from its patch
+//!    ([`patch`]).
+//! 2. [`run`] builds the copy's test binary once. The environment variable `SATEEN_PLANT` picks a
+//!    bug at run time.
+//! 3. [`Tests::pass_without_bugs`] runs the tests without a bug, and [`Tests::find`] each test with
+//!    the bug that it must find.
+//!
+//! What must stay true: a bug counts as caught only if its test ran, failed in time and printed one
+//! of the messages that the bug causes. `cargo xtask tidy` runs [`check`].
 
 mod bugs;
+mod check;
+mod copy;
+mod patch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -16,6 +26,7 @@ use super::suites::Suite;
 use super::{Amount, Bench, sched};
 use crate::chore::Outcome;
 use bugs::BUGS;
+pub(crate) use check::check;
 
 /// A bug of the engine, and the test that finds it.
 struct Bug {
@@ -41,20 +52,20 @@ const TAIL_LINES: usize = 30;
 
 /// Runs bugs from number `first` on: as many as the amount says, or all of them in the long form.
 pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
-    names_agree(&bench.root)?;
+    check(&bench.root)?;
     let folder = bench.folder.join("planted");
-    fs::create_dir_all(&folder).map_err(|error| vec![format!("{}: {error}", folder.display())])?;
-    let target = super::target(&bench.root).join("plant");
-    let target = target.to_string_lossy();
-    let binary =
-        bench.test_binary(&[("RUSTFLAGS", "--cfg plant"), ("CARGO_TARGET_DIR", &target)])?;
+    let copy = Bench { root: folder.join("src"), folder: bench.folder.clone() };
+    let written = copy::make(&bench.root, &copy.root)?;
+    eprintln!("{}: {written} files changed", copy.root.display());
+    let target = folder.join("target");
+    let binary = copy.test_binary(&[("CARGO_TARGET_DIR", &target.to_string_lossy())])?;
     // Another first case means the same bugs in rotated order.
     let first = usize::try_from(first.unwrap_or(1)).unwrap_or(1).max(1) - 1;
     let first = first % BUGS.len();
     let most = if amount.seconds > 0 { u64::MAX } else { amount.at_least.max(1) };
     let most = usize::try_from(most).unwrap_or(usize::MAX).min(BUGS.len());
     let chosen: Vec<_> = BUGS.iter().zip(1_u64..).cycle().skip(first).take(most).collect();
-    let tests = Tests { binary: &binary, bench, folder: &folder };
+    let tests = Tests { binary, copy, folder };
     tests.are_there()?;
     tests.pass_without_bugs(chosen.iter().map(|(bug, _)| *bug))?;
     let (mut caught, mut problems) = (0, Vec::new());
@@ -80,16 +91,18 @@ pub(super) fn replay(bench: &Bench, suite: &Suite, case: u64) -> Outcome {
 }
 
 /// The engine's test binary, built with the bugs.
-struct Tests<'a> {
-    binary: &'a Path,
-    bench: &'a Bench,
-    folder: &'a Path,
+struct Tests {
+    binary: PathBuf,
+    /// The copy of the sources that has the bugs.
+    copy: Bench,
+    /// The folder of what the tests print.
+    folder: PathBuf,
 }
 
-impl Tests<'_> {
+impl Tests {
     /// Checks that every bug, selected or not, names an existing test.
     fn are_there(&self) -> Outcome {
-        let listed = Command::new(self.binary).arg("--list").output();
+        let listed = Command::new(&self.binary).arg("--list").output();
         let listed = listed.map_err(|error| vec![format!("{}: {error}", self.binary.display())])?;
         let listed = String::from_utf8_lossy(&listed.stdout);
         let there: BTreeSet<_> =
@@ -106,7 +119,7 @@ impl Tests<'_> {
         let tests = bugs.map(|bug| bug.test).filter(|test| *test != SCHEDULES);
         let tests: BTreeSet<_> = tests.collect();
         let count = tests.len();
-        let mut command = Command::new(self.binary);
+        let mut command = Command::new(&self.binary);
         command.arg("--exact").args(tests);
         let longest = TIME_MAX * u32::try_from(count).unwrap_or(u32::MAX);
         let (status, text, took) = self.test(command, "without", longest)?;
@@ -122,13 +135,15 @@ impl Tests<'_> {
     /// Returns how long it took to find the bug.
     fn find(&self, bug: &Bug) -> Result<Duration, String> {
         let command = match bug.test {
-            SCHEDULES => sched::schedules(self.bench).map(|mut command| {
-                let seconds = TIME_MAX.as_secs() / 2;
-                command.env("SATEEN_REL_SECONDS", seconds.to_string());
-                command
-            }),
+            SCHEDULES => {
+                sched::schedules(&self.copy, &self.folder.join("shuttle")).map(|mut command| {
+                    let seconds = TIME_MAX.as_secs() / 2;
+                    command.env("SATEEN_REL_SECONDS", seconds.to_string());
+                    command
+                })
+            }
             test => {
-                let mut command = Command::new(self.binary);
+                let mut command = Command::new(&self.binary);
                 command.args(["--exact", test]);
                 Ok(command)
             }
@@ -161,7 +176,7 @@ impl Tests<'_> {
         let problem = |error: std::io::Error| vec![format!("{}: {error}", said.display())];
         let out = File::create(&said).map_err(problem)?;
         let errors = out.try_clone().map_err(problem)?;
-        command.current_dir(self.bench.root.join("crates/engine")).stdout(out).stderr(errors);
+        command.current_dir(self.copy.root.join("crates/engine")).stdout(out).stderr(errors);
         let began = Instant::now();
         let mut child = command.spawn().map_err(problem)?;
         let status = loop {
@@ -183,30 +198,4 @@ impl Tests<'_> {
 fn tail(text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
-}
-
-/// Checks that the names here and those in the engine agree: otherwise a bug is never planted or
-/// never looked for.
-fn names_agree(root: &Path) -> Outcome {
-    const ASKED: &str = "planted(\"";
-    let mut asked = BTreeSet::new();
-    let mut folders = vec![root.join("crates/engine/src"), root.join("crates/store/src")];
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder);
-        let entries = entries.map_err(|error| vec![format!("{}: {error}", folder.display())])?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(text) = fs::read_to_string(&path) {
-                let names = text.split(ASKED).skip(1).filter_map(|rest| rest.split('"').next());
-                asked.extend(names.map(str::to_owned));
-            }
-        }
-    }
-    let listed: BTreeSet<_> = BUGS.iter().map(|bug| bug.name.to_owned()).collect();
-    let differ = asked.symmetric_difference(&listed);
-    let problems: Vec<_> = differ
-        .map(|name| format!("planted bug {name}: in the engine or the suite alone"))
-        .collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

@@ -45,7 +45,6 @@ use sateen_control::{Comparator, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key::{self, TRAILER_BYTES};
-use sateen_store::base::plant::planted;
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::merging_iter::MergingIter;
 
@@ -362,7 +361,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         self.hiding_stratum = if above_visible { None } else { Some(stratum) };
 
         if says == Visible::Deleted {
-            if above_visible || !(self.ask_bottommost() || planted("tombstone_dropped")) {
+            if above_visible || !self.ask_bottommost() {
                 return Ok(Some(self.emit_delete(trailer)));
             }
             // Nothing exists below, so the deletion matters only if an older value of the key stays

@@ -10,7 +10,6 @@
 use sateen_control::{SeqNo, ValueKind};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
-use sateen_store::base::plant::planted;
 
 use super::{CompactionIter, Pulled};
 use crate::entry::Visible;
@@ -89,10 +88,6 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             Some(one) => {
                 self.stats.puts_dropped += self.trailers.len() as u64 - 1;
                 self.ready.push_back((*self.trailers.first()?, one));
-                if planted("merge_twice") {
-                    let oldest = (*self.trailers.last()?, operands.first()?.to_vec());
-                    self.ready.push_back(oldest);
-                }
             }
             None => {
                 let newest_first = operands.iter().rev().map(|operand| operand.to_vec());
