@@ -27,7 +27,8 @@ Chores:
   test    everything a change must pass: tidy, deny, packages, fmt, clippy, all tests and
           models, and the docs
   ci      the same
-  tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md)
+  tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md), and that
+          the patches of the planted bugs apply
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   package pack each crate that is published, without building it from its package
