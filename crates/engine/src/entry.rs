@@ -42,7 +42,7 @@ pub(crate) fn malformed(what: &'static str) -> Error {
 #[cold]
 fn unreadable_kind(kind: Option<ValueKind>) -> Error {
     malformed(match kind {
-        Some(_) => "a deletion of a range among the entries",
-        None => "unknown kind of entry",
+        Some(_) => "a range tombstone among the entries",
+        None => "an entry of an unknown kind",
     })
 }

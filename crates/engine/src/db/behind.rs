@@ -66,9 +66,9 @@ impl Explainer<'_> {
         let path = path.display();
         let cause = match place {
             Some((offset, kind)) if kind != CorruptionKind::MissingFile => {
-                format!("{path}: what was at offset {offset} was replaced")
+                format!("{path}: the data at offset {offset} was replaced")
             }
-            _ => format!("{path}: what was in it was replaced"),
+            _ => format!("{path}: its data was replaced"),
         };
         Error::Behind { cause }
     }
@@ -114,7 +114,7 @@ fn is_of(table: &TableMeta, file: FileId, place: Option<(u64, CorruptionKind)>) 
 pub(crate) fn of_file(path: &Path, error: Error, gone: Result<bool>) -> Error {
     match gone {
         Ok(true) if error.may_be_given_up() => {
-            Error::Behind { cause: format!("{}: what was to be read was replaced", path.display()) }
+            Error::Behind { cause: format!("{}: its data was replaced", path.display()) }
         }
         _ => error,
     }

@@ -123,6 +123,7 @@ impl Cursor {
             }
             None => (None, None),
         };
+        // The client's filter is asked once for each table, not at each seek.
         let unwanted = options.table_filter.as_ref().map(|filter| {
             let pinned = std::iter::once(&first).chain(regions.iter().map(|(_, pinned)| pinned));
             let name = core.tree.name_of(family);

@@ -314,7 +314,7 @@ fn without_bounds(options: &ReadOptions) -> Result<ReadOptions> {
         || options.prefix_same_as_start;
     if of_cursor {
         return Err(Error::InvalidArgument(
-            "the read options have bounds, which are a cursor's: pass them to `range` or `prefix`"
+            "the read options have bounds, which only cursors use: pass them to `range` or `prefix`"
                 .into(),
         ));
     }

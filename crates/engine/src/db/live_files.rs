@@ -167,7 +167,7 @@ fn on_disk(
 ) -> Result<LiveFile> {
     let file =
         core.env.vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
-    let length = file.len().map_err(|error| Error::io("measure", path, error))?;
+    let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
     Ok(LiveFile {
         kind,
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),

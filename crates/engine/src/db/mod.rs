@@ -319,9 +319,9 @@ impl Db {
     ) -> Result<ColumnFamily> {
         options.validate()?;
         let _catalogue = lock(&self.core.tree.changes);
-        self.core.env.check_writable("making a column family")?;
+        self.core.env.check_writable("creating a column family")?;
         if self.core.tree.families().by_name(name).is_some() {
-            return Err(Error::InvalidArgument(format!("the column family {name} exists")));
+            return Err(Error::InvalidArgument(format!("the column family {name} exists already")));
         }
         let data = create_family(&self.core, name, options)?;
         self.core.background.chores.store_options();
@@ -346,7 +346,9 @@ impl Db {
         let core = &self.core;
         core.env.check_writable("dropping a column family")?;
         if family.data.id() == ColumnFamilyId(0) {
-            return Err(Error::InvalidArgument("the default column family stays".into()));
+            return Err(Error::InvalidArgument(
+                "the default column family cannot be dropped".into(),
+            ));
         }
         let _catalogue = lock(&core.tree.changes);
         check_family(&family.data)?;

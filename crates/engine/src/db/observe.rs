@@ -530,7 +530,7 @@ fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     }
     let _infallible = writeln!(
         text,
-        "to compact {} bytes; a full level 0 would wait for {} compactions of {} bytes",
+        "compaction debt {} bytes; a full level 0 would wait for {} compactions of {} bytes",
         shape.compaction_debt_bytes, shape.chain_length, shape.chain_bytes,
     );
     text
@@ -558,7 +558,7 @@ fn stats_text(core: &DbCore) -> String {
     let files = metrics.table_files;
     let _infallible = writeln!(
         text,
-        "files {}: {} bytes live, {} dead, {} given back in {} holes{}",
+        "files {}: {} bytes live, {} dead, {} punched in {} holes{}",
         files.files,
         files.live_bytes,
         files.dead_bytes,

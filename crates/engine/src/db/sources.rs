@@ -85,6 +85,7 @@ impl OpenTable for OpenForRead {
         let Some(wanted) = &self.wanted else { return Ok(Look::Open) };
         let wanted = wanted.load();
         let Some(wanted) = &*wanted else { return Ok(Look::Open) };
+        // Beyond the prefix, no further table of the run can have it.
         let is_past = if backwards { wanted.is_behind(table) } else { wanted.is_before(table) };
         if is_past {
             return Ok(Look::Stop);

@@ -123,7 +123,9 @@ fn refuse_other_than_new(
     });
     let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
     if let Some(name) = leftover {
-        return refused(format!("CURRENT is missing, but {name} is there: try to repair it"));
+        return refused(format!(
+            "CURRENT is missing, but {name} exists: try to repair the database"
+        ));
     }
     if let Some(what) = recognise_foreign(listing, None)
         && !has_unfinished_manifest(vfs, directory, listing)?

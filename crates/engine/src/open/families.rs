@@ -29,8 +29,9 @@ impl Opening {
         let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
         for (id, state) in &states {
             let of = state.region.as_ref().map(|region| region.of);
+            // A region has the options of the column family that it belongs to.
             let whole = states.get(&of.unwrap_or(*id)).ok_or_else(|| {
-                let what = "a region of a column family that is not there";
+                let what = "a region of a column family that does not exist";
                 Error::corruption(&path, 0, CorruptionKind::Inconsistent(what))
             })?;
             let own = family_options.iter().find(|(name, _)| *name == whole.name);

@@ -77,7 +77,7 @@ impl Opening {
                 Err(Error::IncompatibleDirectory {
                     path: directory.to_owned(),
                     reason: format!(
-                        "{log} in it is a log of another database: a wal_dir belongs to one"
+                        "WAL {log} in it belongs to another database: each needs its own wal_dir"
                     ),
                 })
             }

@@ -103,20 +103,24 @@ pub(crate) fn open(
     prepare_options(&options, family_options)?;
     let vfs = Arc::new(MeteredVfs::new(vfs));
     prepare_directory(vfs.as_ref(), directory, &options)?;
+    // Before the lock file is created, because the directory may belong to another store.
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
+    // Readers in other processes mark bytes of the lock file. The reclaimer looks at these marks.
     let marks = Arc::downgrade(&lock);
     let mut locks = vec![lock];
+    // Two databases with the same `wal_dir` would remove each other's WALs.
     if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
         locks.push(take_lock(vfs.as_ref(), logs)?);
     }
     let comparators = families::comparators(&options, family_options);
     let existing = read_catalogue(vfs.as_ref(), directory, &comparators)?;
     let fresh = existing.is_none();
+    // `error_if_exists` does not refuse a database whose creation was interrupted.
     let catalogue = match existing {
         Some(catalogue) if options.error_if_exists && catalogue.is_whole() => {
             return Err(Error::InvalidArgument(format!(
-                "{} has a database already, and error_if_exists is set",
+                "{} holds a database already, and error_if_exists is set",
                 shown_path(directory)
             )));
         }
@@ -136,6 +140,7 @@ pub(crate) fn open(
     opening.check_files()?;
     // This may move tables to other levels, so it precedes the fresh manifest.
     opening.attach_families(family_options)?;
+    // Files may be deleted only after this (format rule F4).
     opening.versions.roll()?;
     opening.remove_orphans();
     if !fresh {
@@ -412,6 +417,8 @@ impl Opening {
     /// Turns the recovered state into an open database. With `read_only` no WAL is created and
     /// nothing is reported to control.
     fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+        // The WALs that readers may want must be found before the first new WAL, which links to
+        // them.
         let keeps_logs = self.read_only || self.options.keeps_logs();
         let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
@@ -427,6 +434,7 @@ impl Opening {
         let Some(default_family) = default_family else { return Err(Error::Closed) };
         let start = clock::now();
         let timeline = Arc::new(Recorder::new(start));
+        // The pipeline is created before the background, which it wakes after a seal.
         let this: Arc<OnceLock<Weak<Background>>> = Arc::default();
         let pipeline = self.start_pipeline(wal, keeps_logs, timeline.clone(), this.clone());
         let mut control = control::database(&self.options);

@@ -86,6 +86,6 @@ pub(crate) fn current_manifest(
             Err(error) => return Err(error),
         }
     }
-    let cause = format!("{}: its manifest changes all the time", directory.display());
+    let cause = format!("{}: its manifest changes faster than it can be read", directory.display());
     Err(Error::Behind { cause })
 }

@@ -144,6 +144,7 @@ impl SuperVersion {
         sink: S,
     ) -> Result<Option<S::Out>> {
         let floor = self.range_floor(user_key, seqno, lookup);
+        // Tables hold only older entries than memtables, so an entry in memory decides.
         if let Some((seqno, kind, value)) = self.newest_in_memory(user_key, seqno) {
             lookup.metrics.record_memtable_hit();
             if seqno < floor {
@@ -313,11 +314,14 @@ impl SuperVersion {
         let hash = hash_key(user_key);
         for level in self.version.levels() {
             for run in level.runs() {
+                // The tables of a run do not overlap: only the first one that ends at or behind the
+                // key can have it.
                 let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
                 if meta.smallest > *user_key || meta.seqno_max < floor {
                     continue;
                 }
                 let table = lookup.tables.get_for_client(meta, lookup.on_miss)?;
+                // Whole keys first; a filter may hold prefixes only.
                 let mut filtered = table.filter_says(hash);
                 if filtered.is_none() && table.filters_prefixes_only() {
                     filtered = prefix_says(&table, user_key, lookup);

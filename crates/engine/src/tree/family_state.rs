@@ -138,7 +138,7 @@ impl Replay {
         if self.families.contains_key(&ColumnFamilyId(0)) {
             return Ok(());
         }
-        let kind = CorruptionKind::Inconsistent("the default column family is not there");
+        let kind = CorruptionKind::Inconsistent("there is no default column family");
         Err(Error::corruption(&self.path, position, kind))
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn next_family_state(
     let inconsistent = |what| Error::corruption(path, 0, CorruptionKind::Inconsistent(what));
     let mut family = match (families.get(&edit.column_family), &edit.create) {
         (Some(_), Some(_)) => return Err(inconsistent("a column family is created twice")),
-        (None, None) => return Err(inconsistent("an edit of a column family that is not there")),
+        (None, None) => return Err(inconsistent("an edit of a column family that does not exist")),
         (Some(family), None) => family.clone(),
         (None, Some(name)) => FamilyState {
             name: name.clone(),

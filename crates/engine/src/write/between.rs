@@ -63,7 +63,7 @@ impl CommitPipeline {
         }
         let (first, count) = (stage.next_seqno, u64::from(batch.count()));
         let Some(wal) = stage.wal.as_mut() else {
-            return Err(Error::InvalidArgument("the database has no log to write to".into()));
+            return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
         };
         wal.append(SeqNo(first), batch.count(), std::iter::once(batch.data()))?;
         let assignment = Assignment {

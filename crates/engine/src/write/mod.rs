@@ -294,6 +294,8 @@ impl CommitPipeline {
         }
         let outcome = self.order(&mut stage, own, &leading.group);
         drop(stage);
+        // Leadership is handed on before the group is woken, so that the next group is ordered
+        // meanwhile.
         let group = std::mem::take(&mut leading.group);
         drop(leading);
         match outcome {
@@ -323,7 +325,7 @@ impl CommitPipeline {
         let logged = everyone().filter(|slot| slot.logging() != Logging::None).count();
         if logged > 0 {
             let Some(wal) = stage.wal.as_mut() else {
-                return Err(Error::InvalidArgument("the database has no log to write to".into()));
+                return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
             };
             let mut entries = 0_u64;
             let mut parts = Vec::with_capacity(logged);

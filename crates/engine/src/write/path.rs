@@ -54,7 +54,7 @@ impl WritePath {
         if mode == WalMode::Off || options.disable_wal {
             if options.sync {
                 return Err(Error::InvalidArgument(
-                    "a synced write needs the log, which is switched off".into(),
+                    "a synced write needs the WAL, which is switched off".into(),
                 ));
             }
             if mode != WalMode::Off && !self.unlogged_writes.load(Ordering::Relaxed) {

@@ -113,7 +113,7 @@ impl Drop for Leading<'_> {
 }
 
 fn leader_panicked() -> Error {
-    let message = "it ordered a group of writes; reopen the database".to_owned();
+    let message = "it was leading a commit group; reopen the database".to_owned();
     Error::Panicked { thread: "of a writer".to_owned(), message }
 }
 
@@ -242,6 +242,8 @@ impl WriterSlot {
                 thread::yield_now();
             }
         }
+        // Fails if a leader has changed the state meanwhile. Otherwise the leader sees that it must
+        // unpark.
         let parked =
             self.state.compare_exchange(WAITING, PARKED, Ordering::AcqRel, Ordering::Acquire);
         if let Err(state) = parked {
@@ -294,6 +296,7 @@ impl CommitQueue {
     pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<WriterSlot>> {
         let mut state = lock_timed(&self.state);
         let mut bytes = 0;
+        // A group ends before the first writer that does not fit, so that writers keep their order.
         let fits = |slot: &Arc<WriterSlot>| {
             let inner = lock(&slot.inner);
             bytes += inner.bytes_len;

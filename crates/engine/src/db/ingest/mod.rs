@@ -190,7 +190,7 @@ impl Ingestion<'_> {
         let (entries, ranges) = (listed(ENTRIES), listed(RANGES));
         let known = entries.iter().chain(&ranges).count();
         if directory.db_uid != EXTERNAL_UID || known == 0 || known != directory.tables.len() {
-            return Err(refused("no file of an SstFileWriter".into()));
+            return Err(refused("not a file of an SstFileWriter".into()));
         }
         let open = |entry: &DirectoryEntry| {
             let source = TableSource {
@@ -218,7 +218,7 @@ impl Ingestion<'_> {
         let mut all: Vec<UserKey> = keys.chain(bounds).collect();
         all.sort();
         let (Some(smallest), Some(largest)) = (all.first().cloned(), all.pop()) else {
-            return Err(refused("it has nothing".into()));
+            return Err(refused("it has neither entries nor ranges to delete".into()));
         };
         Ok(External { path: path.into(), table, ranges, smallest, largest })
     }
@@ -275,7 +275,9 @@ impl Ingestion<'_> {
                     iter.next()?;
                 }
                 if entries != table.properties().entries {
-                    let kind = CorruptionKind::Inconsistent("entries and their number");
+                    let kind = CorruptionKind::Inconsistent(
+                        "the count of entries in a table differs from its properties",
+                    );
                     return Err(Error::corruption(&file.path, 0, kind));
                 }
             }
@@ -294,6 +296,8 @@ impl Ingestion<'_> {
     ) -> Result<()> {
         let trees: Vec<_> = family.trees().cloned().collect();
         let in_memory = |tree| layers.iter().flatten().any(|file| holds(tree, file));
+        // Writers may add keys between the flush and the moment of the installation, so it is tried
+        // again.
         let is_free = || !trees.iter().any(|tree| in_memory(tree));
         let numbers = numbers(layers);
         let count = numbers.last().map_or(0, |last| last.tables + 1);
@@ -301,7 +305,7 @@ impl Ingestion<'_> {
             self.check_place(family, layers, options)?;
             if !is_free() {
                 if !options.allow_flush {
-                    let text = "keys in the range of a file are in memory, and allow_flush is off";
+                    let text = "a memtable has keys in the range of a file, and allow_flush is off";
                     return Err(Error::InvalidArgument(text.into()));
                 }
                 self.core.background.flush_inner(&trees, true)?;
@@ -321,7 +325,7 @@ impl Ingestion<'_> {
                 return Ok(());
             }
         }
-        Err(Error::TimedOut("a moment in which nobody writes into the range of a file"))
+        Err(Error::TimedOut("the wait for a moment without writes into the range of a file"))
     }
 
     /// Installs the tables with one edit, with sequence numbers from `first` on.

@@ -21,10 +21,10 @@ impl Ingestion<'_> {
         }
         let overlapping = layers.get(1).and_then(|layer| layer.first());
         if let Some(file) = overlapping {
-            refuse(file, options, "it overlaps another one of the files")?;
+            refuse(file, options, "it overlaps another of the files")?;
         }
         if !options.allow_global_seqno && self.core.writes.snapshots.count() > 0 {
-            return Err(needs_seqno("a snapshot is held, which must not show them"));
+            return Err(needs_seqno("a snapshot is held, and it must not see the files"));
         }
         for file in layers.iter().flatten() {
             for tree in family.trees() {

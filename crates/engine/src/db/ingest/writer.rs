@@ -220,7 +220,8 @@ impl SstFileWriter {
             return Err(Error::reversed_bounds(begin, end));
         }
         if let Some(long) = [begin, end].into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
-            let text = format!("a key of {} bytes: the limit is {KEY_BYTES_MAX}", long.len());
+            let text =
+                format!("a key of {} bytes exceeds the limit of {KEY_BYTES_MAX} bytes", long.len());
             return Err(Error::InvalidArgument(text));
         }
         if order.is_lt() {
@@ -252,7 +253,7 @@ impl SstFileWriter {
             self.smallest = Some(user_key.to_vec());
         } else if self.comparator.compare(user_key, &self.last).is_le() {
             let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
-            let text = format!("keys must ascend: {key} comes after {last}");
+            let text = format!("keys must ascend: {key} was added after {last}");
             return Err(Error::InvalidArgument(text));
         }
         let timed = match (kind, &self.times) {

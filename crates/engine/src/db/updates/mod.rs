@@ -129,10 +129,10 @@ impl Updates {
     fn new(core: &Arc<DbCore>, seqno: SeqNo, from_oldest: bool) -> Result<Updates> {
         core.env.check_open()?;
         if core.secondary.is_some() {
-            return Err(Error::ReadOnly("reading the log in a secondary"));
+            return Err(Error::ReadOnly("reading the WAL of a secondary"));
         }
         if core.env.options.load().wal == WalMode::Off {
-            let text = "the database has no log to read: wal=off".into();
+            let text = "the database writes no WAL: wal=off".into();
             return Err(Error::InvalidArgument(text));
         }
         let visible = core.writes.pipeline.visible_seqno();
@@ -155,8 +155,8 @@ impl Updates {
             let oldest = logs.first().map_or(visible.0 + 1, |log| log.begins.0);
             let wanted = wanted.0;
             return Err(Error::NotInLog(format!(
-                "the writes from sequence number {wanted} on are not all in logs any more: the \
-                 oldest log begins with {oldest}"
+                "the writes from sequence number {wanted} on are not all in a WAL any more: the \
+                 oldest WAL begins with {oldest}"
             )));
         };
         let held = logs.get(first).map_or(LogNumber(0), |log| log.number);
@@ -386,7 +386,7 @@ impl Updates {
     #[cold]
     fn gap(&self) -> Error {
         let log = self.held;
-        let text = format!("there is a gap: what was written after the log {log} is in none");
+        let text = format!("there is a gap: the writes after WAL {log} are in no WAL");
         Error::NotInLog(text)
     }
 }
@@ -406,7 +406,7 @@ fn logs(core: &DbCore, kept: &Kept) -> Vec<ReadableLog> {
 /// values, and with the column families that clients know. The error says why `payload` is no
 /// batch.
 fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'static str> {
-    let read = |data| WriteBatch::from_data(data).map_err(|_| "writes that are no batch");
+    let read = |data| WriteBatch::from_data(data).map_err(|_| "a record that is not a batch");
     let batch = read(payload.to_vec())?;
     let as_stored = |family: &Arc<ColumnFamilyData>| {
         family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()

@@ -356,6 +356,7 @@ impl<I: InternalIterator> DbIter<I> {
                 return Ok(());
             }
             self.looks.count()?;
+            // An older entry of a key that was shown or is deleted.
             if skip_saved && *user_key == *self.saved_key {
                 skipped_in_a_row += 1;
             } else if key::seqno(entry) > self.snapshot {
@@ -396,6 +397,7 @@ impl<I: InternalIterator> DbIter<I> {
             }
             skipped_in_a_row = 0;
             self.stats.reseeks += 1;
+            // Seek behind all entries of the key, or to the first one that the snapshot sees.
             let (seqno, kind) = if skip_saved {
                 (SeqNo(0), ValueKind::Delete)
             } else {

@@ -284,6 +284,7 @@ impl VersionSet {
     ) -> Result<Vec<Option<Arc<Version>>>> {
         let mut state = self.take_token();
         let (mut edits, flushed): (Vec<_>, Vec<_>) = edits.into_iter().unzip();
+        // A job may finish after its column family was dropped.
         let gone = |edit: &&VersionEdit| {
             edit.create.is_none() && !state.families.contains_key(&edit.column_family)
         };
@@ -293,6 +294,8 @@ impl VersionSet {
             self.give_token(state);
             return Err(error);
         }
+        // The next states are computed before anything is written, so that a contradictory edit
+        // changes nothing.
         let next: Result<Vec<_>> = edits
             .iter_mut()
             .map(|edit| next_without_done_ranges(&self.directory, &state.families, edit))
@@ -309,6 +312,7 @@ impl VersionSet {
             self.counters.stamp(edit);
             edit.last_seqno = Some(state.last_seqno);
         }
+        // From here on this thread writes without the lock. The token keeps other writers away.
         let Some(mut writer) = state.writer.take() else {
             let error = self.manifest_is_gone(&state);
             self.give_token(state);
@@ -338,6 +342,7 @@ impl VersionSet {
             let oldest = state.oldest_log();
             state.needed_until_barrier.get_or_insert(oldest);
         }
+        // The edits are in the manifest: show the versions to readers.
         let mut versions = Vec::with_capacity(edits.len());
         for ((edit, flushed), next) in edits.iter().zip(flushed).zip(next) {
             versions.push(state.make_current(edit, flushed, next, reclaimer));
@@ -345,6 +350,7 @@ impl VersionSet {
         if waits {
             state.all_durable(reclaimer);
         }
+        // A roll that is under way copied the state before these edits.
         if let Some(since) = state.since_roll.as_mut() {
             since.push(edits);
         }
@@ -396,6 +402,8 @@ impl VersionSet {
         let mut versions = Vec::with_capacity(datas.len());
         for (data, version) in datas.iter().zip(installed) {
             let levels = data.options().levels as usize;
+            // The manifest's versions have the largest number of levels; the options may want
+            // fewer.
             let resized = version.and_then(|version| version.with_levels(levels));
             let fresh = || fresh_version(data.id(), &data.options());
             let version = Arc::new(resized.unwrap_or_else(fresh));

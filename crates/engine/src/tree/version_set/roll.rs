@@ -56,6 +56,7 @@ impl VersionSet {
     }
 
     fn roll_alone(&self) -> Result<Vec<FileId>> {
+        // 1. Copy the state. Edits that follow are recorded as well as installed.
         let number = self.counters.file();
         let mut state = self.take_token();
         let families = state.families.clone();
@@ -69,6 +70,7 @@ impl VersionSet {
             tables.flat_map(|(_, _, table)| table.placement.files()).collect();
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
+        // 2. Write the copy, without the token.
         let path = manifest_file_name(&self.directory, number);
         let written =
             self.write_snapshot(self.vfs.as_ref(), &path, number, &families, last_seqno, shared);
@@ -83,9 +85,12 @@ impl VersionSet {
             }
         };
 
+        // 3. No edit is installed from here on, until CURRENT names the new manifest.
         let mut state = self.take_token();
         let since = state.since_roll.take().unwrap_or_default();
         drop(state);
+        // The directory is synced before CURRENT is replaced: the name of the new manifest must be
+        // durable first.
         let finished = since
             .iter()
             .try_for_each(|edits| writer.append(edits).map(drop))

@@ -150,7 +150,8 @@ fn a_reader_keeps_the_logs_that_it_has_not_read() {
     settle(&db);
     assert_eq!(logs(&vfs, Path::new("/db")), 2, "the one in use and the next one");
     assert!(
-        refusal(&db, 6).contains("6 on are not all in logs any more: the oldest log begins with 7")
+        refusal(&db, 6)
+            .contains("6 on are not all in a WAL any more: the oldest WAL begins with 7")
     );
     assert_eq!(rest(&mut db.updates_available_since(1).unwrap()), [(7, 1)]);
     db.close().unwrap();
