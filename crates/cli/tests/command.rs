@@ -555,6 +555,6 @@ fn what_is_no_database_is_not_repaired() {
     let at = folder.path();
     fs::create_dir_all(at.join("other")).unwrap();
     fs::write(at.join("other/file"), "text").unwrap();
-    refused(at, &["db", "repair", "other"], 1, &["other", "nothing of a database"]);
+    refused(at, &["db", "repair", "other"], 1, &["other", "no database here"]);
     assert_eq!(listing(&at.join("other")), ["file"]);
 }

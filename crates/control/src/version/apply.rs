@@ -101,7 +101,7 @@ impl fmt::Display for EditError {
                 write!(f, "table {table} is not in level {level}, run {epoch}")
             }
             EditError::Comparator { table } => {
-                write!(f, "table {table}: its keys are compared by something else")
+                write!(f, "table {table}: its comparator is not that of the column family")
             }
             EditError::Bounds { table } => {
                 write!(f, "table {table}: smallest key above largest key")

@@ -190,7 +190,7 @@ impl Operands {
         let _timed = perf::time(PerfMetric::MergeOperatorTimeNanos);
         operator.full(key, existing, &self.in_order()).ok_or_else(|| {
             failed(format!(
-                "the merge operator {} refused {} of them",
+                "the merge operator {} refused {} operands",
                 operator.name(),
                 self.0.len()
             ))

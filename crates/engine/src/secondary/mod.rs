@@ -113,7 +113,7 @@ impl Secondary {
         // The primary does not know snapshots taken here, and compacts away what they would see.
         let visible = visible();
         if options.seqno().is_some_and(|seqno| seqno != visible) {
-            let text = "the snapshot is of before the secondary caught up with its primary";
+            let text = "the snapshot was taken before the secondary caught up with its primary";
             return Err(Error::InvalidArgument(text.into()));
         }
         Ok(view)

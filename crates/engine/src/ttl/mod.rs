@@ -83,7 +83,7 @@ fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
 pub(crate) fn check(stored: &[u8]) -> Result<()> {
     match split(stored) {
         Some(_) => Ok(()),
-        None => Err(malformed("a value without the time of its write, where `ttl` is set")),
+        None => Err(malformed("a value without the time of its write, although `ttl` is set")),
     }
 }
 

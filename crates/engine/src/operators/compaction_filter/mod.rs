@@ -233,7 +233,7 @@ impl ActiveFilter {
         let decision = guarded(&self.name, || ask(self.filter.as_mut(), self.level))?;
         match &decision {
             Decision::Change(value) if value.len() > VALUE_BYTES_MAX => {
-                let reason = format!("it made a value of {} bytes", value.len());
+                let reason = format!("it returned a value of {} bytes", value.len());
                 Err(Error::FilterFailed { filter: self.name.clone(), reason })
             }
             _ => Ok(decision),

@@ -233,7 +233,7 @@ impl Checker<'_> {
         if checked_text::read(self.vfs.as_ref(), &path).is_ok()
             && device_hint::read(self.vfs.as_ref(), &self.directory).is_none()
         {
-            let text = format!("{}: damaged; the device is learned anew", shown_path(path));
+            let text = format!("{}: damaged; the device will be measured again", shown_path(path));
             self.report.notes.push(text);
         }
     }
@@ -251,8 +251,8 @@ impl Checker<'_> {
     /// Notes a torn tail, which is no damage.
     pub(super) fn note_torn(&mut self, path: &Path, offset: u64, bytes: u64) {
         let text = format!(
-            "{}: {bytes} bytes from offset {offset} on are no record: what a crash left of a write \
-             that was never synced, or one that is being written",
+            "{}: the {bytes} bytes from offset {offset} on are no record: a write that a crash \
+             interrupted before it was synced, or one in progress",
             shown_path(path)
         );
         self.report.notes.push(text);

@@ -52,7 +52,7 @@ impl Checker<'_> {
                 Err(error) => failed = Some(error.to_string()),
             }
         }
-        let text = "the logs were not checked: they change faster than they can be read";
+        let text = "the WALs were not checked: they change faster than they can be read";
         self.report.notes.push(text.to_owned());
         Ok(())
     }

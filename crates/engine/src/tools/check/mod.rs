@@ -229,7 +229,7 @@ pub fn check_with(
             let goes_on = !refused || error.is_device_failure();
             checker.problem(error);
             if refused {
-                let text = "the manifest that counts could not be read: tables and logs were not \
+                let text = "the current manifest could not be read: tables and WALs were not \
                             checked against it";
                 checker.report.notes.push(text.to_owned());
             }
@@ -371,7 +371,7 @@ impl Checker<'_> {
         }
         let view = match believed {
             Some((path, view)) => {
-                let text = format!("the tables and logs are held against {}", shown_path(path));
+                let text = format!("tables and WALs are checked against {}", shown_path(path));
                 self.report.notes.push(text);
                 self.report.live_bytes = view.live_bytes();
                 self.check_tables(&view, None, &mut BTreeSet::new())?;
@@ -453,7 +453,7 @@ impl Checker<'_> {
             let found = self.found.entry(path.clone()).or_default();
             *found += 1;
             if *found == FINDINGS_PER_FILE_MAX + 1 {
-                let text = format!("{}: more is wrong with it than is told", shown_path(path));
+                let text = format!("{}: it has more damage than is listed", shown_path(path));
                 self.report.notes.push(text);
             }
             if *found > FINDINGS_PER_FILE_MAX {

@@ -119,7 +119,7 @@ fn check_depth_order(
                     return Err(Error::InconsistentEdit {
                         path: directory.to_owned(),
                         reason: format!(
-                            "the key \"{}\" has an entry {seqno} below one that is older",
+                            "the key \"{}\" has the entry {seqno} below an older one",
                             current.escape_ascii()
                         ),
                     });

@@ -80,13 +80,13 @@ impl Counted {
     fn end(&self, meta: &TableMeta) -> Option<&'static str> {
         let counted = (self.entries, self.tombstones, self.merges);
         if counted != (meta.entries, meta.tombstones, meta.merges) {
-            return Some("a table has not as many entries as the catalogue says");
+            return Some("a table's number of entries is not that in the manifest");
         }
         if *key::user_key(&self.last) != meta.largest {
             return Some("a table does not end with its largest key");
         }
         if self.seqnos != Some((meta.seqno_min, meta.seqno_max)) {
-            return Some("a table's sequence numbers are not those in the catalogue");
+            return Some("a table's sequence numbers are not those in the manifest");
         }
         None
     }

@@ -141,7 +141,9 @@ pub fn wal_with(
             seqno += 1;
         }
         if seqno - first_seqno != u64::from(record.count) {
-            return Err(malformed(CorruptionKind::Inconsistent("another number of entries")));
+            return Err(malformed(CorruptionKind::Inconsistent(
+                "a record has not the number of entries in its header",
+            )));
         }
     }
     show!(each, LogItem::End(FileEnd::of(reader.tail(), reader.position().end)));

@@ -76,7 +76,7 @@ fn file_header(vfs: &dyn Vfs, path: &Path, kind: FileKind) -> Result<FileHeader>
     let wrong = match kind {
         _ if got < FILE_HEADER_BYTES => CorruptionKind::Truncated,
         FileKind::Wal if !block.starts_with(&kind.magic()) => {
-            CorruptionKind::Malformed("not a log of this engine")
+            CorruptionKind::Malformed("not a WAL of this engine")
         }
         FileKind::Manifest if !block.starts_with(&kind.magic()) => {
             CorruptionKind::Malformed("not a manifest of this engine")

@@ -174,7 +174,7 @@ pub fn table_with(
             let internal = iter.key();
             let (key, seqno) = (key::user_key(internal), key::seqno(internal).0);
             let kind = key::kind(internal).ok_or_else(|| {
-                let kind = CorruptionKind::Malformed("kind of an entry");
+                let kind = CorruptionKind::Malformed("unknown kind of an entry");
                 Error::corruption(&path, table.source().offset, kind)
             })?;
             show!(each, TableItem::Entry(TableEntry { key, seqno, kind, value: iter.value() }));

@@ -132,7 +132,7 @@ fn a_manifest_shows_its_edits_and_what_is_none_is_refused() {
     assert_eq!(added, [1]);
     let mut items = Vec::new();
     let error = wal_with(&*vfs, &path, &mut |item| next(&mut items, format!("{item:?}")));
-    assert!(error.unwrap_err().to_string().contains("not a log"));
+    assert!(error.unwrap_err().to_string().contains("not a WAL"));
     assert!(items.is_empty());
     let error = table_with(&*vfs, &path, &mut |item| next(&mut items, format!("{item:?}")));
     assert!(error.unwrap_err().to_string().contains("not a compaction file"));

@@ -65,9 +65,9 @@ impl Repair {
             return Err(Error::IncompatibleDirectory {
                 path: self.wal_directory(),
                 reason: format!(
-                    "there is no log here, and {} is needed: give the option wal_dir if the logs \
-                     are elsewhere; to give up what they hold, make an empty file of that name \
-                     and repair again",
+                    "there is no WAL here, and {} is needed: set the option wal_dir if the WALs \
+                     are in another directory; to give up their content, create an empty file of \
+                     that name and repair again",
                     shown_path(&path)
                 ),
             });
@@ -148,15 +148,15 @@ impl Repair {
                 self.loss(error)?;
                 if !reader.skip_damage()? {
                     self.note(format!(
-                        "{}: what stood from offset {damaged_at} on is lost",
+                        "{}: everything from offset {damaged_at} on is lost",
                         shown_path(&path)
                     ));
                     break;
                 }
                 let goes_on = reader.position().end;
                 self.note(format!(
-                    "{}: the commits between offsets {damaged_at} and {goes_on} are lost; those \
-                     behind are not",
+                    "{}: the commits between offsets {damaged_at} and {goes_on} are lost; later \
+                     ones are kept",
                     shown_path(&path)
                 ));
             }

@@ -173,7 +173,7 @@ fn repair_watched(
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
         Some(what) => Some(foreign_reason(what, &directory)),
         None if holds_a_database(&listing) => None,
-        None => Some("there is nothing of a database here".to_owned()),
+        None => Some("there is no database here".to_owned()),
     };
     watched.first_error().map_or(Ok(()), Err)?;
     if let Some(reason) = refused {
@@ -337,7 +337,7 @@ impl Repair {
             Err(error) => self.note(error.to_string()),
             Ok(stored) => {
                 if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
-                    self.note("its logs were in another directory: see the option wal_dir".into());
+                    self.note("its WALs were in another directory: set the option wal_dir".into());
                 }
             }
         }

@@ -284,7 +284,7 @@ impl Repair {
         if is_empty(self.vfs.as_ref(), &self.directory, file) {
             let path = table_file_name(&self.directory, file);
             self.note(format!(
-                "{}: empty: made in advance, or nothing of it reached the disk",
+                "{}: empty: preallocated, or nothing of it reached the disk",
                 shown_path(path)
             ));
             return Ok(Vec::new());
@@ -301,7 +301,7 @@ impl Repair {
         let found = walk::find_tables(&source);
         let path = table_file_name(&self.directory, file);
         self.note(format!(
-            "{}: {} tables were found without its directory",
+            "{}: {} tables were found although its directory cannot be read",
             shown_path(path),
             found.len()
         ));
