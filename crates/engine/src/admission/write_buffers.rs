@@ -37,7 +37,7 @@ const CHARGE_BYTES: u64 = 256 << 10;
 pub(crate) trait SharesLimit: Send + Sync {
     /// Returns true if it has threads of its own that flush sealed memtables.
     fn stores_by_itself(&self) -> bool;
-    /// Has its largest memtable sealed soon, even if nobody writes to it.
+    /// Has its largest memtable sealed soon, even without a write to it.
     fn ask_to_seal_early(&self);
     /// Returns true if it has failed, so that its memtables may never be flushed.
     fn has_failed(&self) -> bool;

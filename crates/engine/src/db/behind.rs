@@ -34,6 +34,8 @@ impl Explainer<'_> {
         }
     }
 
+    /// Reads the manifest again. Returns [`Error::Behind`] if it does not name the unreadable data
+    /// any more.
     #[cold]
     fn explain_to_reader(&self, error: Error) -> Error {
         let (path, place) = match &error {

@@ -115,7 +115,7 @@ impl<'a> Reading<'a> {
         self.db.find_many(self.family, keys, &self.options)
     }
 
-    /// False if `key` is not there for sure, at the cost of no I/O: see [`Db::may_contain`].
+    /// Returns false if `key` certainly has no value. It does no I/O, as [`Db::may_contain`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ impl<'a> Reading<'a> {
         self.db.may_contain_in(self.family, key.as_ref(), &self.options)
     }
 
-    /// True if the value of `key` is in a memtable: see [`Db::has_in_memory`].
+    /// Returns true if the value of `key` is in a memtable, as [`Db::has_in_memory`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

@@ -69,6 +69,8 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// Returns a cursor over `family`, as of the snapshot in `options` or of now. Fails if the
+    /// bounds are reversed, or if a prefix is given and keys are not compared as bytes.
     pub(crate) fn new(
         core: &Arc<DbCore>,
         family: &Arc<ColumnFamilyData>,

@@ -311,7 +311,7 @@ impl ColumnFamily {
         self.reading(ReadOptions::default()).may_contain(key)
     }
 
-    /// True if the value of `key` is in a memtable: see [`Db::has_in_memory`].
+    /// Returns true if the value of `key` is in a memtable, as [`Db::has_in_memory`] does.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

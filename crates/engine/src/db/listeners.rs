@@ -17,39 +17,39 @@ use crate::events::{
 /// It may read, write and ask for background work, but must not wait for that work. The handle that
 /// it receives does not keep the database open. RocksDB: `EventListener`.
 pub trait EventListener: Send + Sync {
-    /// A flush has begun.
+    /// Called when a flush begins.
     fn flush_begins(&self, db: &Db, flush: &FlushInfo) {
         let _ = (db, flush);
     }
-    /// The tables of a flush are installed.
+    /// Called when the tables of a flush are installed.
     fn flush_ended(&self, db: &Db, flush: &FlushInfo) {
         let _ = (db, flush);
     }
-    /// A compaction has begun.
+    /// Called when a compaction begins.
     fn compaction_begins(&self, db: &Db, compaction: &CompactionInfo) {
         let _ = (db, compaction);
     }
-    /// The result of a compaction is installed, or the compaction has failed.
+    /// Called when the result of a compaction is installed, or when the compaction has failed.
     fn compaction_ended(&self, db: &Db, compaction: &CompactionInfo) {
         let _ = (db, compaction);
     }
-    /// A file was ingested.
+    /// Called when a file was ingested.
     fn file_ingested(&self, db: &Db, file: &IngestInfo) {
         let _ = (db, file);
     }
-    /// A memtable was sealed.
+    /// Called when a memtable was sealed.
     fn memtable_sealed(&self, memtable: &SealInfo) {
         let _ = memtable;
     }
-    /// The admission of writers has changed.
+    /// Called when the admission of a column family's writers changes.
     fn stall_changed(&self, stall: &StallInfo) {
         let _ = stall;
     }
-    /// An error has stopped writes, or damage was found.
+    /// Called when an error stops writes, or damage was found.
     fn background_error(&self, reason: ErrorReason, error: &Error) {
         let _ = (reason, error);
     }
-    /// The database has recovered from an error.
+    /// Called when the database has recovered from an error.
     fn recovered(&self) {}
 }
 

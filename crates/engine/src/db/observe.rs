@@ -239,6 +239,7 @@ struct Observer<'a> {
 }
 
 impl Observer<'_> {
+    /// Collects the metrics of all services.
     pub(crate) fn collect_metrics(&self) -> Metrics {
         let mut metrics = self.core.env.metrics.snapshot();
         let io = self.core.env.vfs.snapshot();
@@ -342,6 +343,7 @@ impl Observer<'_> {
         self.core.tree.reclaimer.spaces().into_iter().map(file).collect()
     }
 
+    /// Returns the sums over all table files.
     fn table_file_totals(&self) -> TableFileTotals {
         if self.core.env.read_only {
             // A read-only database has no chores that examine files found at open.
@@ -387,6 +389,7 @@ fn version_bytes(version: &Version) -> u64 {
     version.tables().map(|(_, _, table)| of(table) as u64).sum()
 }
 
+/// Returns the size, the target and the runs of each level of `version`.
 fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
     let targets = LevelTargets::new(version, options);
     let shape = |(number, level): (u8, &Arc<Level>)| LevelShape {
@@ -402,6 +405,7 @@ fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
     (0..).zip(version.levels()).map(shape).collect()
 }
 
+/// Returns the property `name`, without its prefix, of `family` or the database.
 fn property(core: &DbCore, family: &Arc<ColumnFamilyData>, name: &str) -> Option<String> {
     let level_of = |prefix: &str| name.strip_prefix(prefix)?.parse::<u8>().ok();
     let sum = |what: &dyn Fn(&ColumnFamilyData) -> u64| {
@@ -515,6 +519,7 @@ fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
     entries.sum::<u64>() + tree.active_memtable().entries() as u64
 }
 
+/// Returns one line for each level, and one for the debt.
 fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
     let mut text =
@@ -536,6 +541,7 @@ fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     text
 }
 
+/// Returns a summary of the metrics as text.
 fn stats_text(core: &DbCore) -> String {
     use std::fmt::Write;
     let mut text = String::new();

@@ -31,7 +31,7 @@ impl Db {
         self.flush_with(&FlushOptions::default())
     }
 
-    /// As [`Db::flush`], with options: whether to wait for the end.
+    /// Flushes as [`Db::flush`] does. The options say whether to wait for the end.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

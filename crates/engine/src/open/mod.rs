@@ -387,8 +387,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Syncs the WALs from `first` on. What a killed process left in them can be read without being
-    /// durable. Readers of the WAL may see it, so it must survive a power loss, too.
+    /// Syncs the WALs from `first` on. Bytes that a killed process wrote can be read without being
+    /// durable. Readers of the WAL may see them, so they must survive a power loss, too.
     fn sync_logs(&self, first: LogNumber) -> Result<()> {
         let directory = self.wal_directory();
         for log in self.logs.iter().filter(|log| **log >= first) {

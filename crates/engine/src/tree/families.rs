@@ -55,7 +55,7 @@ struct MemtableSizes {
     active: u64,
     /// Of the next memtable.
     next: u64,
-    /// What the memory budget allows each memtable.
+    /// The limit that the memory budget sets.
     budget: u64,
 }
 
@@ -80,8 +80,8 @@ pub(crate) struct ColumnFamilyData {
     to_store: AtomicU64,
     /// True once the timeline has noted that there is no WAL for values that should stay in one.
     lacks_log: AtomicBool,
-    /// Whether the active memtable is to be sealed although it is not full, and whether one that
-    /// was sealed so waits for its flush to be requested.
+    /// Two flags: the active memtable is to be sealed although it is not full; and a memtable was
+    /// sealed so, and its flush is still to be requested.
     early: (AtomicBool, AtomicBool),
     dropped: AtomicBool,
     /// The gate that its writers pass.

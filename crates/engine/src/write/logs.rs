@@ -99,8 +99,8 @@ impl CommitPipeline {
         Ok(Some(dead.into_iter().map(|(number, _)| number).chain(unused).collect()))
     }
 
-    /// Syncs the WALs for a close and appends a mark to the last one that it is synced, if it has a
-    /// record. With the mark, later damage can be told from a torn tail.
+    /// Syncs the WALs for a close. Then it appends a mark to the last one, if that has a record,
+    /// which says how far it is synced. With the mark, later damage can be told from a torn tail.
     pub(crate) fn close_wal(&self) -> Result<()> {
         self.sync_wal()?;
         // Best effort: everything is durable without the mark.

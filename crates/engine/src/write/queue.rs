@@ -279,8 +279,8 @@ impl CommitQueue {
         }
     }
 
-    /// Returns what the caller holds while it leads, which its [`QueueTurn`] told it to. Before it
-    /// leads a group it must call [`CommitQueue::check`].
+    /// Returns the leadership of a caller whose [`QueueTurn`] is to lead. Before it leads a group,
+    /// it must call [`CommitQueue::check`].
     pub(crate) fn lead(&self) -> Leading<'_> {
         Leading { queue: self, group: Vec::new() }
     }

@@ -126,6 +126,8 @@ impl Db {
 }
 
 impl Updates {
+    /// Finds and holds the WAL with `seqno`, and moves to its first batch. With `from_oldest`, a
+    /// `seqno` that is in no WAL any more begins with the oldest WAL.
     fn new(core: &Arc<DbCore>, seqno: SeqNo, from_oldest: bool) -> Result<Updates> {
         core.env.check_open()?;
         if core.secondary.is_some() {

@@ -1,4 +1,5 @@
-//! An iterator shows what a sorted map of the visible keys would, in any mixture of directions.
+//! Compares the iterator with a sorted map of the visible keys, over moves in any mixture of
+//! directions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use sateen_store::iter::vec_iter::{Fault, VecIter, internal};
 use super::*;
 use crate::operators::merge::appending;
 
-/// One write: key and kind, and the child in which it is found; the next child has a copy of it if
-/// it is `copied`, as after a compaction that ended early. Operands never are.
+/// One write: its key and kind, and the child that holds it. If it is `copied`, the next child has
+/// a copy of it, as after a compaction that ended early. Merge operands are never copied.
 #[derive(Clone, Debug)]
 struct Write {
     key: Vec<u8>,
@@ -89,9 +90,9 @@ fn value_of(seqno: u64) -> Vec<u8> {
     format!("value {seqno}").into_bytes()
 }
 
-/// The children that hold `history` (seqnos from 1), and the visible pairs at `snapshot`. For each
-/// key in `zeroed` the oldest version has seqno 0, as compactions leave it, if it is a visible
-/// value.
+/// Returns the children that hold `history` (sequence numbers from 1), and the visible pairs at
+/// `snapshot`. For each key in `zeroed`, the oldest entry has sequence number 0, as compactions
+/// leave it, if it is a visible value.
 fn build(
     history: &[Write],
     snapshot: u64,
@@ -129,7 +130,7 @@ fn build(
     (children.collect(), model)
 }
 
-/// Where `step` leads from `at` among the visible keys.
+/// Returns where `step` leads from `at` among the visible keys.
 fn model_move(keys: &[&Vec<u8>], at: Option<usize>, step: &Move) -> Option<usize> {
     let position = match step {
         Move::First => Some(0),
@@ -156,9 +157,9 @@ fn apply<I: InternalIterator>(iter: &mut DbIter<I>, step: &Move) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
-    /// At any snapshot, within any bounds and whatever the moves, the iterator shows what a sorted
-    /// map of the visible pairs shows; if a read fails, the move during which it failed says so and
-    /// the iterator shows nothing until the next seek.
+    /// At any snapshot, within any bounds and after any moves, the iterator shows the same as a
+    /// sorted map of the visible pairs. If a read fails, the move that needed it reports the error,
+    /// and the iterator shows nothing until the next seek.
     #[test]
     fn a_reader_sees_the_visible_pairs(
         history in any_history(),
@@ -277,7 +278,7 @@ fn many_versions_of_a_key_cost_a_seek_not_a_walk() {
     }
 }
 
-/// What stands between two keys that can be read is an error, not a gap, in both directions.
+/// An unreadable entry between two readable keys is an error in both directions, not a gap.
 fn check_unreadable(kind: ValueKind, merging: Option<&Merging>) {
     let list = vec![
         (internal(b"a", 1, ValueKind::Put), value_of(1)),

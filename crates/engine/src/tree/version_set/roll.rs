@@ -55,6 +55,7 @@ impl VersionSet {
         self.roll_alone()
     }
 
+    /// Does the roll. The caller has the turn.
     fn roll_alone(&self) -> Result<Vec<FileId>> {
         // 1. Copy the state. Edits that follow are recorded as well as installed.
         let number = self.counters.file();

@@ -514,6 +514,7 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Encodes one write at the end of the batch.
     #[inline]
     fn add(
         &mut self,

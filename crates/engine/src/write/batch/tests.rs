@@ -1,4 +1,4 @@
-//! What a batch must hold: exactly the writes that were put in, within the limits.
+//! A batch holds exactly the writes that were put in, within the limits.
 
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ fn save_points_nest_and_are_used_up() {
     assert!(batch.is_empty() && batch.len_bytes() == 0);
 }
 
-/// What [`WriteBatch::items`] shows: keys of writes and log data.
+/// Returns what [`WriteBatch::items`] shows: the keys of writes, and log data.
 fn items(batch: &WriteBatch) -> Vec<(bool, Vec<u8>)> {
     let shown = |item| match item {
         BatchItem::Write(entry) => (true, entry.key.to_vec()),
@@ -185,7 +185,7 @@ fn log_data_that_ends_early_is_refused_with_its_place() {
     }
     let mut reader = BatchReader::new(&batch.data()[begins..]);
     assert_eq!((reader.next(), reader.remaining()), (Ok(None), 0));
-    // Longer than anything that a batch has, whatever follows.
+    // Longer than anything in a batch.
     let mut reader = BatchReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
     assert_eq!(reader.next_item(), Err(BatchError::Truncated));
 }
