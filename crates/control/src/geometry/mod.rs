@@ -4,7 +4,7 @@
 //! 1. `span`: neighbouring tables of one run, their key range, and the tables that share keys.
 //! 2. `groups`: the tables of one level that share keys with each other and with no other.
 //! 3. `overlap`: how many tables lie on top of each other, and how many keys they share.
-//! 4. [`stripes`]: the key ranges at whose ends flushes cut their runs.
+//! 4. `stripes`: the key ranges at whose ends flushes cut their runs.
 //! 5. `cutter`: where output tables end, by one of the rules of [`OutputSplit`]; `gap` and
 //!    `guard` hold two of its criteria.
 

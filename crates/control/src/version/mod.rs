@@ -1,10 +1,10 @@
 //! Versions: which tables a column family has, and where.
 //!
 //! 1. [`Version::new`] has no tables. [`VersionEdit`] describes a change, and `Version::apply`
-//!    returns the next version ([`apply`]).
+//!    returns the next version (`apply`).
 //! 2. A version has levels, a level has [`Run`]s, and a run has its tables in a tree by key
-//!    ([`tree`]).
-//! 3. Range tombstones stand beside the tables ([`range_tombstones`]).
+//!    (`tree`).
+//! 3. Range tombstones stand beside the tables (`range_tombstones`).
 //!
 //! What must stay true: a version never changes. It shares everything with its predecessor that the
 //! edit did not touch.

@@ -1,8 +1,8 @@
 //! Admission: whether and how fast clients may write, and why not faster.
 //!
-//! - [`WriteController`] has RocksDB's triggers and its adaptation of the delayed write rate. One
+//! - `WriteController` has RocksDB's triggers and its adaptation of the delayed write rate. One
 //!   admission counts for all column families.
-//! - [`smooth`] computes a rate for each column family from the state of its resources.
+//! - `smooth` computes a rate for each column family from the state of its resources.
 //! - [`Gate`] applies an admission to writers.
 
 mod gate;

@@ -1,8 +1,8 @@
 //! Metrics: what the engine counts and measures while it works.
 //!
-//! - [`EngineMetrics`] has the counters and histograms that the engine writes. [`ShardedCounters`]
+//! - [`Metrics`] is the value that [`Db::metrics`](crate::Db::metrics) returns.
+//! - `EngineMetrics` has the counters and histograms that the engine writes. `ShardedCounters`
 //!   are those of client operations.
-//! - [`Metrics`] is the value that a caller gets.
 //! - The list in `table` names each metric once, for the Prometheus text and for docs/metrics.md.
 //!
 //! What must stay true: recording takes no lock and allocates nothing, so that it can stay on in

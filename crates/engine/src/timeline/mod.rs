@@ -2,7 +2,7 @@
 //! operations of each second with the parts of their time. It is always on, in memory of fixed
 //! size.
 //!
-//! 1. [`Recorder`] takes events and steps from the engine into rings; [`slow`] keeps the slowest
+//! 1. `Recorder` takes events and steps from the engine into rings; `slow` keeps the slowest
 //!    operations.
 //! 2. [`Db::timeline`](crate::Db::timeline) copies them into a [`Timeline`].
 //! 3. [`Timeline::jobs`], [`Timeline::stalls`] and [`Timeline::overlaps`] put events together.

@@ -45,10 +45,9 @@ pub enum Decision {
 /// A snapshot that is taken while a compaction runs may show a key both before and after the
 /// filter's decision.
 ///
-/// A panic of the filter is a background error
-/// ([`Error::FilterFailed`](crate::Error::FilterFailed)): the compaction fails, and writes are
-/// refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which ignores
-/// snapshots.
+/// A panic of the filter is a background error ([`Error::FilterFailed`]): the compaction fails, and
+/// writes are refused until [`Db::resume`](crate::Db::resume). RocksDB: `CompactionFilter`, which
+/// ignores snapshots.
 pub trait CompactionFilter: Send {
     /// Decides about the value of `key` in a compaction out of `level`, the uppermost of its
     /// levels.
