@@ -1,5 +1,5 @@
-//! The newtypes that every other module speaks in. Two numbers that could be confused never share a
-//! type; every one of them prints as text, so that a decision can be read in a script.
+//! The newtypes that all other modules use. Two numbers that could be confused have two types, and
+//! each prints as text, so that a decision can be read in a script.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -13,7 +13,7 @@ pub use crate::user_key::{Comparator, UserKey};
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The time from `earlier` to `self`, zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -73,7 +73,7 @@ number!(
     RequestId(u64), "q"
 );
 number!(
-    /// When a run was installed in level 0: larger is newer (format rule F6).
+    /// The number of a run's installation in level 0: a larger one is newer (format rule F6).
     Epoch(u64), "e"
 );
 number!(
@@ -94,26 +94,26 @@ pub enum ValueKind {
     Delete = 0,
     /// The key has this value.
     Put = 1,
-    /// An operand for the merge operator, on top of what is older.
+    /// An operand that the merge operator applies to the older entries.
     Merge = 2,
-    /// The key is deleted, and was put at most once since it was deleted last.
+    /// The key is deleted. It was put at most once since its last deletion.
     SingleDelete = 3,
-    /// All keys from this one up to, without, the one that is its value are deleted.
+    /// All keys from this one (inclusive) to the one that is the value (exclusive) are deleted.
     RangeDelete = 4,
 }
 
 impl ValueKind {
-    /// The largest discriminant: with it, a seek finds every kind of a sequence number.
+    /// The largest discriminant. A seek with it finds every kind of entry with the sequence number.
     pub const MAX: ValueKind = ValueKind::RangeDelete;
 
-    /// True if an entry of this kind has something behind its key: a value, an operand, or where
-    /// its range ends.
+    /// Returns true if an entry of this kind has a value: the key's value, an operand, or the end
+    /// of a range.
     #[must_use]
     pub fn has_value(self) -> bool {
         matches!(self, ValueKind::Put | ValueKind::Merge | ValueKind::RangeDelete)
     }
 
-    /// The kind stored as `byte`, or `None` if no kind has that number.
+    /// Returns the kind that is stored as `byte`, or `None` if there is none.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<ValueKind> {
         match byte {
@@ -127,12 +127,12 @@ impl ValueKind {
     }
 }
 
-/// How a level is compressed: a number that means something to the engine only.
+/// The compression of a level, as a number whose meaning only the engine knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompressionCode(pub u8);
 
-/// For whom an I/O operation is done: every data call of the Vfs names it, schedulers and metrics
-/// go by it. The order is the order of importance (SILK §5.2).
+/// The purpose of an I/O operation. Every data call of the Vfs names it; schedulers and metrics use
+/// it. The order is that of importance (SILK §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoClass {
     /// Reads that a client waits for.
@@ -141,17 +141,17 @@ pub enum IoClass {
     Wal,
     /// The manifest and the other small files of the catalogue.
     Manifest,
-    /// A memtable on its way to level 0.
+    /// A flush of a memtable to level 0.
     Flush,
     /// L0→L1 and L0→L0 compaction.
     L0,
     /// Compaction out of the given level (1 and deeper).
     Deep(u8),
-    /// Giving back the space of what nobody needs.
+    /// Freeing the space of dead tables.
     Reclaim,
 }
 
-/// How many [`IoClass`]es there are when deeper levels are counted as one.
+/// The number of [`IoClass`]es if all deeper levels count as one.
 pub const IO_CLASSES: usize = 7;
 
 impl IoClass {
@@ -170,7 +170,7 @@ impl IoClass {
         IoClass::Reclaim,
     ];
 
-    /// A dense index below [`IO_CLASSES`] for arrays of counters.
+    /// Returns a dense index below [`IO_CLASSES`], for arrays of counters.
     #[must_use]
     pub fn index(self) -> usize {
         match self {

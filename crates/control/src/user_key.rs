@@ -1,5 +1,5 @@
-//! User keys and what they are compared by. A key knows the comparator of its column family, so
-//! that whoever compares keys compares them rightly without knowing of it.
+//! User keys and their comparators. A key carries the comparator of its column family, so that code
+//! that compares keys need not know it.
 //!
 //! What must stay true: keys that are compared with each other have the same comparator, and two
 //! keys are equal only if their bytes are.
@@ -11,21 +11,23 @@ use std::sync::Arc;
 
 type Compare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
 
+/// A comparator that the user wrote.
 struct Custom {
     name: String,
     compare: Box<Compare>,
 }
 
-/// The order of a column family's keys, by which they are stored and iterated: that of their bytes,
-/// or one that the user knows. It has a name, which a database remembers. RocksDB: `Comparator`.
+/// The order of a column family's keys: that of their bytes, or one that the user defines. A
+/// comparator has a name, which the database stores. RocksDB: `Comparator`.
 ///
-/// What two comparators of the same name say must be the same, today and whenever the database is
-/// opened again.
+/// Two comparators of the same name must order all keys in the same way, also whenever the database
+/// is opened again.
 #[derive(Clone, Default)]
 pub struct Comparator(Option<Arc<Custom>>);
 
 impl Comparator {
-    /// The order of bytes, compared as unsigned numbers; a key is before those that it begins.
+    /// The order of bytes as unsigned numbers. A key comes before the longer keys that begin with
+    /// it.
     pub const BYTEWISE: Comparator = Comparator(None);
 
     /// The name of [`Comparator::BYTEWISE`].
@@ -34,8 +36,9 @@ impl Comparator {
     /// The name of [`Comparator::reverse_bytewise`].
     pub const REVERSE_BYTEWISE_NAME: &str = "reverse-bytewise";
 
-    /// The order that `compare` says, which must be total and may not panic. Keys that it takes for
-    /// equal although their bytes differ are different keys, in the order of their bytes.
+    /// Returns a comparator that orders keys as `compare` does, which must be a total order and
+    /// must not panic. Keys that `compare` takes for equal although their bytes differ are
+    /// different keys, in the order of their bytes.
     #[must_use]
     pub fn custom(
         name: impl Into<String>,
@@ -44,20 +47,20 @@ impl Comparator {
         Comparator(Some(Arc::new(Custom { name: name.into(), compare: Box::new(compare) })))
     }
 
-    /// The order of bytes, from the last to the first. RocksDB: `ReverseBytewiseComparator`.
+    /// Returns the reverse of the order of bytes. RocksDB: `ReverseBytewiseComparator`.
     #[must_use]
     pub fn reverse_bytewise() -> Comparator {
         Comparator::custom(Comparator::REVERSE_BYTEWISE_NAME, |a, b| b.cmp(a))
     }
 
-    /// Whether it is the order of bytes.
+    /// Returns true if keys are ordered by their bytes.
     #[must_use]
     #[inline]
     pub fn is_bytewise(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or(Comparator::BYTEWISE_NAME, |custom| &custom.name)
@@ -73,14 +76,14 @@ impl Comparator {
         }
     }
 
-    /// The key of these bytes.
+    /// Returns the key of these bytes.
     #[must_use]
     pub fn key(&self, bytes: &[u8]) -> UserKey {
         UserKey::new(bytes, self)
     }
 }
 
-/// Equal are those of the same name.
+/// Comparators of the same name are equal.
 impl PartialEq for Comparator {
     fn eq(&self, other: &Comparator) -> bool {
         match (&self.0, &other.0) {
@@ -96,7 +99,8 @@ impl Eq for Comparator {}
 impl Custom {
     #[cold]
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        // It is not asked about one key: there are clients that forbid it, and it is slower.
+        // The user's function is never called with equal keys: some clients forbid that, and it is
+        // slower.
         if a == b {
             return Ordering::Equal;
         }
@@ -110,8 +114,8 @@ impl fmt::Debug for Comparator {
     }
 }
 
-/// A user key, shared and immutable. It is compared by the comparator of its column family, with
-/// other keys and with bytes; it has no `Deref`, for bytes have an order of their own.
+/// A user key, shared and immutable. It is compared with other keys and with bytes by the
+/// comparator of its column family. It has no `Deref`, because plain bytes are ordered bytewise.
 #[derive(Clone)]
 pub struct UserKey {
     bytes: Arc<[u8]>,
@@ -119,26 +123,26 @@ pub struct UserKey {
 }
 
 impl UserKey {
-    /// The key of these bytes, compared by `comparator`.
+    /// Returns the key of these bytes, compared by `comparator`.
     #[must_use]
     pub fn new(bytes: impl Into<Arc<[u8]>>, comparator: &Comparator) -> UserKey {
         UserKey { bytes: bytes.into(), comparator: comparator.clone() }
     }
 
-    /// The key of these bytes in their own order.
+    /// Returns the key of these bytes, compared bytewise.
     #[must_use]
     pub fn bytewise(bytes: impl Into<Arc<[u8]>>) -> UserKey {
         UserKey { bytes: bytes.into(), comparator: Comparator::BYTEWISE }
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What it is compared by.
+    /// Returns its comparator.
     #[must_use]
     #[inline]
     pub fn comparator(&self) -> &Comparator {
