@@ -6,8 +6,8 @@
 
 use crate::arithmetic::mix;
 
-/// Returns true if `user_key` is a guard, if one key in 2^`bits` is one. A guard for more bits is
-/// also a guard for fewer.
+/// Returns true if `user_key` is a guard of a level where one key in 2^`bits` is a guard. A guard
+/// for more bits is also a guard for fewer.
 pub(crate) fn is_guard(user_key: &[u8], bits: u32) -> bool {
     let hash =
         user_key.iter().fold(user_key.len() as u64, |hash, byte| mix(hash ^ u64::from(*byte)));

@@ -138,9 +138,9 @@ impl CfOptions {
         self.memtable_bytes.saturating_mul(trigger.into())
     }
 
-    /// Returns the options with the base level's target that follows from level 0 where nobody has
-    /// set one. Level 0 goes down a stripe at a time, so that a wider step from it to the base
-    /// level costs nobody anything, and spares a step below.
+    /// Returns the options with a target of the base level that follows from the size of level 0,
+    /// for options that do not set one. Level 0 is compacted one stripe at a time, so a wider step
+    /// from it to the base level costs nothing, and saves one of the steps below.
     #[must_use]
     pub fn with_base_for_level0(self) -> CfOptions {
         let level0 = self.level0_bytes();
@@ -159,8 +159,8 @@ impl CfOptions {
         self.table_bytes.max(4 * KIB).saturating_mul(multiplier)
     }
 
-    /// Returns the runs of level 0 that writers never feel: twice the trigger, or the number at
-    /// which RocksDB slows writers down if that is smaller.
+    /// Returns the number of runs in level 0 up to which writers are not slowed down: twice the
+    /// trigger, or the number at which RocksDB slows writers down if that is smaller.
     #[must_use]
     pub fn level0_runs_unfelt(&self) -> u64 {
         let trigger = u64::from(self.level0_trigger);

@@ -1,7 +1,9 @@
-//! The gate at which writers wait. A slowed-down gate counts the bytes that its rates have let
-//! pass. Each writer books the next place in that count ([`Gate::book`]), and goes on when the
-//! count has reached its place ([`Gate::wait`]). The rate may change meanwhile: a wait ends as the
-//! present rate says.
+//! The gate at which writers wait. It counts the bytes that its rate has let pass.
+//!
+//! 1. [`Gate::publish`] sets the rate. The count goes on from where it is.
+//! 2. A writer books the next place in the count, for its bytes ([`Gate::book`]).
+//! 3. It goes on when the count has reached its place ([`Gate::wait`]). If the rate changes
+//!    meanwhile, the wait changes with it.
 
 use std::time::Duration;
 
@@ -22,10 +24,11 @@ pub struct Gate {
     admission: Admission,
     /// Bytes that the rates have let pass up to `since`.
     passed: u64,
+    /// The time of the last change of the rate.
     since: Instant,
     /// The next place.
     booked: u64,
-    /// The next place of the writers that together get only a part of the rate.
+    /// The next place of low-priority writers, which together get a part of the rate.
     booked_slower: u64,
 }
 
@@ -81,8 +84,8 @@ impl Gate {
         self.booked.max(self.passed_at(now).saturating_sub(burst))
     }
 
-    /// Books the next place for `bytes` bytes, and returns the place to wait for. Writers with the
-    /// same `slower` of more than 1 together get this part of the rate.
+    /// Books the next place for `bytes` bytes, and returns the place to wait for. With `slower`
+    /// above 1, the writer gets 1/`slower` of the rate, together with all others that do.
     pub fn book(&mut self, now: Instant, bytes: u64, slower: u64) -> u64 {
         let place = self.next_place(now);
         self.booked = place.saturating_add(bytes);

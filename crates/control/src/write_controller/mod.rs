@@ -1,9 +1,16 @@
-//! Admission: whether and how fast clients may write, and why not faster.
+//! Admission: whether and how fast clients may write, and for which cause not faster.
 //!
-//! - `WriteController` has RocksDB's triggers and its adaptation of the delayed write rate. One
+//! - `WriteTriggers` has RocksDB's triggers and its adaptation of the delayed write rate. One
 //!   admission counts for all column families.
 //! - `smooth` computes a rate for each column family from the state of its resources.
 //! - [`Gate`] applies an admission to writers.
+//!
+//! `WriteTriggers`:
+//!
+//! 1. `WriteTriggers::update` judges a column family after each change of it (`judge`).
+//! 2. While it is delayed, `adapt` lowers the rate if the debt does not shrink, and raises it
+//!    otherwise.
+//! 3. `WriteTriggers::admission` returns the worst judgement of all column families.
 
 mod gate;
 mod smooth;
@@ -21,7 +28,7 @@ pub(crate) use smooth::{Drains, Pressure, is_at_ease, judge as judge_smoothly};
 /// The reason for which writers wait. Every wait has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StallCause {
-    /// As many memtables are sealed and not flushed as may be.
+    /// The largest allowed number of memtables is sealed and not flushed.
     MemtableLimit,
     /// Level 0 has too many runs.
     Level0Runs,
@@ -139,6 +146,7 @@ pub(crate) struct Load {
     pub(crate) bottommost_bytes: u64,
 }
 
+/// The judgement of a column family, the worst last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Condition {
     #[default]
@@ -160,17 +168,21 @@ struct Found {
 /// Combines the column families into one admission. The worst of them counts.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteTriggers {
+    /// The rate at which a delay begins, in bytes per second.
     rate_max: u64,
+    /// The present rate of delayed writers, in bytes per second.
     rate: u64,
     families: BTreeMap<ColumnFamilyId, Found>,
 }
 
 impl WriteTriggers {
+    /// Returns triggers without column families, whose delays begin at this rate.
     pub(crate) fn new(delayed_write_bytes_per_second: u64) -> WriteTriggers {
         let rate_max = delayed_write_bytes_per_second.max(1);
         WriteTriggers { rate_max, rate: rate_max, families: BTreeMap::new() }
     }
 
+    /// Sets the rate at which a delay begins. If it changes, the present rate starts from it.
     pub(crate) fn set_delayed_write_rate(&mut self, rate: u64) {
         if rate.max(1) != self.rate_max {
             self.rate_max = rate.max(1);
@@ -178,6 +190,7 @@ impl WriteTriggers {
         }
     }
 
+    /// Forgets a column family that was dropped.
     pub(crate) fn remove(&mut self, cf: ColumnFamilyId) {
         self.families.remove(&cf);
     }
@@ -214,6 +227,7 @@ impl WriteTriggers {
         }
     }
 
+    /// Returns true if the condition is that of any column family.
     fn is(&self, condition: Condition) -> bool {
         self.families.values().any(|found| found.condition == condition)
     }
@@ -295,6 +309,7 @@ fn is_under_pressure(load: Load, options: &CfOptions) -> bool {
     load.pending_bytes >= by_limit.min(by_size)
 }
 
+/// Returns `rate` times `thousandths` / 1000.
 fn scale(rate: u64, thousandths: u64) -> u64 {
     rate.saturating_mul(thousandths) / 1000
 }

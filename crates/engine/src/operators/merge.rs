@@ -1,4 +1,4 @@
-//! Merge operators: a client writes operands, and reads and compactions make values of them.
+//! Merge operators: a client writes operands, and reads and compactions combine them into values.
 
 use std::sync::Arc;
 

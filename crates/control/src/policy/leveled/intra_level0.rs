@@ -1,8 +1,10 @@
 //! Level 0 is merged into itself when its way down is blocked, or would rewrite too much.
 //!
 //! 1. [`intra_level0_by_size`] merges all free runs while the base level is very large.
-//! 2. [`intra_level0_when_blocked`] merges the newest free runs while the way down is taken.
-//! 3. [`worth_merging`] takes runs as long as the bytes moved for each run that goes do not grow.
+//! 2. [`intra_level0_when_blocked`] merges the newest free runs while compactions block the way
+//!    down.
+//! 3. [`worth_merging`] takes further runs while each makes the merge cheaper per run that it
+//!    removes.
 //! 4. [`intra_level0`] puts the result in the place of the newest of them.
 
 use std::ops::Range;
@@ -15,8 +17,8 @@ use crate::version::Run;
 /// The fewest runs that are worth a compaction within level 0.
 const INTRA_LEVEL0_RUNS_MIN: usize = 4;
 
-/// Returns a plan that merges level 0 into itself because the base level is so large that merging
-/// into it would rewrite much for little.
+/// Returns a plan that merges level 0 into itself, because the base level is so large that merging
+/// into it would rewrite many bytes for few.
 pub(super) fn intra_level0_by_size(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let level0 = context.version.level(0);
     let runs_min = context.options.level0_trigger.max(2) as usize;
@@ -68,8 +70,8 @@ pub(super) fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<Com
     (taken >= INTRA_LEVEL0_RUNS_MIN).then(|| intra_level0(context, 0..taken))?
 }
 
-/// Returns how many of the inputs, given by their bytes, are worth merging: as many as each make
-/// the merge cheaper for each run that goes.
+/// Returns how many of the inputs, given by their bytes, are worth merging. Further inputs are
+/// taken while each makes the merge cheaper per run that it removes.
 pub(super) fn worth_merging(context: &PickContext<'_>, sizes: impl Iterator<Item = u64>) -> usize {
     let mut bytes = 0u64;
     let mut bytes_per_run_gone = u64::MAX;

@@ -31,7 +31,7 @@ const RUNS_MAX: usize = 256;
 const PART: u64 = 64;
 /// The most times by which the size of a tiny run grows with the number of runs.
 const TIMES_MAX: u64 = 16;
-/// How many times the trigger of level 0 the tiny runs are that are as urgent as level 0 itself.
+/// Tiny runs are as urgent as level 0 itself once there are this many times its trigger.
 const URGENT_TIMES: usize = 8;
 
 /// Returns the ranks in level 0 of the runs to be merged, newest first; `None` if there are none.
@@ -77,9 +77,10 @@ fn tiny_bytes(options: &CfOptions, runs: usize) -> u64 {
     grown.clamp(part, part.saturating_mul(TIMES_MAX))
 }
 
-/// Returns the longest range of `sizes`, of `runs_min` at least, in which none is more than three
-/// quarters of the sum; empty if there is none. A size that is too large for all of them is too
-/// large for each smaller range around it, so the search goes on at both sides of it.
+/// Returns the longest range of at least `runs_min` of the `sizes` in which none is more than three
+/// quarters of the sum; empty if there is none. A size that is too large for a range is also too
+/// large for every part of the range that contains it. So the search goes on at both sides of that
+/// size.
 fn balanced(sizes: &[u64], runs_min: usize) -> Range<usize> {
     let Some((largest, bytes)) = (0..).zip(sizes).max_by_key(|(_, bytes)| **bytes) else {
         return 0..0;

@@ -24,26 +24,27 @@ pub(crate) struct ToOpen {
 /// The notes on the board, under its lock.
 #[derive(Default)]
 pub(crate) struct BoardState {
-    /// Whether there may be something to do.
+    /// True if there may be something to do.
     pub(crate) poked: bool,
     pub(crate) stop: bool,
     /// Outputs that a dead manifest may name. They are removed once a new manifest is current.
     pub(crate) after_roll: Vec<FileId>,
-    /// WALs that nobody writes or reads, but that a manifest may name. They are removed once no
-    /// manifest that counts needs them.
+    /// WALs that are not in use any more, but that a manifest may name. They are removed once no
+    /// manifest needs them.
     pub(crate) logs_left: Vec<LogNumber>,
-    /// Whether the manifest takes no more edits.
+    /// True if the manifest takes no more edits.
     pub(crate) manifest_dead: bool,
     /// The number of seals and the size of the memtable pool in bytes as last seen, and the time in
     /// nanoseconds at which one of them last changed.
     pub(crate) kept_seen: ((u64, usize), u64),
     /// Tables that were there at open and are still to be opened. The last one is next.
     pub(crate) to_open: Vec<ToOpen>,
-    /// Files with few live bytes, as control was told.
+    /// Files with few live bytes, as last reported to control.
     pub(crate) sparse: Sparse,
-    /// The newest range tombstone of each column family that all readers see, as control was told.
+    /// The newest range tombstone of each column family that all readers see, as last reported to
+    /// control.
     pub(crate) ranges_seen: BTreeMap<ColumnFamilyId, SeqNo>,
-    /// The time of the next round, even if nobody wakes the thread.
+    /// The time of the next round, unless something wakes the thread before.
     pub(crate) next_at: Option<Instant>,
     /// Recent peak of the bytes that jobs, open tables and the like take. It fades over time.
     pub(crate) other_memory: u64,

@@ -11,9 +11,9 @@ use sateen_store::batch::{BatchEntry, BatchItem, BatchReader, encode_entry, enco
 use super::{WriteBatch, too_large};
 
 impl WriteBatch {
-    /// Adds log data: bytes that go to the WAL with the writes. Readers of the WAL see them
-    /// ([`Db::updates_since`](crate::Db::updates_since)), and nobody else. They are not a write:
-    /// they have no sequence number, and [`WriteBatch::count`] and [`WriteBatch::iter`] skip them.
+    /// Adds log data: bytes that go to the WAL with the writes, and that only readers of the WAL
+    /// see ([`Db::updates_since`](crate::Db::updates_since)). They are not a write: they have no
+    /// sequence number, and [`WriteBatch::count`] and [`WriteBatch::iter`] skip them.
     ///
     /// A batch of log data alone is written to the WAL as well. Without a WAL
     /// ([`disable_wal`](crate::WriteOptions::disable_wal)) log data is lost. It lives as long as
