@@ -41,7 +41,7 @@ use crate::metrics::ScrubMetrics;
 use crate::timeline::EventKind;
 use crate::tree::Tree;
 
-/// The class of the deepest compactions, which nobody waits for.
+/// The I/O class of the deepest compactions, the lowest of all jobs.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
 /// Bytes of one read.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -120,6 +120,7 @@ struct ScrubRun {
     report: ScrubReport,
 }
 
+/// The run that is under way, and the results of earlier ones.
 #[derive(Default)]
 struct ScrubState {
     run: Option<Box<ScrubRun>>,
@@ -162,6 +163,7 @@ impl Scrubber {
         }
     }
 
+    /// Returns the metrics of all scrubs since open.
     pub(crate) fn metrics(&self) -> ScrubMetrics {
         ScrubMetrics {
             running: self.running.load(Ordering::Relaxed),

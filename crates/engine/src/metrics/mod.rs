@@ -8,12 +8,12 @@
 //! What must stay true: recording takes no lock and allocates nothing, so that it can stay on in
 //! every build and for every operation.
 //!
-//! To time an operation takes two readings of the clock, 28 ns each as measured, and additions to a
+//! Timing an operation takes two readings of the clock, 28 ns each as measured, and additions to a
 //! histogram that all threads share: 66 ns together, and more if threads collide. That is too much
-//! for a cached read of some hundred nanoseconds. So one read in eight (11 ns on average) and one
-//! write in four (18 ns) is timed, drawn at random, so that no regular pattern of the caller can
-//! avoid it. Seeks, syncs, stalls, jobs and all I/O take longer and are always timed. Counts are
-//! always exact (under 1 ns each).
+//! for a cached read of some hundred nanoseconds. So only one read in eight (11 ns on average) and
+//! one write in four (18 ns) is timed. They are drawn at random, so that no regular pattern of the
+//! caller can avoid it. Seeks, syncs, stalls, jobs and all I/O take longer and are always timed.
+//! Counts are always exact (under 1 ns each).
 
 mod engine;
 mod sharded;

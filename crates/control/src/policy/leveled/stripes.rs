@@ -1,15 +1,16 @@
-//! Level 0 goes down a stripe at a time, so that each compaction takes a small part of it, and
-//! stripes that do not touch go down side by side.
+//! Compacts level 0 into the base level one stripe at a time. Each compaction takes a small part of
+//! level 0, and stripes that share no key can be compacted side by side.
 //!
-//! 1. [`filled_stripes`] finds the tables that begin in each stripe, takes in what they hang
-//!    together with, and what that overlaps in the base level.
-//! 2. [`free_stripes`] sorts those that may go down by depth: tables on top of each other.
-//! 3. A stripe that would rewrite more than it brings waits: its newest tables are merged into one
-//!    run ([`newest_merged`]), or it stays while more comes.
+//! 1. [`filled_stripes`] finds the tables that begin in each stripe. It adds the tables of level 0
+//!    that they are connected with by overlap, and the tables of the base level that these overlap.
+//! 2. [`free_stripes`] sorts the stripes that may be compacted by depth: the number of tables on
+//!    top of each other.
+//! 3. A stripe waits if it would rewrite more bytes than it brings. Its newest tables are merged
+//!    into one run meanwhile ([`newest_merged`]), or it stays as it is while more data comes.
 //! 4. [`stripes_to_base`] takes the deepest stripe that does not wait, and further ones that are
 //!    due, up to the budget of a group. Beside clients only as many such jobs run as
 //!    [`another_may_run`] allows.
-//! 5. [`stuck_stripe`] finds a deep stripe that other jobs block. They are told to end early.
+//! 5. [`stuck_stripe`] finds a deep stripe that other jobs block. These jobs are told to end early.
 
 use std::cmp::Reverse;
 
@@ -20,23 +21,24 @@ use crate::plan::{CompactionPlan, CompactionReason};
 use crate::policy::PickContext;
 use crate::types::Epoch;
 
-/// How many tables of a waiting stripe are merged at least. With fewer at a time each byte would be
-/// merged more often before it goes down.
+/// The fewest tables of a waiting stripe that are merged. With fewer at a time, each byte would be
+/// merged more often before it reaches the base level.
 const STRIPE_RUNS_MIN: usize = 6;
-/// How many times smaller a group of stripes is than one of deeper levels, beside clients: the
-/// stripes that it holds can go down again only with the next one.
+/// How many times smaller a group of stripes is than a group of deeper levels, beside clients. The
+/// stripes of a group are blocked until the whole group is done.
 const GROUP_SHARE: u64 = 4;
-/// The bytes a second that one compaction by stripes moves by itself, with LZ4. Beside clients one
-/// such job runs, and another for each time that the device has this much left: more would only
-/// share the device, and each would hold its stripes for as long as all of them take.
+/// The bytes per second that one compaction of stripes moves by itself, with LZ4. Beside clients
+/// one such job runs, and one more for each time that the device has this bandwidth left. Further
+/// jobs would only share the device, and each would block its stripes for longer.
 const JOB_BYTES_PER_SECOND: u64 = 200_000_000;
 
-/// Returns true if level 0 goes down by stripes. A queue has none.
+/// Returns true if level 0 is compacted by stripes. A level 0 that is a queue has none.
 pub(super) fn goes_by_stripes(context: &PickContext<'_>) -> bool {
     !context.stripes.is_empty() && !context.options.leveled.level0_fifo
 }
 
-/// The tables of level 0 that begin in one stripe, and those that they hang together with.
+/// The tables of level 0 that begin in one stripe, and those that they are connected with by
+/// overlap.
 pub(super) struct Stripe<'a> {
     /// The tables of level 0, newest run first.
     pub(super) inputs: Vec<Span<'a>>,
@@ -82,8 +84,8 @@ impl<'a> Stripe<'a> {
         merges && self.below_bytes() > self.bytes()
     }
 
-    /// Returns true if the stripe stays for that. It no longer stays once so many tables lie on top
-    /// of each other that writers would soon be slowed down.
+    /// Returns true if the stripe stays as it is to collect more. It does not stay once so many
+    /// tables lie on top of each other that writers would soon be slowed down.
     fn stays(&self, context: &PickContext<'_>) -> bool {
         let slowdown = context.options.level0_slowdown as usize;
         self.waits(context) && context.more_comes && self.inputs.len() < slowdown * 3 / 5
@@ -113,8 +115,8 @@ fn filled_stripes<'a>(context: &PickContext<'a>) -> impl Iterator<Item = Stripe<
     })
 }
 
-/// Returns the stripes that may go down. The last one has the most tables on top of each other, and
-/// of equals the most bytes for each that it rewrites.
+/// Returns the stripes that may be compacted. The last one has the most tables on top of each
+/// other. Of equals it is the one that brings the most bytes for each byte that it rewrites.
 pub(super) fn free_stripes<'a>(context: &PickContext<'a>) -> Vec<Stripe<'a>> {
     let mut free: Vec<_> =
         filled_stripes(context).filter(|stripe| stripe.is_free(context)).collect();
@@ -123,8 +125,8 @@ pub(super) fn free_stripes<'a>(context: &PickContext<'a>) -> Vec<Stripe<'a>> {
 }
 
 /// Returns a plan for the deepest free stripe, or one that merges the newest tables of a stripe
-/// that waits. Further stripes that are due go along, neighbours or not, up to the budget of a
-/// group: the compaction's barriers are paid once for all of them.
+/// that waits. Further stripes that are due join, neighbours or not, up to the budget of a group:
+/// all of them share the barriers of one compaction.
 pub(super) fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     if !another_may_run(context) {
         return None;
@@ -178,7 +180,7 @@ fn another_may_run(context: &PickContext<'_>) -> bool {
     running <= context.group_bytes_max / JOB_BYTES_PER_SECOND
 }
 
-/// Returns true if all stripes that are not being compacted stay by themselves.
+/// Returns true if all stripes that are not being compacted stay as they are to collect more.
 pub(super) fn level0_stays(context: &PickContext<'_>) -> bool {
     if !goes_by_stripes(context) {
         return false;
@@ -188,8 +190,8 @@ pub(super) fn level0_stays(context: &PickContext<'_>) -> bool {
     waiting.peek().is_some() && waiting.all(|stripe| stripe.stays(context))
 }
 
-/// Returns the stripe that other jobs keep from going down, if it is deeper by the trigger of level
-/// 0 than all free stripes. Otherwise those go first.
+/// Returns the stripe that other jobs block, if it is deeper than every free stripe by at least the
+/// trigger of level 0. Otherwise the free stripes come first.
 pub(super) fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
     let (free, stuck): (Vec<_>, Vec<_>) = filled_stripes(context)
         .filter(|stripe| !stripe.is_claimed(context))
@@ -201,8 +203,8 @@ pub(super) fn stuck_stripe<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>
     (stuck.inputs.len() >= others + trigger).then_some(stuck.inputs)
 }
 
-/// Returns a plan that merges the newest tables of a stripe into one run, so that more comes
-/// together before the base level is rewritten. `inputs`: the tables of level 0 in the stripe,
+/// Returns a plan that merges the newest tables of a stripe into one run, so that more data
+/// collects before the base level is rewritten. `inputs` are the tables of level 0 in the stripe,
 /// newest first.
 fn newest_merged(context: &PickContext<'_>, inputs: &[Span<'_>]) -> Option<CompactionPlan> {
     let taken = worth_merging(context, inputs.iter().map(Span::bytes));

@@ -32,7 +32,7 @@ pub(super) fn own_name(name: &str) -> Option<OwnName> {
     FileName::parse(name).map(OwnName::File)
 }
 
-/// Who wrote a file with one of the engine's names.
+/// The writer of a file with one of the engine's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The engine: it begins as a file of that name does. The uid is present if the header
@@ -42,7 +42,7 @@ pub(super) enum Content {
     Blank,
     /// Unknown: neither a readable file of the engine nor text.
     Damaged,
-    /// Somebody else: the file is text, or it is a directory.
+    /// Another program: the file is text, or it is a directory.
     Other,
 }
 
