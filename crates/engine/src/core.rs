@@ -16,7 +16,7 @@
 //!
 //! 1. It stores what a crash would lose: it flushes unlogged entries, or syncs the WAL.
 //! 2. It stops the background threads and abandons jobs that are not finished.
-//! 3. It removes files that were only prepared, and WALs that are not needed any more.
+//! 3. It removes preallocated files that were not used, and WALs that are not needed any more.
 //! 4. It frees the space of dead tables, leaves shared limits, and releases the directory's locks.
 
 use std::sync::Arc;

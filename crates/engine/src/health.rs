@@ -2,8 +2,8 @@
 //!
 //! 1. [`HealthState::raise`] records a failure. A later failure counts only if it is worse.
 //! 2. [`HealthState::check`] refuses writes with the recorded cause.
-//! 3. [`HealthState::clear`] ends the state: the driver calls it when a retry has succeeded, and
-//!    `resume` when the client asks for it.
+//! 3. [`HealthState::clear`] ends the state: after a job has succeeded, or when the chores or a
+//!    client's `resume` have recovered the database.
 //!
 //! Each change is reported to the [`HealthListener`] and queued for the event listeners.
 

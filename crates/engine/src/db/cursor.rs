@@ -8,8 +8,8 @@
 //! 3. [`OpenForRead`] opens memtables and tables as one [`Source`].
 //! 4. A [`DbIter`] over that source shows what the sequence number sees.
 //!
-//! On top of it, each move ends iteration at the end of a prefix ([`PrefixSeek`]), skips expired
-//! values (`pass_expired`), and counts.
+//! On top of it, each move ends the iteration where a prefix ends ([`PrefixSeek`]), and skips
+//! expired values (`pass_expired`). Moves are counted.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Writes: single entries and batches.
 //!
-//! 1. The limits on keys and values are checked, and that the column families exist.
+//! 1. The sizes of keys and values are checked, and the existence of the column families.
 //! 2. Values of column families with a `ttl` get the time of the write.
 //! 3. Entries of a column family with regions go to the region that holds their key. A range
 //!    tombstone goes to each region that it touches.

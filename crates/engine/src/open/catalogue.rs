@@ -1,4 +1,5 @@
-//! Reads what a directory says about the database in it, before any of its files is opened.
+//! Reads what a directory and its manifest say about the database, before tables and WALs are
+//! opened.
 //!
 //! - [`read_catalogue`] replays the manifest that CURRENT names.
 //! - [`new_catalogue`] describes an empty database.

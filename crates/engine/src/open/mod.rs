@@ -19,8 +19,8 @@
 //! What must stay true:
 //!
 //! - Nothing is deleted before a fresh manifest is current.
-//! - What recovery needs is deleted only after its result is durable. A crash during recovery is
-//!   recovered from like any other.
+//! - Files that recovery needs are deleted only after its result is durable, so that a crash during
+//!   recovery is recovered from like any other.
 //! - The entries of the WALs become durable for all column families at once or for none, so that
 //!   they all stand at the same commit.
 //! - A read-only open changes nothing on disk.

@@ -1,7 +1,7 @@
 //! Opens a database for reading, beside another process that may write it.
 //!
-//! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer keeps what a
-//!    manifest names that is read later ([`sateen_store::files::leases`]).
+//! 1. [`mark_as_reader`] marks a byte of the lock file. From then on the writer keeps the files of
+//!    every manifest that is read after the mark ([`sateen_store::files::leases`]).
 //! 2. [`read_all`] reads the manifest, checks the files that it names, and replays the WALs. It
 //!    opens all WALs first (`hold_logs`), because the writer may remove them meanwhile.
 //! 3. If something is missing or does not verify, the writer may have replaced it, so step 2 is

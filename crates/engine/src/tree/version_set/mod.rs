@@ -17,9 +17,9 @@
 //! What must stay true:
 //!
 //! - Only this module makes a version current (ARCHITECTURE.md, invariant 4).
-//! - An edit is in the manifest before its version is visible. It is durable before that, too,
-//!   unless no data would be lost with it: it only moves tables, its entries are in a WAL, or it is
-//!   a compaction. Then the WALs and the input tables are kept until the next barrier.
+//! - An edit is in the manifest before its version is visible. It is also durable before that,
+//!   unless its loss would lose no data: it only moves tables, its entries are in a WAL, or it is a
+//!   compaction. Then the WALs and the input tables are kept until the next barrier.
 //! - One thread at a time writes. It holds a token, not a lock, while it waits for the disk.
 //! - After a failed write or sync the manifest is dead, and the next edit goes to a new one (format
 //!   rule F4).

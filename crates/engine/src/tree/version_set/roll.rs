@@ -10,8 +10,8 @@
 //!    replaces CURRENT.
 //! 4. The new manifest takes the edits from then on. The old one is returned for removal.
 //!
-//! If step 3 fails at CURRENT, it is not known which manifest counts. Then neither takes edits, and
-//! the next roll tries again.
+//! If replacing CURRENT fails, either manifest may be the one that it names. Then neither takes
+//! edits, and the next roll tries again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
