@@ -1,10 +1,10 @@
-//! Compactions out of a level below 0: RocksDB's, one table and those that go along with it.
+//! Compactions out of a level below 0, as in RocksDB: one table, and neighbours that add no work.
 //!
 //! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest.
-//! 2. [`expand`] adds what the victim overlaps in the level below, and neighbours that add nothing
-//!    to that. It refuses a victim if any of this is in flight.
-//! 3. A victim that overlaps nothing settles, with its neighbours ([`settle_more`]).
-//! 4. The plan moves the level's cursor ([`pointer`]).
+//! 2. [`expand`] adds the tables of the level below that the victim overlaps, and neighbours of the
+//!    victim that overlap no further ones. It refuses a victim if any of these tables is in flight.
+//! 3. A victim that overlaps nothing below settles, with its neighbours ([`settle_more`]).
+//! 4. The plan moves the level's cursor ([`fn@pointer`]).
 
 use super::group::pick_group;
 use super::settle::settle_more;
@@ -48,8 +48,8 @@ pub(super) fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<Compac
     None
 }
 
-/// Returns `start` with as many neighbours as go along without rewriting more below, and what they
-/// overlap in the level below; `None` if any of it is in flight.
+/// Returns `start` with the neighbours that overlap no further tables below, and the tables below
+/// that it overlaps. Returns `None` if any of them is in flight.
 fn expand<'a>(
     context: &PickContext<'a>,
     mut start: Span<'a>,

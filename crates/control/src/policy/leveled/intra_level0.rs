@@ -1,8 +1,9 @@
-//! Level 0 is merged into itself when its way down is blocked, or would rewrite too much.
+//! Merges level 0 into itself, when other jobs block the base level or merging into it would
+//! rewrite too much.
 //!
 //! 1. [`intra_level0_by_size`] merges all free runs while the base level is very large.
-//! 2. [`intra_level0_when_blocked`] merges the newest free runs while compactions block the way
-//!    down.
+//! 2. [`intra_level0_when_blocked`] merges the newest free runs while other jobs block the base
+//!    level.
 //! 3. [`worth_merging`] takes further runs while each makes the merge cheaper per run that it
 //!    removes.
 //! 4. [`intra_level0`] puts the result in the place of the newest of them.
@@ -34,8 +35,8 @@ pub(super) fn intra_level0_by_size(context: &PickContext<'_>) -> Option<Compacti
     (free >= runs_min).then(|| intra_level0(context, 0..free))?
 }
 
-/// Returns true if whole runs of level 0 may be merged. The runs of a queue go down one by one, and
-/// a level 0 with stripes is merged by stripes.
+/// Returns true if whole runs of level 0 may be merged. The runs of a queue are compacted one by
+/// one, and a level 0 with stripes is merged by stripes.
 fn intra_level0_allowed(context: &PickContext<'_>) -> bool {
     context.options.leveled.intra_level0_compaction
         && !context.options.leveled.level0_fifo
@@ -54,11 +55,13 @@ fn base_to_level0_max(context: &PickContext<'_>) -> u64 {
     (context.options.level_multiplier.max(10.0) * 2.0) as u64
 }
 
+/// Returns true if no table of `run` is in flight.
 pub(super) fn is_free(context: &PickContext<'_>, run: &Run) -> bool {
     !run.iter().any(|table| context.in_flight.is_claimed(table))
 }
 
-/// Returns a plan that merges the newest runs of level 0 into one, because its way down is blocked.
+/// Returns a plan that merges the newest runs of level 0 into one, because other jobs block the
+/// base level.
 pub(super) fn intra_level0_when_blocked(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let runs = context.version.level(0).runs();
     let trigger = context.options.level0_trigger as usize;

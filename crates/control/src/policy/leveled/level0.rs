@@ -1,11 +1,13 @@
-//! The ways out of level 0.
+//! Compactions out of level 0. The first of these that applies is picked:
 //!
-//! 1. [`settle_level0`]: tables that share keys with nothing change level as they are.
-//! 2. [`intra_level0_by_size`]: while the base level is very large, level 0 is merged into itself.
-//! 3. [`level0_to_base`]: by stripes ([`stripes_to_base`]), as a queue ([`is_queue`]), or all that
-//!    hangs together with the oldest run, with what it overlaps in the base level.
-//! 4. [`intra_level0_when_blocked`]: while other jobs block the way down, the newest runs become
-//!    one.
+//! 1. [`settle_level0`] moves tables that share keys with no other table to the base level as they
+//!    are.
+//! 2. [`intra_level0_by_size`] merges level 0 into itself while the base level is very large.
+//! 3. [`level0_to_base`] merges tables into the base level: stripes ([`stripes_to_base`]), the
+//!    oldest run of a queue ([`is_queue`]), or all tables that are connected by overlap with the
+//!    oldest one.
+//! 4. [`intra_level0_when_blocked`] merges the newest runs into one while other jobs block the base
+//!    level.
 
 use super::intra_level0::{intra_level0_by_size, intra_level0_when_blocked, is_free};
 use super::queue::is_queue;
@@ -25,10 +27,10 @@ pub(super) fn pick_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
         .or_else(|| intra_level0_when_blocked(context))
 }
 
-/// Returns a plan for all of level 0 that hangs together with the first table of its oldest run,
-/// and what that overlaps in the base level. Runs that are being merged within level 0 stay, and
-/// all runs above them. The older runs wait for that merge if they would rewrite more than they
-/// bring.
+/// Returns a plan for all tables of level 0 that are connected by overlap with the first table of
+/// its oldest run, and for what they overlap in the base level. Runs that are being merged within
+/// level 0 are left out, and so are all newer runs. The older runs wait for that merge if they
+/// would rewrite more bytes than they bring.
 fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     let level0 = context.version.level(0);
@@ -50,7 +52,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     if let Some(below) = &below
         && !context.options.leveled.level0_fifo
     {
-        // More of level 0 may go along if it rewrites no more of the base level.
+        // More tables of level 0 are added if they rewrite no more of the base level.
         let wider = level0_closure(runs, union(bounds, below.bounds()));
         let bytes = wider.iter().map(Span::bytes).sum::<u64>() + below.bytes();
         let wider_bounds = hull(&wider)?;
@@ -80,7 +82,7 @@ pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Sp
     Some(inputs.into_iter().chain(below).collect())
 }
 
-/// Returns the tables of level 0 that should go down next, if other jobs keep them from it.
+/// Returns the tables of level 0 that should be compacted next, if other jobs block them.
 pub(super) fn waits_for_others<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
     if goes_by_stripes(context) {
         return stuck_stripe(context);
@@ -88,8 +90,9 @@ pub(super) fn waits_for_others<'a>(context: &PickContext<'a>) -> Option<Vec<Span
     going_down(context, context.version.level(0).runs())
 }
 
-/// Returns what goes down first of `runs`, the oldest runs of level 0: all of the oldest run of a
-/// queue, otherwise what hangs together with the first table of the oldest run.
+/// Returns the tables that are compacted first of `runs`, the oldest runs of level 0: the whole
+/// oldest run of a queue; otherwise the tables that are connected by overlap with the first table
+/// of the oldest run.
 fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
     if is_queue(context.options) {
@@ -98,8 +101,8 @@ fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }
 
-/// Returns the tables of `runs`, of level 0, that share keys with `bounds`, then those that share
-/// keys with these, and so on. Newest run first.
+/// Returns the tables of `runs`, runs of level 0, that share keys with `bounds`, then those that
+/// share keys with these, and so on. The newest run comes first.
 pub(crate) fn level0_closure<'a>(runs: &'a [Run], bounds: Bounds<'a>) -> Vec<Span<'a>> {
     closure(|| runs.iter().map(|run| (0, run)), bounds)
 }

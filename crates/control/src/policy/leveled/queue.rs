@@ -1,10 +1,11 @@
-//! Level 0 as a queue (vLSM §4.1): the oldest run alone goes down, so that the chain of compactions
-//! that a flush waits for is one run wide.
+//! Level 0 as a queue (vLSM §4.1): only the oldest run is compacted into the base level, so that a
+//! flush that waits for room waits for the compaction of one run.
 //!
-//! 1. [`is_queue`] says whether level 0 is one. The pick takes all of the oldest run and nothing
-//!    else. 2. A queue is never merged into itself, and has no stripes.
-//! 3. Each run is merged with all that it overlaps of the base level by itself. [`merged_bytes`]
-//!    and the debt count that.
+//! 1. [`is_queue`] says whether level 0 is one. The pick takes the whole oldest run and nothing
+//!    else.
+//! 2. A queue is never merged into itself, and has no stripes.
+//! 3. Each run is merged by itself with everything that it overlaps in the base level.
+//!    [`merged_bytes`] and the debt count that.
 
 use crate::policy::CfOptions;
 use crate::policy::TreeView;
@@ -14,8 +15,8 @@ pub(super) fn is_queue(options: &CfOptions) -> bool {
     options.leveled.level0_fifo
 }
 
-/// Returns the bytes of level 0 that one compaction merges into the base level: a run of a queue,
-/// otherwise all that there is at the trigger.
+/// Returns the bytes of level 0 that one compaction merges into the base level: one run of a queue,
+/// and otherwise everything that is there at the trigger.
 pub(super) fn merged_bytes(view: &TreeView<'_>) -> u64 {
     let run = view.options.memtable_bytes;
     let trigger = u64::from(view.options.level0_trigger.max(1));

@@ -1,11 +1,12 @@
-//! Tables that share keys with nothing below change level as they are: a trivial move, or the
+//! Moves tables that overlap nothing in the next level there as they are: a trivial move, or the
 //! settled part of a group (BoLT §3.4).
 //!
 //! 1. [`may_settle`] refuses a table that overlaps too much of the level below its new one: it
-//!    would have to be compacted soon, with all of that.
-//! 2. [`settle_level0`] sorts the tables of all runs of level 0 by key, and moves those at once
-//!    that no neighbour reaches.
-//! 3. [`settle_more`] moves a victim of a deeper level, and up to [`SETTLE_TABLES_MAX`] neighbours.
+//!    would soon have to be compacted with all of that.
+//! 2. [`settle_level0`] sorts the tables of all runs of level 0 by key. It moves those at once that
+//!    overlap no other table of level 0.
+//! 3. [`settle_more`] moves a victim of a deeper level, with neighbours, up to
+//!    [`SETTLE_TABLES_MAX`] tables.
 
 use crate::geometry::{Bounds, Span, union};
 use crate::plan::{CompactionPlan, CompactionReason};
@@ -26,7 +27,8 @@ pub(super) fn grandparent_overlap_bytes_max(options: &CfOptions) -> u64 {
 
 /// Returns true if `table` overlaps so little of the level below `level` that it may settle there.
 pub(super) fn may_settle(context: &PickContext<'_>, table: &TableMeta, level: u8) -> bool {
-    // Values that are in a WAL would keep it for as long as the table lives.
+    // Separated values keep their WAL alive as long as the table exists, so such a table must be
+    // rewritten.
     if table.placement.values().is_some() {
         return false;
     }
@@ -37,8 +39,9 @@ pub(super) fn may_settle(context: &PickContext<'_>, table: &TableMeta, level: u8
 }
 
 /// Returns a plan that moves tables of level 0 into the base level as they are: those that share
-/// keys with no other table of level 0 and none of the base level. Tables that share keys with
-/// newer runs only could move, too, but merging them now is cheaper than merging into them later.
+/// keys with no other table of level 0 and with none of the base level. Tables that only share keys
+/// with newer runs could be moved as well, but merging them now is cheaper than merging into them
+/// later.
 pub(super) fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
     if !context.same_compression(0, base) {
@@ -83,8 +86,8 @@ pub(super) fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan>
     context.plan(CompactionReason::Level0Runs, &[], &settle, (base, Epoch(0)))
 }
 
-/// Returns true if the one table in `start`, which overlaps nothing below, may change level as it
-/// is. Its right neighbours join `start` as long as the same is true of them.
+/// Returns true if the one table in `start`, which overlaps nothing below, may settle. Its right
+/// neighbours join `start` as long as the same is true of them.
 pub(super) fn settle_more<'a>(context: &PickContext<'a>, start: &mut Span<'a>) -> bool {
     let output = start.level + 1;
     let may_settle = |span: &Span<'_>| span.tables().all(|t| may_settle(context, t, output));

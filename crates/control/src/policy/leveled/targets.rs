@@ -1,11 +1,12 @@
-//! How large levels may be: RocksDB's formulas, and what stripes and Φ change of them.
+//! The target size of each level: RocksDB's formulas, and what stripes and Φ
+//! (`base_level_multiplier`) change.
 //!
-//! 1. [`fixed`] counts from level 1 on: the base level has its configured size, each level below
-//!    has a multiple of the one above.
-//! 2. [`dynamic`] counts from the largest level upwards, so that the last level holds by far the
-//!    most of all data. The base level is the first one that the data needs.
-//! 3. [`levels_to_lift`] moves a tree that was made with dynamic targets up to where fixed targets
-//!    count from.
+//! 1. [`fixed`] counts from level 1 on: the base level has its configured size, and each level
+//!    below is a multiple of the one above.
+//! 2. [`dynamic`] counts from the largest level upwards, so that the last level holds most of the
+//!    data. The base level is the first one that the data needs.
+//! 3. [`levels_to_lift`] is for a tree that was built with dynamic targets and gets fixed ones. It
+//!    returns by how many levels the tree is lifted.
 
 use super::super::levels::level_number;
 use crate::policy::{CfOptions, LevelTargets};
@@ -17,16 +18,19 @@ use crate::version::{LEVELS_MAX, Version};
     clippy::cast_precision_loss,
     reason = "sizes are far below 2^53, and the casts saturate"
 )]
+/// Returns `bytes` times `by`.
 pub(super) fn scale(bytes: u64, by: f64) -> u64 {
     (bytes as f64 * by) as u64
 }
 
+/// Returns the ratio of `bytes` to `of`.
 #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
 pub(super) fn ratio(bytes: u64, of: u64) -> f64 {
     bytes as f64 / of.max(1) as f64
 }
 
-/// Returns the size that the base level would need if it grew to the next one like deeper levels.
+/// Returns the size that the base level would have if the step to the next level were as wide as
+/// those between deeper levels.
 fn stretched(options: &CfOptions) -> u64 {
     let multiplier = options.level_multiplier.max(1.0);
     let stretch = (options.leveled.base_level_multiplier / multiplier).max(1.0);
@@ -79,8 +83,8 @@ pub(super) fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
     let mut target = base_size;
     for level in base_level..=last {
         let next = scale(target, multiplier);
-        // No level below the base may be smaller than level 0 may get. Nor is a level of any use
-        // that is nearly as large as the next one: nearly all of it is space lost.
+        // No level below the base level may be smaller than level 0 can get. A level that is nearly
+        // as large as the next one is of no use either: nearly all of it is space amplification.
         let raised = if options.leveled.level0_stripe_bytes == 0 || level == last {
             base_bytes_max
         } else {
@@ -95,9 +99,9 @@ pub(super) fn dynamic(version: &Version, options: &CfOptions) -> LevelTargets {
     LevelTargets { base_level, bytes_max, lowest_unneeded_level }
 }
 
-/// Returns by how many levels everything below level 0 should be lifted where targets are
-/// [`fixed`]. What was arranged from the last level up lies so deep that new data would not meet it
-/// for long. It goes as high as the deepest level has room and as the levels above are empty.
+/// Returns by how many levels everything below level 0 should be lifted for [`fixed`] targets. A
+/// tree that was built from the last level upwards lies so deep that new data would not reach it
+/// for long. It is lifted as far as the deepest level has room and the levels above are empty.
 pub(in crate::policy) fn levels_to_lift(version: &Version, options: &CfOptions) -> usize {
     let mut used = (1..version.levels().len()).filter(|level| !version.levels()[*level].is_empty());
     let Some(first) = used.next() else { return 0 };

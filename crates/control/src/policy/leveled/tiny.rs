@@ -1,6 +1,6 @@
-//! Merges tiny runs of level 0, as flushes of nearly empty memtables leave them. Each costs a
+//! Merges tiny runs of level 0, which flushes of nearly empty memtables write. Each run costs a
 //! table, an entry in the manifest and a place in every iterator, even if it overlaps nothing.
-//! Level 0 goes down by stripes only where runs lie on top of each other, so tiny runs that overlap
+//! Stripes are compacted only where runs lie on top of each other, so tiny runs that overlap
 //! nothing would stay for ever.
 //!
 //! 1. [`tiny_bytes`] says what is tiny: a small part of a memtable, and a larger part the more runs
@@ -8,8 +8,8 @@
 //! 2. [`tiny_runs`] finds neighbouring tiny runs that are not being compacted, at least as many as
 //!    the trigger of level 0. None of them has more than three quarters of their bytes. So the run
 //!    that holds a byte grows by a third at least, and a byte is merged O(log n) times.
-//! 3. [`merge_tiny`] merges them into one run in the place of the newest. It stays in level 0 until
-//!    it is no longer tiny, or goes down with its stripe.
+//! 3. [`merge_tiny`] merges them into one run in the place of the newest. The result stays in level
+//!    0 until it is no longer tiny, or is compacted with its stripe.
 //!
 //! The merge runs when nothing else is due. [`tiny_urgency`] makes it as urgent as level 0 once
 //! there are many runs.

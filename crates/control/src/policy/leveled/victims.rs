@@ -3,7 +3,8 @@
 //! 1. [`window_start`] begins at the level's cursor, with round robin or if the level has more
 //!    tables than are weighed at once; otherwise at the first table.
 //! 2. [`victims`] weighs the tables of the window that are not in flight ([`weight`]), and sorts
-//!    them. 3. [`pointer`] moves the cursor when a plan has been made.
+//!    them.
+//! 3. [`fn@pointer`] moves the cursor when a plan has been made.
 
 use crate::policy::{CompactionPriority, PickContext};
 use crate::types::UserKey;

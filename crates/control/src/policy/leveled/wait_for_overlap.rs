@@ -1,10 +1,11 @@
-//! Level 0 waits until its keys overlap (TRIAD): merging runs that repeat no key drops nothing, and
-//! rewrites the base level all the same.
+//! Lets level 0 wait until its runs repeat keys (TRIAD): merging runs that repeat no key drops
+//! nothing, but rewrites the base level nevertheless.
 //!
-//! 1. Each table of level 0 has a sketch of its keys. [`repeated_part`] estimates from them which
-//!    part of the keys is there more than once.
+//! 1. Each table of level 0 has a sketch of its keys. [`repeated_part`] estimates from the sketches
+//!    which part of the keys occurs more than once.
 //! 2. [`waits_for_overlap`] lets level 0 wait while that part is below `level0_overlap_min`.
-//! 3. Level 0 stops waiting at `level0_overlap_runs_max` runs, and before writers feel its runs.
+//! 3. The wait ends at `level0_overlap_runs_max` runs, and before the number of runs slows writers
+//!    down.
 
 use crate::geometry::repeated_part;
 use crate::policy::CfOptions;
