@@ -74,10 +74,10 @@ fn a_compaction_by_hand_filters_everything() {
 
         options.column_family.compaction_filter = Some(by_mark());
         let db = open(&vfs, options);
+        let family = db.default_column_family();
         assert_eq!(read_all(&family, &ReadOptions::default()).len(), expected.len());
         compact(&db);
         expected = expected.into_iter().filter_map(|(k, v)| Some((k, filtered(&v)?))).collect();
-        let family = db.default_column_family();
         assert_eq!(read_all(&family, &ReadOptions::default()), expected);
         assert_sound(&db);
         let entries: u64 = db.property("sateen.estimate-num-keys").unwrap().parse().unwrap();

@@ -150,7 +150,7 @@ fn each_column_family_has_its_own() {
     let own = [("short", with(Some(10))), ("long", with(Some(1_000)))];
     let db = Db::open_with(as_vfs(&vfs), "/db", options, &own).unwrap();
     check(&db, [true, false, true]);
-    let refused = plain.set_options(&[("ttl", "1h")]).unwrap_err();
+    let refused = db.default_column_family().set_options(&[("ttl", "1h")]).unwrap_err();
     assert!(refused.to_string().contains("decided when"), "{refused}");
     let long = db.column_family("long").unwrap();
     assert!(long.set_options(&[("ttl", "none")]).is_err());
