@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use sateen::vfs::{MemVfs, PosixVfs, Vfs};
-use sateen::{ColumnFamilyOptions, Db, Error, Options};
+use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode};
 
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
@@ -183,44 +184,67 @@ accepted! {
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_ratelimiter_t {
     bytes_per_second: u64,
-    auto_tuned: bool,
+    refill_period: Duration,
+    fairness: u32,
+    mode: RateLimitMode,
+    auto_tune: bool,
 }
 
-fn limiter(bytes_per_second: i64, auto_tuned: bool) -> *mut rocksdb_ratelimiter_t {
-    let bytes_per_second = u64::try_from(bytes_per_second).unwrap_or(0);
-    give(rocksdb_ratelimiter_t { bytes_per_second, auto_tuned })
+fn limiter(
+    bytes_per_second: i64,
+    refill_period_us: i64,
+    fairness: i32,
+    mode: RateLimitMode,
+    auto_tune: bool,
+) -> *mut rocksdb_ratelimiter_t {
+    give(rocksdb_ratelimiter_t {
+        bytes_per_second: u64::try_from(bytes_per_second).unwrap_or(0),
+        refill_period: Duration::from_micros(u64::try_from(refill_period_us).unwrap_or(0)),
+        // RocksDB's limit.
+        fairness: u32::try_from(fairness).unwrap_or(0).min(100),
+        mode,
+        auto_tune,
+    })
+}
+
+fn limiter_mode(code: c_int) -> RateLimitMode {
+    match code {
+        0 => RateLimitMode::ReadsOnly,
+        2 => RateLimitMode::AllIo,
+        _ => RateLimitMode::WritesOnly,
+    }
 }
 
 /// Makes a limiter of this many bytes a second.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create(
     bytes_per_second: i64,
-    _refill_period_us: i64,
-    _fairness: i32,
+    refill_period_us: i64,
+    fairness: i32,
 ) -> *mut rocksdb_ratelimiter_t {
-    limiter(bytes_per_second, false)
+    limiter(bytes_per_second, refill_period_us, fairness, RateLimitMode::WritesOnly, false)
 }
 
 /// Makes a limiter that tunes itself up to this many bytes a second.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create_auto_tuned(
     bytes_per_second: i64,
-    _refill_period_us: i64,
-    _fairness: i32,
+    refill_period_us: i64,
+    fairness: i32,
 ) -> *mut rocksdb_ratelimiter_t {
-    limiter(bytes_per_second, true)
+    limiter(bytes_per_second, refill_period_us, fairness, RateLimitMode::WritesOnly, true)
 }
 
-/// Makes a limiter. Reads of background work are not limited in any mode.
+/// Makes a limiter of the reads (`mode` 0), the writes (1) or both (2) of background work.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_ratelimiter_create_with_mode(
     bytes_per_second: i64,
-    _refill_period_us: i64,
-    _fairness: i32,
-    _mode: c_int,
+    refill_period_us: i64,
+    fairness: i32,
+    mode: c_int,
     auto_tuned: bool,
 ) -> *mut rocksdb_ratelimiter_t {
-    limiter(bytes_per_second, auto_tuned)
+    limiter(bytes_per_second, refill_period_us, fairness, limiter_mode(mode), auto_tuned)
 }
 
 /// Frees the caller's reference.
@@ -230,7 +254,7 @@ pub unsafe extern "C" fn rocksdb_ratelimiter_destroy(limiter: *mut rocksdb_ratel
     unsafe { free(limiter) };
 }
 
-/// Sets `rate_limit_bytes_per_second` and `rate_limit_auto_tune`; null for no limit.
+/// Sets the options `rate_limit_…`; null for no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
     options: *mut rocksdb_options_t,
@@ -238,11 +262,16 @@ pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        let limit = limiter.as_ref().map(|limiter| (limiter.bytes_per_second, limiter.auto_tuned));
-        let (bytes_per_second, auto_tuned) = limit.unwrap_or_default();
+        let limiter = limiter.as_ref();
         change(options, |options| {
-            options.0.rate_limit_bytes_per_second = bytes_per_second;
-            options.0.rate_limit_auto_tune = auto_tuned;
+            let options = &mut options.0;
+            options.rate_limit_bytes_per_second = limiter.map_or(0, |it| it.bytes_per_second);
+            options.rate_limit_auto_tune = limiter.is_some_and(|it| it.auto_tune);
+            if let Some(limiter) = limiter {
+                options.rate_limit_refill_period = limiter.refill_period;
+                options.rate_limit_fairness = limiter.fairness;
+                options.rate_limit_mode = limiter.mode;
+            }
         });
     }
 }

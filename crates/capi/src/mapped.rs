@@ -1,12 +1,13 @@
 //! Options with a counterpart: a setter sets ours, and the getter returns it.
 
 use std::ffi::{c_double, c_int, c_uchar};
+use std::time::Duration;
 
-use sateen::{CompactionPriority, Compression, StatisticsLevel, WalRecovery};
+use sateen::{Compression, StatisticsLevel, WalRecovery};
 
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::Setting;
-use crate::value_codes::compression;
+use crate::value_codes::{compaction_priority, compression};
 
 /// The conversion between a value of ours and C's.
 trait Field<C>: Copy {
@@ -281,12 +282,12 @@ translated! {
             family.compression = above.chain([*last]).collect();
         }
     };
-    /// Sets `compaction_priority`: round robin if C asks for it, otherwise by overlap.
+    /// Sets `compaction_priority`.
     rocksdb_options_set_compaction_pri(c_int) "compaction_pri" |options, code|
-        options.column_family.compaction_priority = match code {
-            4 => CompactionPriority::RoundRobin,
-            _ => CompactionPriority::MinOverlappingRatio,
-        };
+        options.column_family.compaction_priority = compaction_priority(code);
+    /// Sets `retry_delay`, in microseconds.
+    rocksdb_options_set_bgerror_resume_retry_interval(u64) "bgerror_resume_retry_interval"
+        |options, micros| options.retry_delay = Duration::from_micros(micros);
     /// Sets `wal_recovery`: `absolute` for 1, otherwise `prefix`.
     rocksdb_options_set_wal_recovery_mode(c_int) "wal_recovery_mode" |options, mode|
         options.wal_recovery = match mode {

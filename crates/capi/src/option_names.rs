@@ -10,7 +10,7 @@ use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
 use crate::settings::number;
-use crate::value_codes::{compression, compression_code, keep_text};
+use crate::value_codes::{compaction_priority_of_name, compression, compression_code, keep_text};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
@@ -156,10 +156,10 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             }
             Ok(all)
         }
-        "compaction_pri" if value.starts_with('k') => one(
-            "compaction_priority",
-            if value == "kRoundRobin" { "round-robin" } else { "min-overlapping-ratio" },
-        ),
+        "compaction_pri" if value.starts_with('k') => {
+            one("compaction_priority", &compaction_priority_of_name(value))
+        }
+        "bgerror_resume_retry_interval" => one("retry_delay", &format!("{value}us")),
         "WAL_size_limit_MB" => {
             let bytes = number(value).map(|mib| mib.saturating_mul(1 << 20));
             let bytes = bytes.map(|bytes| bytes.clamp(0, u64::MAX.into()).to_string());

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use sateen::Compression;
+use sateen::{CompactionPriority, Compression};
 
 use crate::settings::{Setting, Settings};
 
@@ -14,6 +14,22 @@ pub(crate) fn compression(code: c_int) -> Compression {
         2 | 3 | 5 | 7 | 0x40 => Compression::Zstd,
         _ => Compression::None,
     }
+}
+
+/// Returns our priority for RocksDB's code of one: its default for a code that it does not have.
+pub(crate) fn compaction_priority(code: c_int) -> CompactionPriority {
+    match code {
+        0 => CompactionPriority::ByCompensatedSize,
+        1 => CompactionPriority::OldestLargestSeqFirst,
+        2 => CompactionPriority::OldestSmallestSeqFirst,
+        4 => CompactionPriority::RoundRobin,
+        _ => CompactionPriority::MinOverlappingRatio,
+    }
+}
+
+/// Returns the name of our priority for the name of RocksDB's.
+pub(crate) fn compaction_priority_of_name(name: &str) -> String {
+    compaction_priority(code(name).unwrap_or(-1)).to_string()
 }
 
 /// Keeps the value of an option for its getter: a value with a name as its code, other text as it
@@ -53,4 +69,25 @@ pub(crate) fn compression_code(name: &str) -> Option<c_int> {
         "kZSTD" | "kZSTDNotFinalCompression" => 7,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_priority_of_rocksdb_is_the_one_of_its_code_and_name() {
+        let names = [
+            ("kByCompensatedSize", "by-compensated-size"),
+            ("kOldestLargestSeqFirst", "oldest-largest-seq-first"),
+            ("kOldestSmallestSeqFirst", "oldest-smallest-seq-first"),
+            ("kMinOverlappingRatio", "min-overlapping-ratio"),
+            ("kRoundRobin", "round-robin"),
+        ];
+        for (code, (rocksdb, ours)) in (0..).zip(names) {
+            assert_eq!(compaction_priority(code).name(), ours);
+            assert_eq!(compaction_priority_of_name(rocksdb), ours);
+        }
+        assert_eq!(compaction_priority(7).name(), "min-overlapping-ratio");
+    }
 }

@@ -53,27 +53,20 @@ pub(crate) fn all(profile: Option<&str>, json: bool, output: &mut dyn Write) -> 
         writeln!(output)?;
     }
     writeln!(output, "All options. [at open]: fixed while a database is open.\n")?;
+    let mut group = "";
     for info in Options::all() {
+        if info.group != group {
+            group = info.group;
+            writeln!(output, "# {group}\n")?;
+        }
         let when = if info.mutable { "any time" } else { "at open" };
         writeln!(output, "{} = {}    [{when}]", info.name, values.get(info.name)?)?;
-        writeln!(output, "    {}", plain(info.description.trim()))?;
-        match info.rocksdb {
-            Some(other) => writeln!(output, "    takes {}; RocksDB: {other}\n", info.accepts)?,
-            None => writeln!(output, "    takes {}\n", info.accepts)?,
-        }
+        writeln!(output, "    {}", info.plain_description())?;
+        let limits = info.limits().map(|limits| format!("; {limits}")).unwrap_or_default();
+        let rocksdb = info.rocksdb.map(|name| format!("; RocksDB: {name}")).unwrap_or_default();
+        writeln!(output, "    takes {}{limits}{rocksdb}\n", info.accepts)?;
     }
     Ok(())
-}
-
-/// Returns a description without the targets of its links: [`Db::scrub`](crate::Db::scrub) becomes
-/// `Db::scrub`.
-fn plain(description: &str) -> String {
-    let mut parts = description.split("](crate::");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push_str(part.split_once(')').map_or(part, |(_, behind)| behind));
-    }
-    text.replace("[`", "`").replace("`]", "`")
 }
 
 /// Prints the options that the database at `path` was last opened with, by column family.
@@ -145,5 +138,8 @@ mod tests {
         }
         assert!(!output.contains("](") && output.contains("only `Db::scrub` verifies them"));
         assert!(output.find("memtable_bytes = ") < output.find("\nprofile = "));
+        let levels = "# Levels\n\nlevels = 7    [at open]\n";
+        assert!(output.contains(levels), "{output}");
+        assert!(output.contains("; 2 to 16; RocksDB: num_levels\n"), "{output}");
     }
 }

@@ -170,17 +170,24 @@ static void environment(const char* directory) {
     rocksdb_ratelimiter_t* limiters[] = {
         rocksdb_ratelimiter_create(10 << 20, 100000, 10),
         rocksdb_ratelimiter_create_auto_tuned(10 << 20, 100000, 10),
-        rocksdb_ratelimiter_create_with_mode(10 << 20, 100000, 10, 1, true)};
+        rocksdb_ratelimiter_create_with_mode(10 << 20, 50000, 7, 2, true)};
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_env(options, env);
     for (int i = 0; i < 3; i++) rocksdb_options_set_ratelimiter(options, limiters[i]);
     for (int i = 0; i < 3; i++) rocksdb_ratelimiter_destroy(limiters[i]);
     rocksdb_env_destroy(env);
+    rocksdb_options_set_compaction_pri(options, rocksdb_k_oldest_largest_seq_first_compaction_pri);
+    rocksdb_options_set_bgerror_resume_retry_interval(options, 2000000);
     rocksdb_t* db = filled(options, directory, "limited");
     char* text = rocksdb_property_value(db, "rocksdb.options");
     CHECK(strstr(text, "rate_limit_bytes_per_second = 10MiB\n") != NULL);
     CHECK(strstr(text, "rate_limit_auto_tune = true\n") != NULL);
+    CHECK(strstr(text, "rate_limit_mode = all-io\n") != NULL);
+    CHECK(strstr(text, "rate_limit_refill_period = 50ms\n") != NULL);
+    CHECK(strstr(text, "rate_limit_fairness = 7\n") != NULL);
+    CHECK(strstr(text, "compaction_priority = oldest-largest-seq-first\n") != NULL);
+    CHECK(strstr(text, "retry_delay = 2s\n") != NULL);
     rocksdb_free(text);
     rocksdb_options_set_ratelimiter(options, NULL);
     rocksdb_options_destroy(options);

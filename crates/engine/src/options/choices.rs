@@ -85,6 +85,7 @@ pub enum WalMode {
 pub(super) struct WalUnit;
 
 impl Unit<WalMode> for WalUnit {
+    const NAME: &'static str = "off, buffered, sync or interval:<duration>";
     const ACCEPTS: &'static str = "off, buffered, sync or interval:<duration>, as interval:10ms";
 
     fn read(text: &str) -> Option<WalMode> {
@@ -113,6 +114,7 @@ impl Unit<WalMode> for WalUnit {
 pub(super) struct PrefixText;
 
 impl Unit<Option<Prefixing>> for PrefixText {
+    const NAME: &'static str = "none, fixed:<bytes>, capped:<bytes> or noop";
     const ACCEPTS: &'static str = "none, fixed:<bytes>, capped:<bytes> or noop";
 
     fn read(text: &str) -> Option<Option<Prefixing>> {
@@ -132,6 +134,7 @@ impl Unit<Option<Prefixing>> for PrefixText {
 pub(super) struct ComparatorText;
 
 impl Unit<Comparator> for ComparatorText {
+    const NAME: &'static str = "bytewise or reverse-bytewise";
     const ACCEPTS: &'static str = "bytewise or reverse-bytewise; others are set by their functions";
 
     fn read(text: &str) -> Option<Comparator> {

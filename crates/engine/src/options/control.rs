@@ -2,8 +2,8 @@
 //! own structs. What does not stand in an option by itself is derived here.
 
 use sateen_control::options::{
-    BottommostLevelCompaction, CfOptions, CompressionCode, ControlOptions, FifoOptions,
-    GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions, ScrubOptions,
+    BottommostLevelCompaction, CfOptions, CompressionCode, ControlOptions, DeviceProfile,
+    FifoOptions, GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions, ScrubOptions,
     TieredOptions, TunerOptions,
 };
 use sateen_store::table::Compression;
@@ -47,7 +47,9 @@ pub fn database(options: &Options) -> ControlOptions {
         rate_limiter: RateLimiterOptions {
             bytes_per_second: (limit > 0).then_some(limit),
             auto_tune: options.rate_limit_auto_tune,
-            ..RateLimiterOptions::default()
+            mode: options.rate_limit_mode,
+            refill_period: options.rate_limit_refill_period,
+            fairness: options.rate_limit_fairness,
         },
         delayed_write_bytes_per_second: options.delayed_write_bytes_per_second,
         atomic_flush: options.atomic_flush,
@@ -65,7 +67,8 @@ pub fn database(options: &Options) -> ControlOptions {
             drain_time: options.scheduler_drain_time,
             headroom: u64::from(options.scheduler_headroom),
             debt_floor: options.debt_floor,
-            ..SchedulerOptions::default()
+            // Remembered of the device by the database, not set.
+            hint: DeviceProfile::default(),
         },
         tuner: TunerOptions {
             kind: options.tuner,
@@ -80,7 +83,7 @@ pub fn database(options: &Options) -> ControlOptions {
             rate: options.scrub_rate,
             interval_seconds: options.scrub_interval_seconds,
         },
-        ..ControlOptions::default()
+        retry_delay: options.retry_delay,
     }
 }
 
@@ -183,7 +186,7 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
         grandparent_bytes_max: options.grandparent_bytes_max,
         overlap_aware_tables: options.overlap_aware_tables,
         align_tables: options.align_tables,
-        ..LeveledOptions::default()
+        compaction_candidates_max: options.compaction_candidates_max,
     }
 }
 

@@ -33,7 +33,15 @@ pub(super) fn find(
 
 pub(super) fn bad_value(info: &OptionInfo, value: &str) -> Error {
     let OptionInfo { name, accepts, .. } = info;
-    Error::InvalidArgument(format!("option {name} does not take {value:?}: it takes {accepts}"))
+    let limits = info.limits().map(|limits| format!("; {limits}")).unwrap_or_default();
+    let text = format!("option {name} does not take {value:?}: it takes {accepts}{limits}");
+    Error::InvalidArgument(text)
+}
+
+/// The error of a value that an option takes and its limits refuse.
+pub(super) fn out_of_limits(name: &str, value: &str, must: Option<String>) -> Error {
+    let must = must.unwrap_or_default();
+    Error::InvalidArgument(format!("option {name} is {value}: it must be {must}"))
 }
 
 pub(super) fn fixed(info: &OptionInfo) -> Error {

@@ -10,50 +10,48 @@ use super::{
 /// The profile of [`Options::default`].
 pub(super) const DEFAULT: &str = "sateen";
 
-/// The profiles there are.
-pub(super) const AVAILABLE: &[&str] = &[
-    "sateen",
-    "silk",
-    "bolt",
-    "bolt-rocksdb",
-    "vlsm",
-    "adoc",
-    "adoc-threads",
-    "adoc-batch",
-    "rocksdb",
-    "rocksdb-limited",
-    "rocksdb-autotuned",
-    "leveldb",
-    "pebblesdb",
-    "rocksdb-universal",
-    "triad",
-    "triad-silk",
-];
+/// Registers the profiles: name, what it is, and its options.
+macro_rules! profiles {
+    ($($name:literal, $sentence:literal => $options:expr;)*) => {
+        /// The profiles there are.
+        pub(super) const AVAILABLE: &[&str] = &[$($name),*];
 
-pub(super) fn options(name: &str) -> Result<Options> {
-    let mut options = match name {
-        "sateen" => Options::default(),
-        "silk" => silk(),
-        "bolt" => bolt(leveldb()),
-        "bolt-rocksdb" => bolt(rocksdb()),
-        "vlsm" => vlsm(),
-        "adoc" => adoc(Tuner::Adoc),
-        "adoc-threads" => adoc(Tuner::AdocThreads),
-        "adoc-batch" => adoc(Tuner::AdocBatch),
-        "rocksdb" => rocksdb(),
-        "rocksdb-limited" => limited(),
-        "rocksdb-autotuned" => auto_tuned(),
-        "leveldb" => leveldb(),
-        "pebblesdb" => pebblesdb(),
-        "rocksdb-universal" => universal(),
-        "triad" => {
-            triad(Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() })
+        /// What each of them is, in the same order.
+        #[cfg(test)]
+        pub(super) const SENTENCES: &[&str] = &[$($sentence),*];
+
+        pub(super) fn options(name: &str) -> Result<Options> {
+            let mut options = match name {
+                $($name => $options,)*
+                other => return Err(unknown(other)),
+            };
+            name.clone_into(&mut options.profile);
+            Ok(options)
         }
-        "triad-silk" => triad(silk()),
-        other => return Err(unknown(other)),
     };
-    name.clone_into(&mut options.profile);
-    Ok(options)
+}
+
+profiles! {
+    "sateen", "The default." => Options::default();
+    "silk", "RocksDB's shape under SILK's scheduler, with the paper's four job slots." => silk();
+    "bolt", "BoLT on LevelDB's shape." => bolt(leveldb());
+    "bolt-rocksdb", "BoLT on RocksDB's shape." => bolt(rocksdb());
+    "vlsm", "vLSM with tables of 8 MiB." => vlsm();
+    "adoc", "RocksDB with ADOC's tuner of job slots and memtables." => adoc(Tuner::Adoc);
+    "adoc-threads", "RocksDB with ADOC's tuner of job slots." => adoc(Tuner::AdocThreads);
+    "adoc-batch", "RocksDB with ADOC's tuner of memtables." => adoc(Tuner::AdocBatch);
+    "rocksdb", "What RocksDB 11 does when nothing is set." => rocksdb();
+    "rocksdb-limited", "RocksDB with a fixed rate limit of 90 MiB/s." => limited();
+    "rocksdb-autotuned", "RocksDB with its self-tuning rate limit." => auto_tuned();
+    "leveldb", "LevelDB's shape: small memtables and tables, one thread." => leveldb();
+    "pebblesdb", "PebblesDB's fragmented levels on RocksDB's sizes." => pebblesdb();
+    "rocksdb-universal", "RocksDB with universal compaction." => universal();
+    "triad", "TRIAD on RocksDB's shape, with four threads." => triad(Options {
+        background_threads: 4,
+        max_background_compactions: 3,
+        ..rocksdb()
+    });
+    "triad-silk", "TRIAD under SILK's scheduler." => triad(silk());
 }
 
 /// What RocksDB 11 does when nothing is set. Direct I/O is an option there, too; caches are sized

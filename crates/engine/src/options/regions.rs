@@ -76,6 +76,7 @@ impl Regions {
 pub(super) struct RegionsText;
 
 impl Unit<Regions> for RegionsText {
+    const NAME: &'static str = "number, or at:<keys>";
     const ACCEPTS: &'static str =
         "a number from 1 to 4096, or the ascending keys at which regions begin, as at:g,n,t";
 

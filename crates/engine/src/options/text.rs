@@ -8,6 +8,8 @@ use sateen_store::base::names::{option_of_path, path_of_option};
 
 /// Reads and prints values of `T`. Law: `read(&print(v)) == Some(v)` for every `v`.
 pub(super) trait Unit<T> {
+    /// What the values are, in a table.
+    const NAME: &'static str;
     /// What `read` takes, for an error message.
     const ACCEPTS: &'static str;
     /// The value that `text` (trimmed) means, `None` if it is not one.
@@ -20,6 +22,7 @@ pub(super) trait Unit<T> {
 pub(super) struct Flag;
 
 impl Unit<bool> for Flag {
+    const NAME: &'static str = "true or false";
     const ACCEPTS: &'static str = "true or false";
 
     fn read(text: &str) -> Option<bool> {
@@ -39,6 +42,7 @@ impl Unit<bool> for Flag {
 pub(super) struct Count;
 
 impl<T: std::str::FromStr + std::fmt::Display> Unit<T> for Count {
+    const NAME: &'static str = "number";
     const ACCEPTS: &'static str = "a whole number within the range of its type";
 
     fn read(text: &str) -> Option<T> {
@@ -54,6 +58,7 @@ impl<T: std::str::FromStr + std::fmt::Display> Unit<T> for Count {
 pub(super) struct Ratio;
 
 impl Unit<f64> for Ratio {
+    const NAME: &'static str = "ratio";
     const ACCEPTS: &'static str = "a number such as 10 or 2.5";
 
     fn read(text: &str) -> Option<f64> {
@@ -71,6 +76,7 @@ pub(super) struct Bytes;
 const SUFFIXES: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 impl Unit<u64> for Bytes {
+    const NAME: &'static str = "bytes";
     const ACCEPTS: &'static str = "a size such as 4096, 64KiB, 64MB or 1G (powers of two)";
 
     fn read(text: &str) -> Option<u64> {
@@ -100,6 +106,7 @@ impl Unit<u64> for Bytes {
 }
 
 impl Unit<Option<u64>> for Bytes {
+    const NAME: &'static str = "bytes or none";
     const ACCEPTS: &'static str = "none, or a size such as 4096, 64KiB, 64MB or 1G (powers of two)";
 
     fn read(text: &str) -> Option<Option<u64>> {
@@ -127,6 +134,7 @@ const SPANS: [(&str, u64); 6] = [
 ];
 
 impl Unit<Duration> for Span {
+    const NAME: &'static str = "duration";
     const ACCEPTS: &'static str = "0, or a duration such as 100us, 10ms, 5s, 2m or 1h";
 
     fn read(text: &str) -> Option<Duration> {
@@ -152,6 +160,7 @@ impl Unit<Duration> for Span {
 }
 
 impl Unit<Option<Duration>> for Span {
+    const NAME: &'static str = "duration or none";
     const ACCEPTS: &'static str = "none, or a duration such as 100us, 10ms, 5s, 2m or 1h";
 
     fn read(text: &str) -> Option<Option<Duration>> {
@@ -175,6 +184,7 @@ fn plain(text: &str) -> bool {
 }
 
 impl Unit<String> for Text {
+    const NAME: &'static str = "name";
     const ACCEPTS: &'static str = "a name without semicolons or line ends";
 
     fn read(text: &str) -> Option<String> {
@@ -187,6 +197,7 @@ impl Unit<String> for Text {
 }
 
 impl Unit<Option<String>> for Text {
+    const NAME: &'static str = "name or none";
     const ACCEPTS: &'static str = "none, or a name without semicolons or line ends";
 
     fn read(text: &str) -> Option<Option<String>> {
@@ -199,6 +210,7 @@ impl Unit<Option<String>> for Text {
 }
 
 impl Unit<Option<PathBuf>> for Text {
+    const NAME: &'static str = "path or none";
     const ACCEPTS: &'static str = "none, or a path without semicolons or line ends";
 
     fn read(text: &str) -> Option<Option<PathBuf>> {
@@ -225,6 +237,7 @@ pub(super) trait Named: Copy + PartialEq + 'static {
 }
 
 impl<T: Named> Unit<T> for Choice {
+    const NAME: &'static str = T::ACCEPTS;
     const ACCEPTS: &'static str = T::ACCEPTS;
 
     fn read(text: &str) -> Option<T> {
@@ -241,6 +254,7 @@ impl<T: Named> Unit<T> for Choice {
 pub(super) struct ChoiceList;
 
 impl<T: Named> Unit<Vec<T>> for ChoiceList {
+    const NAME: &'static str = T::ACCEPTS;
     const ACCEPTS: &'static str = T::ACCEPTS;
 
     fn read(text: &str) -> Option<Vec<T>> {

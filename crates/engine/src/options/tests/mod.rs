@@ -1,11 +1,16 @@
 //! What must hold of options as text.
 
+mod page;
+
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use sateen_control::JobSlots;
 use sateen_control::options::TunerOptions;
+use sateen_store::table::Compression;
 
+use super::text::{Bytes, Span, Unit};
 use super::*;
 
 fn message(result: Result<impl std::fmt::Debug>) -> String {
@@ -70,6 +75,54 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
     assert_eq!(of_budget("memory_budget=1200MiB;regions=2"), 100 * MIB);
 }
 
+/// An option that control has is told to it, under its name or derived as it says.
+#[test]
+fn each_option_of_background_work_reaches_control() {
+    let changed = "max_background_flushes=3;max_background_compactions=5;slice_bytes_max=64KiB;\
+        retry_delay=3s;rate_limit_bytes_per_second=1MiB;rate_limit_auto_tune=true;\
+        rate_limit_mode=all-io;rate_limit_refill_period=7ms;rate_limit_fairness=3;\
+        scheduler_bandwidth=false;scheduler_priority=false;preemption=random;preempt_discard=true;\
+        device_bandwidth=2MiB;scheduler_floor=3;scheduler_change_threshold=4;\
+        scheduler_drain_time=5s;scheduler_headroom=6;debt_floor=false;tuner=adoc;\
+        tuner_interval=7s;tuner_hold_time=8s;tuner_slots_max=9;tuner_memtable_bytes_max=10;\
+        tuner_debt_time=11s;tuner_debt_bytes=12;write_controller=triggers;\
+        delayed_write_bytes_per_second=13;scrub_rate=14;scrub_interval_seconds=15;\
+        atomic_flush=true;memtable_bytes=16;memtables_max=17;memtables_to_flush_min=16;\
+        level0_trigger=2;level0_slowdown=18;level0_stop=19;levels=3;level_base_bytes=20;\
+        level_multiplier=3;base_level_multiplier=21;dynamic_level_bytes=false;table_bytes=22;\
+        flush_table_bytes=23;level0_stripe_bytes=24;cut_tables_at_gaps=false;table_multiplier=2;\
+        compaction_bytes_max=25;grandparent_bytes_max=26;align_tables=false;\
+        intra_level0_compaction=false;compaction_priority=oldest-smallest-seq-first;\
+        compaction_candidates_max=27;soft_pending_compaction_bytes=28;\
+        hard_pending_compaction_bytes=29;group_compaction_bytes=30;settled_compaction=false;\
+        level0_overlap_min=0.5;level0_overlap_runs_max=5;level0_fifo=true;\
+        overlap_aware_tables=true;disable_auto_compactions=true;compression=zstd;\
+        compaction_style=guards;guard_runs=4;tiered_size_ratio=31;tiered_merge_width_min=3;\
+        tiered_merge_width_max=32;tiered_size_amplification_max=33;\
+        tiered_stop_style=similar-size;tiered_trivial_move=true;fifo_bytes_max=34;\
+        fifo_compaction=true";
+    let told = |options: &Options| {
+        let family = control::column_family(options, &options.column_family);
+        (control::database(options), family)
+    };
+    let before = told(&Options::default());
+    for entry in changed.split(';').map(str::trim) {
+        let mut options = Options::default();
+        options.apply_str_list(entry).unwrap();
+        assert_ne!(options, Options::default(), "{entry}");
+        assert!(told(&options) != before, "control is not told of {entry}");
+    }
+    let all = Options::from_str_list(changed).unwrap();
+    let (database, family) = told(&all);
+    let limiter = &database.rate_limiter;
+    assert_eq!((limiter.mode, limiter.fairness), (RateLimitMode::AllIo, 3));
+    assert_eq!(limiter.refill_period, Duration::from_millis(7));
+    assert_eq!(database.retry_delay, Duration::from_secs(3));
+    let leveled = &family.leveled;
+    assert_eq!(leveled.compaction_priority, CompactionPriority::OldestSmallestSeqFirst);
+    assert_eq!(leveled.compaction_candidates_max, 27);
+}
+
 #[test]
 fn there_are_threads_for_all_slots_that_a_tuner_may_make() {
     let threads = |list: &str| control::threads(&Options::from_str_list(list).unwrap());
@@ -96,7 +149,7 @@ fn names_are_unique_and_rocksdb_names_are_aliases() {
         }
     }
     let mut options = Options::default();
-    options.set("memtable_bytes", "1MB").unwrap();
+    options.set("write_buffer_size", "1MB").unwrap();
     options.set("max_total_wal_size", "3MB").unwrap();
     assert_eq!(options.column_family.memtable_bytes, 1 << 20);
     assert_eq!(options.get("max_total_wal_bytes").unwrap(), "3MiB");
@@ -110,7 +163,7 @@ fn an_unknown_name_is_named_with_the_nearest_known_one() {
         "invalid argument: unknown option \"memtable_byte\"; the nearest is \"memtable_bytes\""
     );
     let text = message(Options::default().set("write_bufer_size", "1"));
-    assert!(text.contains("\"memtable_bytes\""), "{text}");
+    assert!(text.contains("\"write_buffer_size\""), "{text}");
 }
 
 #[test]
@@ -127,6 +180,8 @@ fn a_bad_value_is_named_with_its_option_and_what_is_accepted() {
         ("ttl", "soon", "10ms"),
         ("create_if_missing", "maybe", "true or false"),
         ("levels", "7.5", "a whole number"),
+        ("levels", "many", "; 2 to 16"),
+        ("compaction_priority", "any", "oldest-smallest-seq-first"),
         ("level_multiplier", "NaN", "2.5"),
         ("compression", "lz4,snappy", "none, lz4 or zstd"),
         ("compression", "", "none, lz4 or zstd"),
@@ -199,7 +254,7 @@ fn contradictions_are_refused_by_name() {
         ("memtables_to_flush_min=2", "memtables_to_flush_min 2"),
         ("level0_slowdown=3", "level0_slowdown 3"),
         ("compaction_style=tiered;level0_slowdown=4", "level0_slowdown 4 must be above 4"),
-        ("tiered_merge_width_max=1", "tiered_merge_width_max 1"),
+        ("tiered_merge_width_max=1", "tiered_merge_width_max is 1"),
         ("tiered_merge_width_min=5;tiered_merge_width_max=4", "tiered_merge_width_max 4"),
         ("soft_pending_compaction_bytes=1T", "soft_pending_compaction_bytes 1TiB"),
         ("levels=1", "levels is 1"),
@@ -211,7 +266,15 @@ fn contradictions_are_refused_by_name() {
         ("tuner_interval=0", "tuner_interval is 0"),
         ("tuner_slots_max=2000", "tuner_slots_max is 2000"),
         ("tuner_debt_bytes=0", "tuner_debt_bytes is 0"),
-        ("ttl=1500ms", "ttl is 1500ms"),
+        ("ttl=1500ms", "ttl is 1500ms: it must be a number of whole seconds"),
+        ("compaction_candidates_max=0", "compaction_candidates_max is 0: it must be at least 1"),
+        (
+            "rate_limit_refill_period=1us",
+            "rate_limit_refill_period is 1us: it must be at least 1ms",
+        ),
+        ("guard_runs=1", "guard_runs is 1: it must be at least 2"),
+        ("device_bandwidth=1", "device_bandwidth is 1: it must be at least 1MiB"),
+        ("base_level_multiplier=4", "base_level_multiplier 4 must be 0 or not below"),
     ] {
         let text = message(Options::from_str_list(list).unwrap().validate());
         assert!(text.contains(names), "{list}: {text}");
