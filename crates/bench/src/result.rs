@@ -179,7 +179,7 @@ pub struct KindSummary {
     pub service: Option<Quantiles>,
 }
 
-/// The measured phase of a run. Figures that an older file lacks read as zero.
+/// The measured phase of a run. A figure that is missing in an older file becomes zero.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measured {
@@ -191,7 +191,7 @@ pub struct Measured {
     pub offered: u64,
     /// Operations that ended.
     pub done: u64,
-    /// Those of them that the workload counts, without the extra writer's.
+    /// Operations that ended, without those of the extra writer.
     pub counted: u64,
     /// Operations that were due and had not begun when the time was up.
     pub unserved: u64,
@@ -224,7 +224,8 @@ pub struct Measured {
     /// Bytes written to storage, settling included, for each byte of user data; `None` without user
     /// data.
     pub write_amplification: Option<f64>,
-    /// Seconds in which the engine settled afterwards; `None` if the benchmark did not wait for it.
+    /// Seconds until the engine settled: until no flush or compaction was left to do. `None` if the
+    /// benchmark did not wait for it.
     pub settle_seconds: Option<f64>,
     /// Bytes of the database's files after that.
     pub database_bytes: u64,
@@ -246,8 +247,8 @@ pub struct Measured {
     /// Processor time of the benchmark itself for an operation, in nanoseconds: drawing it, reading
     /// the clock at most twice, recording it. Measured against a store that does nothing.
     pub generator_ns: f64,
-    /// The delays of the wake-ups of client threads, which are the load generator's part of the
-    /// latencies.
+    /// How late client threads woke up for an operation. This part of the latencies is due to the
+    /// load generator, not to the engine.
     pub wake_up: Option<Quantiles>,
     /// Second by second.
     pub timeline: Vec<Second>,
@@ -303,7 +304,7 @@ pub struct Report {
     /// The outcome in a sentence, if there is one.
     #[serde(default)]
     pub headline: Option<String>,
-    /// The p99 of a second, in nanoseconds, above which the headline counts it.
+    /// The headline counts the seconds whose p99 is above this, in nanoseconds.
     #[serde(default)]
     pub wait_ns: Option<u64>,
     /// Keys, sizes and threads in a few words.

@@ -126,8 +126,8 @@ pub struct BenchArgs {
     #[arg(long, help_heading = LOAD)]
     pub mode: Option<Mode>,
 
-    /// Offer this many operations a second, all threads together; with bursts, in the peak. Several
-    /// rates, separated by commas, give a run each
+    /// Offer this many operations a second, all threads together; with bursts, in the peak. Each of
+    /// several rates, separated by commas, gets a run of its own
     #[arg(long, value_parser = parse_count, value_delimiter = ',', help_heading = LOAD)]
     pub rate: Vec<u64>,
 
@@ -217,7 +217,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
     pub device_limit: Option<u64>,
 
-    /// Start from this profile of Sateen's; its sizes hold unless another option sets them
+    /// Start from this profile of Sateen's; options that are given override its values
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
 
@@ -235,7 +235,7 @@ pub struct BenchArgs {
     pub set: Vec<String>,
 
     /// Add this many milliseconds to each of Sateen's barriers (syncs of files and directories), as
-    /// on a device with a slower cache
+    /// on a device that flushes its cache more slowly
     #[arg(
         long,
         value_name = "MS",
@@ -254,8 +254,8 @@ pub struct BenchArgs {
     #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"", help_heading = PEER)]
     pub peer_options: Option<String>,
 
-    /// Give the peer an auto-tuned rate limiter for flushes and compactions, with this upper end a
-    /// second
+    /// Give the peer an auto-tuned rate limiter for flushes and compactions, which allows at most
+    /// this many bytes a second
     #[arg(
         long,
         requires = "peer",
@@ -478,7 +478,8 @@ impl BenchArgs {
                     WORKLOAD_NAMES.join(", ")
                 ))
             })?,
-            // A recording brings its own operations. Only the database that it meets matters here.
+            // A recording brings its own operations. The other workload only defines the database
+            // that they run on.
             Some(_) => Spec { name: "replay", ..Spec::named("ycsb-a").map_err(unknown)? },
         };
         self.apply(&mut spec)?;

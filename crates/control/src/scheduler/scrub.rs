@@ -96,7 +96,7 @@ impl Scrub {
         ScrubStep::Read(if rate > 0 { SLICE_BYTES.min(rate.max(1)) } else { SLICE_BYTES })
     }
 
-    /// Takes in that `bytes` bytes were verified.
+    /// Records that a slice of `bytes` bytes was verified.
     pub(crate) fn stepped(&mut self, now: Instant, bytes: u64) {
         let rate = self.rate();
         let Some(run) = &mut self.run else { return };

@@ -80,7 +80,8 @@ impl Filter {
 pub(super) fn build(hashes: &[u64], bits_per_key: u32, out: &mut Vec<u8>) {
     let bits = (hashes.len() as u64).saturating_mul(u64::from(bits_per_key));
     let lines = u32::try_from(bits.div_ceil(8 * LINE_BYTES as u64)).unwrap_or(u32::MAX).max(1);
-    // A blocked filter is best with fewer probes than the textbook's 0.69 per bit.
+    // 0.6 probes for each bit per key. A plain Bloom filter is best with 0.69. A blocked one is
+    // best with fewer, because its lines fill unevenly.
     let probes = u8::try_from((bits_per_key * 6).div_ceil(10)).unwrap_or(PROBES_MAX);
     let probes = probes.clamp(1, PROBES_MAX);
     let mut words = vec![[0u64; LINE_BYTES / 8]; to_usize(lines)];

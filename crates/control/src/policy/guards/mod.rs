@@ -1,19 +1,20 @@
-//! Fragmented levels (PebblesDB): a level has several runs, which are cut at guards. Tables of a
-//! level that share keys form a group. A group goes down as a whole and becomes another run of the
-//! next level, of which nothing is rewritten. It is merged where it is in the deepest level that is
-//! in use.
+//! Fragmented levels (PebblesDB): a level has several runs. Their tables are cut at guards, which
+//! are keys chosen by their hash. Tables of a level that share keys form a group. A group goes down
+//! as a whole and becomes another run of the next level, whose tables are not rewritten. The
+//! deepest level that is in use has no level to pass a group to, so it merges the group in place.
 //!
 //! 1. [`Guards::scores`]: a level is due if a group of it has `runs_max` runs on top of each other,
 //!    or if it has more bytes than its target. Level 0 is scored as in the leveled policy, with
 //!    fixed targets: levels fill from above.
 //! 2. [`Guards::pick`] goes through the levels that are due, most urgent first. Of each it tries
 //!    the groups with the most runs first (`pick_level`).
-//! 3. `down` puts a group on top of what the next level has. It settles if it is one run and
-//!    overlaps nothing there.
+//! 3. `down` puts a group on top of what the next level has. A group of one run that overlaps
+//!    nothing there settles: its tables move without being rewritten.
 //! 4. `merged` merges a group of the deepest level into one run where its oldest run was.
-//! 5. `split` cuts outputs at the guards that are known and at those that the job meets. A guard is
-//!    known as long as a table of its level or a deeper one begins at it. Tables reach across a
-//!    guard that is not known yet, and groups are wider there.
+//! 5. `split` tells the job to cut its outputs at guards: at those that are known, and at those
+//!    among the keys that the job writes. A guard is known as long as a table of its level or a
+//!    deeper one begins at it. A guard that is not known yet may lie within a table. Such tables
+//!    make a group wider.
 //! 6. A manual compaction moves all levels at once. Where the disk has no space for a whole group,
 //!    [`Guards::part_of`] moves a part of it.
 
@@ -36,7 +37,7 @@ use crate::plan::{CompactionPlan, CompactionReason, InFlight};
 use crate::types::Epoch;
 use crate::version::{Run, Version};
 
-/// The powers of two by which guards are more frequent in the next level (PebblesDB: two).
+/// The next level has 2^`GUARD_BITS_PER_LEVEL` times as many guards (PebblesDB: two bits).
 const GUARD_BITS_PER_LEVEL: u32 = 2;
 /// How many tables are looked at to estimate the size of entries.
 const SAMPLED_TABLES: usize = 64;
@@ -91,7 +92,8 @@ impl CompactionPolicy for Guards {
         most_urgent_first(scores)
     }
 
-    /// Nothing that lies below is moved along.
+    /// Counts only the bytes that have to move down. The tables of the level below are not
+    /// rewritten.
     fn debt(&self, view: &TreeView<'_>) -> u64 {
         let TreeView { version, options, targets } = *view;
         let level0 = version.level(0);
@@ -133,8 +135,9 @@ impl CompactionPolicy for Guards {
         split(context, level, bounds)
     }
 
-    /// The oldest of the uppermost level goes on top of what the next level has, so that guards
-    /// divide it further. Where all of it is in one level, its oldest runs are merged.
+    /// If the group spans several levels, the oldest runs of its uppermost level go to the next
+    /// one, where guards cut them into smaller tables. If it lies in one level, its oldest runs are
+    /// merged.
     fn part_of<'a>(&self, context: &PickContext<'a>, group: &[Span<'a>]) -> Option<CompactionPlan> {
         let (first, last) = (group.first()?, group.last()?);
         let uppermost = group.iter().filter(|span| span.level == first.level).cloned().collect();

@@ -123,7 +123,7 @@ pub(super) struct Direction {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) ns: u64,
-    /// How many thousandths of the recent samples deep work was not held.
+    /// The part of the recent samples in which deep work was not held, in thousandths.
     pub(super) free: u64,
     /// Whether a sample showed harm to clients.
     pub(super) harmed: bool,

@@ -3,18 +3,18 @@
 //! takes the bandwidth as a constant.)
 //!
 //! 1. [`DeviceModel::observe`] adds up samples in windows of [`WINDOW_NS`].
-//! 2. `look_for_harm` compares each sample's client requests with the usual time. That time is
-//!    learned while background work rests. Requests that take twice as long while the device holds
-//!    background work up have queued behind it.
+//! 2. `look_for_harm` compares the time of each sample's client requests with the usual time, which
+//!    is learned while background work rests. Clients are harmed if their requests take twice as
+//!    long while background work waits for the device: they have queued behind it.
 //! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once there is enough evidence, the
 //!    estimate is cut to what was delivered lately without harm. Harm that is seen while background
 //!    work rests counts against that evidence, because a busy processor slows clients down, too.
 //! 4. A cut that does not help is taken back at the end of its trial.
 //! 5. If the debt is urgent and the estimate limits background work, a probe asks for more for a
 //!    moment. The estimate is raised once the device has delivered it.
-//! 6. An estimate from a cut or a hint is checked as soon as it limits background work: all of it
-//!    is asked for, for a moment. Otherwise an estimate that is a little too high would stay, and
-//!    take up the headroom.
+//! 6. An estimate that comes from a cut or a hint is checked as soon as it limits background work.
+//!    For a moment, the check asks for the whole estimate, headroom included. Otherwise an estimate
+//!    that is a little too high would stay, and background work would use the headroom.
 //! 7. While no client waits for the device nothing is concluded.
 //!
 //! What must stay true: an estimate is never below `BANDWIDTH_MIN`. It follows a device that became
@@ -48,7 +48,8 @@ const BRAKE_NS: u64 = 25_000_000;
 /// again with deep work. Harm while background work rests adds to the evidence that is needed.
 const SURE: u64 = 3_500;
 const SURE_MAX: u64 = 6_000;
-/// The same while a cut is on trial. It was not enough, and the trial ends if it does not help.
+/// The same while a cut is on trial. Less evidence suffices: harm shows that the cut was too small,
+/// and a cut that does not help is taken back.
 const SURE_ON_TRIAL: u64 = 1_000;
 /// How long background work must rest until the device's queue is empty.
 const DRAINED_NS: u64 = 1_000_000_000;
@@ -75,7 +76,7 @@ pub(crate) struct DeviceModel {
     rests_since: Option<Instant>,
     /// The end of the time for which deep work is held.
     brake_until: Instant,
-    /// How many thousandths of the recent samples deep work was not held.
+    /// The part of the recent samples in which deep work was not held, in thousandths.
     free: u64,
     window_start: Option<Instant>,
 }
@@ -132,13 +133,14 @@ impl DeviceModel {
         self.brake_until.0.saturating_sub(now.0)
     }
 
-    /// Takes in a sample that took `over_ns`. Learns from the window if it ends with that.
+    /// Takes in a sample that covers `over_ns`. If the sample ends the window, learns from the
+    /// window.
     pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
         let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
             self.write.add(class, counts.write_bytes, counts.write_ns);
-            // A barrier after blocks were discarded includes the time of that.
+            // A barrier of reclaim also waits for the discards of blocks, so it is not counted.
             let of_reclaim = class == IoClass::Reclaim;
             if let Some(mean) = counts.sync_ns.checked_div(counts.syncs).filter(|_| !of_reclaim) {
                 self.barrier_ns = (self.barrier_ns / 8 * 7 + mean / 8).max(1);

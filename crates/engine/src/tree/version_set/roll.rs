@@ -3,8 +3,8 @@
 //!
 //! A roll:
 //!
-//! 1. It copies the state and has edits recorded in `since_roll` from then on. Edits go on being
-//!    installed in the old manifest.
+//! 1. It copies the state. From then on edits are installed in the old manifest as before, and also
+//!    recorded in `since_roll`.
 //! 2. `write_snapshot` writes the copy to the new manifest and syncs it.
 //! 3. With the token, it appends the recorded edits, syncs the manifest and the directory, and
 //!    replaces CURRENT.
@@ -44,7 +44,7 @@ impl VersionSet {
     /// Starts a new manifest with a snapshot of every column family, followed by the edits that
     /// were installed meanwhile. Returns the manifests that are not needed any more.
     pub(crate) fn roll(&self) -> Result<Vec<FileId>> {
-        // Of two rolls at once, each would miss edits that only the other one recorded.
+        // Two rolls at once would share `since_roll`, and each would miss edits.
         let mut rolling = lock(&self.rolling);
         while *rolling {
             rolling = self.rolled.wait(rolling).unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl VersionSet {
         let known = state.shared_files.clone();
         state.since_roll = Some(Vec::new());
         self.give_token(state);
-        // Marks of files that no longer exist are not carried over.
+        // Shared files are carried over only if a table is still in them.
         let tables = families.values().flat_map(|family| family.version.tables());
         let files: BTreeSet<FileId> =
             tables.flat_map(|(_, _, table)| table.placement.files()).collect();

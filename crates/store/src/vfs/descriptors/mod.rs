@@ -1,7 +1,7 @@
 //! Limits the number of open descriptors of table files.
 //!
-//! 1. [`DescriptorPool::file`] opens a [`PooledFile`]. It can be read while anyone holds it,
-//!    whether its descriptor is open or closed.
+//! 1. [`DescriptorPool::file`] opens a [`PooledFile`]. Its holder can read it at any time, even if
+//!    the pool has closed its descriptor.
 //! 2. `PooledFile::with` borrows the descriptor for a read: one load of an atomic pointer, no lock.
 //! 3. If the descriptor was closed, `PooledFile::reopen` opens the file again by its name, and
 //!    `DescriptorPool::enter` registers the descriptor.
@@ -43,8 +43,8 @@ const PART_GIVEN_BACK: usize = 4;
 /// waits together take half a second.
 const TRIES: u32 = 9;
 const FIRST_WAIT: Duration = Duration::from_millis(1);
-/// Entries of dropped files are removed from the CLOCK queue once they exceed half of it plus this
-/// number.
+/// Entries of dropped files are removed from the CLOCK queue once the queue is longer than twice
+/// the number of open descriptors plus this number.
 const FEW: usize = 64;
 
 /// All pools whose descriptors count against the operating system's limit.
@@ -165,7 +165,8 @@ impl DescriptorPool {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit as [`DescriptorPool::new`] sets it, and closes descriptors beyond it.
+    /// Sets the limit to `wanted`, or to less if the process's limit demands it, and closes
+    /// descriptors beyond it.
     pub fn set_max(&self, wanted: usize) {
         self.max.store(descriptors_max(wanted, self.vfs.as_ref()), Ordering::Relaxed);
         self.evict(self.max(), None);
@@ -302,7 +303,7 @@ impl PooledFile {
         // A first read does not count as use: a scan that opens each file once evicts its own
         // files.
         let Some(descriptor) = &*borrowed else { return call(&*self.reopen()?.0) };
-        // Loaded before it is stored: a cache line that every reader wrote would move between
+        // Stored only if it changes. A store by every reader would move the cache line between
         // cores.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
