@@ -101,7 +101,8 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     if let Some(load) = load.as_ref().filter(|_| task.watched) {
         Told::Loaded { seconds: load.seconds + load.settle_seconds }.tell();
     }
-    // These fills write every key as well, so that readers can follow without loading.
+    // These fills write every key, as loading does. A later workload can read their database with
+    // `--use-existing`.
     let filled = matches!(plan.spec.name, "fillseq" | "ycsb-load")
         && plan.operations == Some(args.num)
         && plan.seconds.is_none();

@@ -1,4 +1,5 @@
-//! The engine's flight recorder of a phase: bars for the report, and a trace file.
+//! Collects the engine's flight recorder ([`Timeline`]) during a measured phase. It becomes the
+//! bars of the report, and a trace file if one is wanted.
 //!
 //! The timeline is extended once a second, before the recorder drops events. Events that only the
 //! trace needs are dropped if no trace is wanted, so that the memory of a long run does not grow.
@@ -35,7 +36,7 @@ impl Watch {
 
     pub(crate) fn extend(&mut self, store: &dyn Store) {
         store.extend_timeline(&mut self.timeline);
-        // The recorder copies the whole second in which the phase begins.
+        // The recorder also copies the part of the first second that lies before the phase.
         self.timeline.forget_before(self.begin_ns);
         if !self.keep_all {
             self.timeline.steps.clear();

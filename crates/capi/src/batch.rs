@@ -17,7 +17,7 @@ pub struct rocksdb_writebatch_t {
     /// contain it; otherwise 0.
     first_seqno: u64,
     refused: Option<sateen::Error>,
-    /// The bytes that C was given last.
+    /// The bytes that the last `rocksdb_writebatch_data` returned to C.
     shown: Vec<u8>,
 }
 

@@ -27,7 +27,8 @@ keeps!(rocksdb_compaction_options_t: kept);
 made!(rocksdb_compaction_options_t:
     rocksdb_compaction_options_create, rocksdb_compaction_options_destroy);
 
-/// Sets a flag that ends the compaction when it is set; null for none. The options keep it alive.
+/// Sets a flag. When another thread raises the flag, the compaction ends. Null means no flag. The
+/// options keep the flag alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compaction_options_set_canceled(
     options: *mut rocksdb_compaction_options_t,

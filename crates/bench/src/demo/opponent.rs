@@ -154,7 +154,7 @@ fn system(directory: &Path) -> Option<PathBuf> {
         .filter(|library| !is_sateen(&std::fs::read(library).unwrap_or_default()))
 }
 
-/// Returns the last by name of the wanted libraries.
+/// Returns the wanted library whose name sorts last.
 fn newest(directory: &Path, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let entries = std::fs::read_dir(directory).ok()?.flatten();
     entries

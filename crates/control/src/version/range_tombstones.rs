@@ -1,7 +1,7 @@
 //! Range tombstones. They are part of a version, beside its tables: an entry is deleted if a range
-//! tombstone with a newer sequence number covers its key, wherever the entry is. So no table has to
-//! be cut, widened or read for them. A tombstone is removed as soon as nothing is left that it
-//! deletes.
+//! tombstone with a newer sequence number covers its key, wherever the entry is. Tables contain no
+//! range tombstones, so a range deletion does not change their bounds and reads none of them. A
+//! tombstone is removed as soon as nothing is left that it deletes.
 //!
 //! 1. [`RangeTombstones::new`] sorts the tombstones and divides their keys into fragments
 //!    (`fragments`).
@@ -150,9 +150,9 @@ impl RangeTombstones {
         self.hide(table.smallest.bytes(), table.largest.bytes(), table.seqno_max, as_of)
     }
 
-    /// Returns the tombstones that newer ones make obsolete: these cover all of the range, and
-    /// every reader that sees the old one sees them. `snapshots` ascend and end with the visible
-    /// sequence number.
+    /// Returns the tombstones that newer ones make obsolete. A tombstone is obsolete if newer ones
+    /// cover all of its range, and every reader that sees it also sees them. `snapshots` are
+    /// ascending; the last one is the visible sequence number.
     #[must_use]
     pub fn superseded(&self, snapshots: &[SeqNo]) -> Vec<SeqNo> {
         let same_readers = |old: SeqNo, new: SeqNo| {

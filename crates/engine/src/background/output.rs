@@ -71,7 +71,7 @@ pub(crate) struct Output {
     has_new_names: bool,
     /// The file that has the tables' separated values. It is one of `files`.
     values: Option<FileId>,
-    /// Range tombstones up to this number delete nothing in the output's tables.
+    /// Range tombstones up to this number have been applied: they delete no entry of the tables.
     ranges_applied: SeqNo,
     /// Bytes written to files that are finished.
     written: u64,
@@ -102,7 +102,8 @@ impl Output {
         self.has_new_names = true;
     }
 
-    /// Declares that range tombstones up to this number delete nothing that is added.
+    /// Declares that all range tombstones up to this number have been applied to what is added:
+    /// they delete none of it.
     pub(crate) fn applies_ranges(&mut self, up_to: SeqNo) {
         self.ranges_applied = up_to;
     }
@@ -316,7 +317,8 @@ impl Outputs {
         if level > 0 || !options.direct_io_for_flush_and_compaction || percent == 0 {
             return None;
         }
-        // The memtables of a level 0 at its trigger, and one that is flushed during the compaction.
+        // Level 0 at its trigger holds as many memtables as the trigger says. One more is flushed
+        // while level 0 is compacted.
         let memtables = u64::from(own.level0_trigger).saturating_add(1);
         let expected_bytes = memtables.saturating_mul(own.memtable_bytes);
         let table_bytes = match own.flush_table_bytes {

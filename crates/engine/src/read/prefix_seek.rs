@@ -2,7 +2,8 @@
 //! have no key with it.
 //!
 //! 1. [`PrefixSeek::seek`] takes the prefix of the target. If the bounds, or
-//!    `prefix_same_as_start`, keep the iterator within that prefix, it becomes the [`Wanted`] one.
+//!    `prefix_same_as_start`, keep the iterator within that prefix, it is the wanted prefix
+//!    ([`Wanted`]). Otherwise there is none.
 //! 2. The iterators that open tables ask the filter ([`Wanted::ask`]) and skip tables without the
 //!    prefix.
 //! 3. Before a step that may leave the prefix, [`PrefixSeek::leaves`] ends the skipping, and the
@@ -20,7 +21,7 @@ use sateen_store::base::prefix::Prefixing;
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::table::{Table, hash_key};
 
-/// The prefix that all keys have which the iterator shows at present.
+/// The wanted prefix: the iterator shows only keys with this prefix at present.
 pub(crate) struct Wanted {
     prefixing: Prefixing,
     prefix: Vec<u8>,
@@ -28,8 +29,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns what the table's filter says about the prefix; `None` if it has none for such
-    /// prefixes.
+    /// Returns whether the table may have the prefix, by its filter; `None` if the table has no
+    /// filter for prefixes of this kind.
     pub(crate) fn ask(&self, table: &Table) -> Option<bool> {
         table.prefix_filter_says(&self.prefixing, self.hash)
     }
@@ -53,9 +54,9 @@ pub(crate) struct PrefixSeek {
     prefixing: Prefixing,
     wanted: SharedWanted,
     bounds: IterBounds,
-    /// True if iteration ends with the prefix of the seek target.
+    /// The option `prefix_same_as_start`: iteration ends at the first key with another prefix.
     same_as_start: bool,
-    /// The prefix with which iteration ends.
+    /// The prefix that all keys of the iteration have, with `same_as_start`.
     start: Option<Vec<u8>>,
     /// Whether the iterator stays within the wanted prefix, moving forwards and backwards.
     stays: (bool, bool),
@@ -87,6 +88,7 @@ impl PrefixSeek {
     /// Prepares for a seek to `target`.
     pub(crate) fn seek(&mut self, target: &[u8], backwards: bool) {
         self.start = None;
+        // A seek below the lower bound begins at the bound.
         let target = match self.bounds.lower() {
             Some(lower) if !self.same_as_start && self.bounds.is_below(target) => lower,
             _ => target,
@@ -119,7 +121,7 @@ impl PrefixSeek {
         }
     }
 
-    /// Takes note of `key`, which a seek to the first or the last key has found.
+    /// Notes that a seek to the first or the last key has found `key`.
     pub(crate) fn found(&mut self, key: &[u8]) {
         if self.same_as_start {
             self.start = self.prefixing.of(key).map(<[u8]>::to_vec);

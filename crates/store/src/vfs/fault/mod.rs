@@ -1,6 +1,6 @@
 //! A file system that fails on request. Rules say which operations fail, on which files, how often
-//! and how. It also lists every call site that was passed, so that a test can fail each in turn and
-//! report those it never reached.
+//! and how. It also lists every call site that a run reached, so that a test can fail each in turn
+//! and report those that it never reached.
 //!
 //! 1. Every call builds its [`Site`]: operation, path class ("wal" for `000012.wal`, "MANIFEST" for
 //!    `MANIFEST-000003`) and I/O class.
@@ -37,14 +37,14 @@ use crate::base::sync::leaf::lock;
 
 pub use rule::{Fault, FaultRule, Site, VfsOperation, path_class};
 
-/// How far a misdirected read is off.
+/// The distance between the right place and the place that a misdirected read returns.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Identifies a rule that was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultId(u64);
 
-/// How often a site was passed.
+/// How often a site was reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteCounts {
     /// Calls.
@@ -143,7 +143,7 @@ impl FaultVfs {
         lock(&self.faults.state).calls.clone()
     }
 
-    /// Returns every site that was passed, with its counts.
+    /// Returns every site that was reached, with its counts.
     #[must_use]
     pub fn sites(&self) -> Vec<(Site, SiteCounts)> {
         let state = lock(&self.faults.state);
