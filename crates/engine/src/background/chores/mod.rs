@@ -6,8 +6,7 @@
 //!    ([`old_logs`], [`rest`]).
 //! 3. The manifest: a new one if it is large or dead (`roll_manifest_if_large`).
 //! 4. Memory: the pool, the budget, early seals ([`memory`], [`seal`]).
-//! 5. Files that remember: the device's profile and the options ([`device_hint`],
-//!    [`stored_options`]).
+//! 5. The files DEVICE and OPTIONS ([`device_hint`], [`stored_options`]).
 //! 6. Tables that are to be opened (`open_some_tables`).
 //! 7. Recovery from failures (`mend`, below).
 //! 8. Space: sparse files, and dead tables that are reclaimed ([`space`]).
@@ -81,7 +80,7 @@ pub(crate) struct Chores {
     pub(crate) driver: Arc<Driver>,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) board: Arc<ChoreBoard>,
-    /// Table files that are preallocated.
+    /// Preallocated table files.
     pub(crate) spare_files: Arc<SpareFiles>,
     pub(crate) hint: DeviceHint,
     /// Whether the file OPTIONS is out of date because a write of it failed.
