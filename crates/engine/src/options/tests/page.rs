@@ -102,3 +102,16 @@ fn the_page_lists_every_option_and_profile_as_they_are() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == documentation(), "docs/options.md is out of date: run {COMMAND}");
 }
+
+/// A line of the C interface's page that names RocksDB's option names ours, too.
+#[test]
+fn the_page_of_the_c_interface_says_what_each_name_of_rocksdb_becomes() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c_abi/options.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    for info in Options::all() {
+        let Some(rocksdb) = info.rocksdb else { continue };
+        let (theirs, ours) = (format!("`{rocksdb}`"), format!("`{}`", info.name));
+        let names = |line: &str| line.contains(&theirs) && line.contains(&ours);
+        assert!(page.lines().any(names), "docs/c_abi/options.md: {theirs} is {ours}");
+    }
+}
