@@ -63,7 +63,7 @@ pub struct SstFileInfo {
 /// writer.finish()?;
 ///
 /// let db = Db::open(directory.path().join("db"), Options::default())?;
-/// db.ingest(&db.default_column_family(), &[path], &IngestOptions::default())?;
+/// db.ingest(&[path], &IngestOptions::default())?;
 /// assert_eq!(db.get("b")?.as_deref(), Some(&b"2"[..]));
 /// # Ok::<(), sateen::Error>(())
 /// ```
