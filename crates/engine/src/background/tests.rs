@@ -172,7 +172,7 @@ fn put_some(family: &crate::ColumnFamily, model: &mut Model, from: u64, count: u
     for i in from..from + count {
         let key = format!("key{:05}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50);
         let value = format!("value{i:060}");
-        family.writing(&crate::WriteOptions::default()).put(&key, &value).unwrap();
+        family.put(&key, &value).unwrap();
         model.insert(key, value);
     }
 }

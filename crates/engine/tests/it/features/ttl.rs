@@ -144,7 +144,7 @@ fn each_column_family_has_its_own() {
     check(&db, [true; 3]);
     clock.pass(11);
     check(&db, [true, false, true]);
-    [&plain, &short, &long].into_iter().for_each(|family| compact(family));
+    [&plain, &short, &long].into_iter().for_each(compact);
     check(&db, [true, false, true]);
     db.close().unwrap();
     let own = [("short", with(Some(10))), ("long", with(Some(1_000)))];
