@@ -340,11 +340,19 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for the default column family. `NoSuchColumnFamily` if the family was
-    /// dropped before.
+    /// `InvalidArgument` for the default column family, and for one of another database.
+    /// `NoSuchColumnFamily` if the family was dropped before.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let core = &self.core;
         core.env.check_writable("dropping a column family")?;
+        // Its number may be that of a family here.
+        if !Arc::ptr_eq(core, &family.db().core) {
+            return Err(Error::InvalidArgument(format!(
+                "the column family {} belongs to another database, {}",
+                family.name(),
+                family.db().path().display()
+            )));
+        }
         if family.data.id() == ColumnFamilyId(0) {
             return Err(Error::InvalidArgument(
                 "the default column family cannot be dropped".into(),

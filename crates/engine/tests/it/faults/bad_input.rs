@@ -537,7 +537,17 @@ fn a_family_of_another_database_is_refused() {
     let (_vfs, db, contents) = filled();
     let (_other_vfs, other, _) = filled();
     let foreign = other.create_column_family("foreign", tiny().column_family).unwrap();
-    let error = foreign.put("key", "value").unwrap_err();
+    // It has the number of a family here.
+    let own = db.create_column_family("own", tiny().column_family).unwrap();
+    assert_eq!(own.id(), foreign.id());
+    let error = db.drop_column_family(&foreign).unwrap_err();
+    assert_names(&error, &["column family foreign", "another database"]);
+    own.put("key", "value").unwrap();
+    let unknown = other.create_column_family("unknown", tiny().column_family).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("key000", "changed").unwrap();
+    batch.to(&unknown).put("key", "value").unwrap();
+    let error = db.write(&batch, &WriteOptions::default()).unwrap_err();
     assert_names(&error, &["column family"]);
     assert_unchanged(&db, &contents);
 }
