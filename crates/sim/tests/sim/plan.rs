@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use sateen::{CompactionPriority, Compression, Options, Regions, Tuner, WalMode, WriteController};
+use sateen::{
+    CompactionPriority, CompactionStyle, Compression, Options, Regions, Tuner, WalMode,
+    WriteController,
+};
 use sateen_sim::{Bandwidth, DeviceConfig};
 
 pub(crate) use crate::draw::numbered;
@@ -138,7 +141,10 @@ fn options(random: &mut Random) -> Options {
     let family = &mut options.column_family;
     if random.one_in(3) {
         family.level0_trigger = 1 + random.below(4) as u32;
-        family.level0_slowdown = family.level0_trigger + random.below(4) as u32;
+        // A tiered tree rests with as many runs as its trigger.
+        let least =
+            family.level0_trigger + u32::from(family.compaction_style == CompactionStyle::Tiered);
+        family.level0_slowdown = least.max(family.level0_trigger + random.below(4) as u32);
         family.level0_stop = family.level0_slowdown + random.below(3) as u32;
         family.level0_overlap_runs_max = family.level0_overlap_runs_max.min(family.level0_slowdown);
     }
