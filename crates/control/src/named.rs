@@ -1,6 +1,8 @@
 //! Enumerations whose members have names in text, as options and reports show them.
 
-/// Defines an enumeration with `NAMES`, `NAMES_IN_WORDS` and `Display`.
+/// Defines an enumeration with `NAMES`, `NAMES_IN_WORDS` and `Display`. The engine uses it, too.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -36,5 +38,3 @@ macro_rules! named_enum {
         }
     };
 }
-
-pub(crate) use named_enum;

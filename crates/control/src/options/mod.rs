@@ -10,7 +10,7 @@ use std::time::Duration;
 mod scheduler;
 mod tuner;
 
-use crate::named::named_enum;
+use crate::named_enum;
 
 pub use crate::policy::fifo::FifoOptions;
 pub use crate::policy::guards::GuardsOptions;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::named::named_enum;
+use crate::named_enum;
 
 /// What is believed of a device. It is kept across restarts as a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

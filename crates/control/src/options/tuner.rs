@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::MIB;
-use crate::named::named_enum;
+use crate::named_enum;
 
 named_enum! {
     /// What is adjusted while the database runs (ADOC §5).

@@ -11,7 +11,6 @@ use super::ingest::Ingestion;
 use super::{Db, check_family};
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
-use crate::db::calls::Reading;
 use crate::events::CompactionInfo;
 use crate::live_table::LiveTable;
 use crate::options::ReadOptions;
@@ -99,7 +98,8 @@ impl Db {
     /// # Errors
     /// `Closed`.
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.default_family_read().may_contain(key)
+        let family = &self.core.tree.default_family;
+        self.may_contain_in(family, key.as_ref(), &ReadOptions::default())
     }
 
     pub(super) fn may_contain_in(
@@ -131,7 +131,8 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn has_in_memory(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.default_family_read().has_in_memory(key)
+        let family = &self.core.tree.default_family;
+        self.has_in_memory_in(family, key.as_ref(), &ReadOptions::default())
     }
 
     pub(super) fn has_in_memory_in(
@@ -153,10 +154,6 @@ impl Db {
         }
         // The value may have expired.
         Ok(self.find(family, key, options, Pin)?.is_some())
-    }
-
-    fn default_family_read(&self) -> Reading<'_> {
-        self.reading(ReadOptions::default())
     }
 
     /// Drops the tables below level 0 that only hold keys from `begin` to `end` (both inclusive;

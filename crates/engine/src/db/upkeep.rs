@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sateen_control::Outlook;
 use sateen_store::base::error::{Error, Result};
 
 use super::{Db, check_family};
@@ -306,8 +307,11 @@ impl Db {
     }
 
     pub(super) fn time_to_stall_of(&self, family: &Arc<ColumnFamilyData>) -> Option<Duration> {
-        let outlook = self.core.background.driver.outlook(family.trees().map(|tree| tree.id()))?;
-        outlook.time_to_stall_ns.map(Duration::from_nanos)
+        self.outlook(family)?.time_to_stall_ns.map(Duration::from_nanos)
+    }
+
+    fn outlook(&self, family: &Arc<ColumnFamilyData>) -> Option<Outlook> {
+        self.core.background.driver.outlook(family.trees().map(|tree| tree.id()))
     }
 
     /// Returns how many bytes of keys and values per second the background keeps up with, if only
@@ -328,7 +332,6 @@ impl Db {
     }
 
     pub(super) fn sustainable_write_rate_of(&self, family: &Arc<ColumnFamilyData>) -> Option<u64> {
-        let outlook = self.core.background.driver.outlook(family.trees().map(|tree| tree.id()))?;
-        Some(outlook.sustainable_write_rate)
+        Some(self.outlook(family)?.sustainable_write_rate)
     }
 }

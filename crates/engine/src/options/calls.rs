@@ -158,26 +158,21 @@ impl Default for CompactRangeOptions {
     }
 }
 
-impl<'a> From<ReadOptions> for Cow<'a, ReadOptions> {
-    fn from(options: ReadOptions) -> Cow<'a, ReadOptions> {
-        Cow::Owned(options)
-    }
+/// Lets callers give the options of a call or lend them.
+macro_rules! given_or_lent {
+    ($($options:ident)*) => { $(
+        impl<'a> From<$options> for Cow<'a, $options> {
+            fn from(options: $options) -> Cow<'a, $options> {
+                Cow::Owned(options)
+            }
+        }
+
+        impl<'a> From<&'a $options> for Cow<'a, $options> {
+            fn from(options: &'a $options) -> Cow<'a, $options> {
+                Cow::Borrowed(options)
+            }
+        }
+    )* };
 }
 
-impl<'a> From<&'a ReadOptions> for Cow<'a, ReadOptions> {
-    fn from(options: &'a ReadOptions) -> Cow<'a, ReadOptions> {
-        Cow::Borrowed(options)
-    }
-}
-
-impl<'a> From<WriteOptions> for Cow<'a, WriteOptions> {
-    fn from(options: WriteOptions) -> Cow<'a, WriteOptions> {
-        Cow::Owned(options)
-    }
-}
-
-impl<'a> From<&'a WriteOptions> for Cow<'a, WriteOptions> {
-    fn from(options: &'a WriteOptions) -> Cow<'a, WriteOptions> {
-        Cow::Borrowed(options)
-    }
-}
+given_or_lent! { ReadOptions WriteOptions }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use sateen_control::Comparator;
 pub use sateen_control::options::{
     CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StopStyle, Tuner,
     WriteController,
 };
+use sateen_control::{Comparator, named_enum};
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::table::Compression;
 
 use super::ColumnFamilyOptions;
-use super::define::named_enum;
 use super::text::{Named, Span, Unit};
 
 impl Named for Compression {
@@ -20,8 +19,8 @@ impl Named for Compression {
         &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
 }
 
-/// The choices that control makes use of have their names there.
-macro_rules! named_by_control {
+/// Makes the names that an enumeration has those of a choice.
+macro_rules! choices {
     ($($name:ident)*) => { $(
         impl Named for $name {
             const ACCEPTS: &'static str = $name::NAMES_IN_WORDS;
@@ -30,14 +29,16 @@ macro_rules! named_by_control {
     )* };
 }
 
-named_by_control! {
-    CompactionPriority CompactionStyle Preemption RateLimitMode StopStyle Tuner WriteController
+choices! {
+    CompactionPriority CompactionStyle Preemption RateLimitMode StatisticsLevel StopStyle Tuner
+    WalRecovery WriteController
 }
 
 named_enum! {
     /// What recovery makes of a damaged log.
     pub enum WalRecovery, "prefix or absolute" {
         /// The longest undamaged prefix, if what follows is no more than an unfinished write.
+        #[default]
         Prefix = "prefix",
         /// An undamaged log, or an error.
         Absolute = "absolute",
@@ -50,6 +51,7 @@ named_enum! {
         /// Bytes, operations and stalls.
         Counters = "counters",
         /// Also how long operations took: of point reads and of writes a sample.
+        #[default]
         Latencies = "latencies",
         /// Also how long each operation took.
         AllLatencies = "all-latencies",

@@ -163,32 +163,4 @@ macro_rules! option_struct {
     (@limits $limits:expr) => { $limits };
 }
 
-/// Defines an enumeration whose members have a name in text.
-macro_rules! named_enum {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident, $accepts:literal {
-            $( $(#[doc = $doc:literal])+ $member:ident = $text:literal, )+
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum $name {
-            $( $(#[doc = $doc])+ $member, )+
-        }
-
-        impl Named for $name {
-            const ACCEPTS: &'static str = $accepts;
-            const NAMES: &'static [(&'static str, Self)] = &[ $( ($text, $name::$member), )+ ];
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $( $name::$member => $text, )+ })
-            }
-        }
-    };
-}
-
-pub(super) use {named_enum, option_struct};
+pub(super) use option_struct;

@@ -87,10 +87,10 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
 /// Writers must not wait for merges that are never due.
 fn tiered(options: &ColumnFamilyOptions) -> Result<()> {
     let (width_min, width_max) = (options.tiered_merge_width_min, options.tiered_merge_width_max);
-    if width_max < width_min.max(2) {
+    if width_max < width_min {
         return contradiction(&format!(
-            "tiered_merge_width_max {width_max} must be at least 2 and not below \
-             tiered_merge_width_min {width_min}: no runs would be merged"
+            "tiered_merge_width_max {width_max} must not be below tiered_merge_width_min \
+             {width_min}: no runs would be merged"
         ));
     }
     let (at_rest, slowdown) = (options.runs_at_rest(), options.level0_slowdown);

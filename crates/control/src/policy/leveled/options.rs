@@ -1,7 +1,7 @@
 //! The options of the leveled policy. Guards keep level 0 in the same way and read its part of
 //! them.
 
-use crate::named::named_enum;
+use crate::named_enum;
 
 named_enum! {
     /// Which table of a level is compacted first.

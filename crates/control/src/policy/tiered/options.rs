@@ -1,7 +1,7 @@
 //! The options of the tiered policy, as in RocksDB's `CompactionOptionsUniversal`: the options
 //! `tiered_…` of a database without their prefix.
 
-use crate::named::named_enum;
+use crate::named_enum;
 
 named_enum! {
     /// When a merge takes in no further run.
