@@ -9,7 +9,7 @@
 //!    the bug that it must find.
 //!
 //! What must stay true: a bug counts as caught only if its test ran, failed in time and printed one
-//! of the messages that the bug causes. `cargo xtask tidy` runs [`check`].
+//! of the messages that the bug causes. `cargo xtask tidy` runs [`check()`].
 
 mod bugs;
 mod check;
