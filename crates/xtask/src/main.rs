@@ -10,6 +10,7 @@ mod markdown;
 mod models;
 mod pages;
 mod rel;
+mod semver;
 mod source;
 mod tidy;
 
@@ -32,6 +33,7 @@ Chores:
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   package pack each crate that is published, without building it from its package
+  semver  compare the public API with the last release's, if cargo-semver-checks is installed
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Some("tidy") => step("tidy", || tidy(&root, tidy::run)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("package") => package(&root),
+        Some("semver") => semver::run(&root),
         Some("lint") => lint(&root),
         Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models::run(&root),
