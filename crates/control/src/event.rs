@@ -44,6 +44,9 @@ pub enum Event {
         sealed_bytes: u64,
         /// Bytes of the active memtable.
         active_bytes: u64,
+        /// Bytes at which the active memtable is sealed. Less than was configured or adjusted if
+        /// memory is short.
+        size_bytes: u64,
     },
     /// The memtables that are sealed now must be flushed, however few they are.
     FlushRequested {

@@ -197,6 +197,7 @@ impl Simulation {
             sealed: u32::try_from(self.data.sealed.len()).unwrap_or(u32::MAX),
             sealed_bytes: self.data.sealed.iter().map(|memtable| memtable.bytes).sum(),
             active_bytes: self.data.active.bytes,
+            size_bytes: self.data.write_buffer_bytes,
         };
         self.plane.handle(Instant(self.now), event);
     }

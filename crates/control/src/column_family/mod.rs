@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requests::Request;
+use tuning::Batch;
 
 use crate::compaction::{CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
@@ -60,11 +61,13 @@ pub(crate) enum Pick {
 /// The state of a column family.
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
-    /// The options in force: the configured ones, with the adjusted size of memtables.
+    /// The options in force: the configured ones, with `batch`.
     options: Arc<CfOptions>,
     configured: Arc<CfOptions>,
-    /// The adjusted size of memtables, in force from the next one on.
-    adjusted_memtable_bytes: Option<u64>,
+    /// The adjusted batch in force; `None` for the configured sizes.
+    batch: Option<Batch>,
+    /// The adjusted batch from the next memtable on.
+    next_batch: Option<Batch>,
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
@@ -118,7 +121,8 @@ impl ColumnFamily {
             configured: options.clone(),
             policy: options.policy(),
             options,
-            adjusted_memtable_bytes: None,
+            batch: None,
+            next_batch: None,
             version,
             pending_bytes: 0,
             stripes: Stripes::default(),
@@ -157,13 +161,10 @@ impl ColumnFamily {
         self.pending_bytes
     }
 
-    /// Sets the options. Returns true if the configured size of memtables has changed; otherwise an
-    /// adjusted one stays.
+    /// Sets the options. Returns true if a configured size has changed that was adjusted, or may
+    /// have been. Then the adjustment must be reset; otherwise it stays.
     pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
-        let resized = self.configured.memtable_bytes != options.memtable_bytes;
-        let in_force = self.options.memtable_bytes;
-        self.set_memtable_bytes(&options, if resized { options.memtable_bytes } else { in_force });
-        self.configured = options;
+        let resized = self.configure(options);
         self.shape_changed();
         resized
     }
@@ -222,6 +223,7 @@ impl ColumnFamily {
         sealed: u32,
         sealed_bytes: u64,
         active_bytes: u64,
+        size_bytes: u64,
     ) -> bool {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
         let switched = sealed > self.sealed || active_bytes < self.active_bytes;
@@ -242,7 +244,7 @@ impl ColumnFamily {
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
         self.sealed_bytes = sealed_bytes;
-        changed | (switched && self.memtable_switched())
+        changed | (switched && self.memtable_switched(size_bytes))
     }
 
     /// Returns the load on which writers depend, if it has changed since the last call.

@@ -134,9 +134,10 @@ impl ControlPlane {
             }
             // Only writers depend on the fill of the active memtable, and they are judged at
             // samples.
-            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
+            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes, size_bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
-                    self.dirty |= family.set_memtables(sealed, sealed_bytes, active_bytes);
+                    self.dirty |=
+                        family.set_memtables(sealed, sealed_bytes, active_bytes, size_bytes);
                 }
                 return;
             }
@@ -315,6 +316,13 @@ impl ControlPlane {
     #[must_use]
     pub fn memtable_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
         self.families.get(&cf).map(ColumnFamily::memtable_bytes)
+    }
+
+    /// Returns the options of a column family that are in force: the configured ones, with what the
+    /// tuner has adjusted.
+    #[must_use]
+    pub fn family_options(&self, cf: ColumnFamilyId) -> Option<&CfOptions> {
+        self.families.get(&cf).map(ColumnFamily::options)
     }
 
     /// Returns the current rate limit in bytes per second; `None` if there is none.

@@ -70,7 +70,7 @@ impl ControlPlane {
             }
             Limit::Memtable { cf, bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
-                    family.adjust_memtables(bytes);
+                    family.adjust_memtables(bytes, self.options.tuner.batch);
                 }
             }
         }
@@ -100,7 +100,8 @@ impl ControlPlane {
         }
     }
 
-    /// Sets the options of a column family. A new memtable size replaces an adjusted one.
+    /// Sets the options of a column family. A new memtable size replaces an adjusted one, and so
+    /// does a new size of tables or of the base level that has been adjusted with it.
     pub(super) fn set_family_options(&mut self, cf: ColumnFamilyId, options: Arc<CfOptions>) {
         let Some(family) = self.families.get_mut(&cf) else { return };
         if !family.set_options(options) {

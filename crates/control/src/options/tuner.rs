@@ -34,11 +34,24 @@ impl Tuner {
     }
 }
 
+named_enum! {
+    /// What the tuner's batch is (ADOC §3.1): what grows and shrinks with it.
+    pub enum TunerBatch, "memtable or paper" {
+        /// Memtables alone.
+        #[default]
+        Memtable = "memtable",
+        /// Memtables, and tables and the base level in the same proportion.
+        Paper = "paper",
+    }
+}
+
 /// What is adjusted while the database runs (ADOC §5). By default nothing is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunerOptions {
     /// What is adjusted: the option `tuner` itself.
     pub kind: Tuner,
+    /// What an adjustment of the memtable size changes besides.
+    pub batch: TunerBatch,
     /// Time between two looks for an overflow, and so between two adjustments.
     pub interval: Duration,
     /// Time for which an adjustment is not reversed. Zero: it may be reversed at every look (the
@@ -60,6 +73,7 @@ impl Default for TunerOptions {
     fn default() -> TunerOptions {
         TunerOptions {
             kind: Tuner::Off,
+            batch: TunerBatch::Memtable,
             interval: Duration::from_secs(1),
             hold_time: Duration::from_secs(60),
             slots_max: 1,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sateen_control::options::{
     CompactionPriority, CompactionStyle, CompressionCode, Preemption, RateLimitMode, StopStyle,
-    Tuner, WriteController,
+    Tuner, TunerBatch, WriteController,
 };
 use sateen_control::version::{KeySketch, Placement};
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta, UserKey};
@@ -154,6 +154,7 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "barrier" => scheduler.hint.barrier_ns = duration(value).as_nanos() as u64,
         "write_controller" => options.write_controller = named(WriteController::NAMES, value),
         "tuner" => tuner.kind = named(Tuner::NAMES, value),
+        "tuner_batch" => tuner.batch = named(TunerBatch::NAMES, value),
         "tuner_interval" => tuner.interval = duration(value),
         "tuner_hold_time" => tuner.hold_time = duration(value),
         "tuner_slots_max" => tuner.slots_max = n() as usize,

@@ -176,14 +176,17 @@ impl World {
     }
 
     fn memtables_changed(&mut self, cf: ColumnFamilyId) {
+        let size_bytes = self.size_bytes();
         let sealed = &self.families[&cf].sealed;
         let event = Event::MemtablesChanged {
             cf,
             sealed: sealed.len() as u32,
             sealed_bytes: sealed.iter().map(|m| m.len() as u64 * ENTRY_BYTES).sum(),
             active_bytes: 0,
+            size_bytes,
         };
         self.plane.handle(self.now, event);
+        self.check_batch(cf);
     }
 
     /// One table of `entries`.

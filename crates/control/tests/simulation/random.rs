@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen_control::options::{
-    CompactionPriority, CompactionStyle, Preemption, StopStyle, Tuner, WriteController,
+    CompactionPriority, CompactionStyle, Preemption, StopStyle, Tuner, TunerBatch, WriteController,
 };
 use sateen_control::{CfOptions, ControlOptions};
 
@@ -124,6 +124,7 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
         (false, true) => Tuner::AdocBatch,
         (false, false) => Tuner::Off,
     };
+    tuner.batch = [TunerBatch::Memtable, TunerBatch::Paper][random.below(2) as usize];
     tuner.interval = Duration::from_millis(1 + random.below(200));
     tuner.hold_time = Duration::from_millis(random.below(2) * 1000);
     tuner.slots_max = 1 + random.below(16) as usize;

@@ -83,6 +83,11 @@ impl World {
         }
     }
 
+    /// The size at which the next memtable is sealed: what control says, or less if memory is short.
+    pub(super) fn size_bytes(&mut self) -> u64 {
+        if self.random.one_in(8) { self.random.below(512 << 20) } else { u64::MAX }
+    }
+
     pub(super) fn admitted(&mut self, admission: &Admission) {
         assert_eq!(admission.cause.is_none(), admission.state == AdmissionState::Open);
         match admission.state {

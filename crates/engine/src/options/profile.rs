@@ -4,7 +4,8 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::table::Compression;
 
 use super::{
-    CompactionPriority, CompactionStyle, GIB, MIB, Options, Preemption, Tuner, WriteController,
+    CompactionPriority, CompactionStyle, GIB, MIB, Options, Preemption, Tuner, TunerBatch,
+    WriteController,
 };
 
 /// The profile of [`Options::default`].
@@ -37,9 +38,9 @@ profiles! {
     "bolt", "BoLT on LevelDB's shape." => bolt(leveldb());
     "bolt-rocksdb", "BoLT on RocksDB's shape." => bolt(rocksdb());
     "vlsm", "vLSM with tables of 8 MiB." => vlsm();
-    "adoc", "RocksDB with ADOC's tuner of job slots and memtables." => adoc(Tuner::Adoc);
+    "adoc", "RocksDB with ADOC's tuner of job slots and of the batch." => adoc(Tuner::Adoc);
     "adoc-threads", "RocksDB with ADOC's tuner of job slots." => adoc(Tuner::AdocThreads);
-    "adoc-batch", "RocksDB with ADOC's tuner of memtables." => adoc(Tuner::AdocBatch);
+    "adoc-batch", "RocksDB with ADOC's tuner of the batch." => adoc(Tuner::AdocBatch);
     "rocksdb", "What RocksDB 11 does when nothing is set." => rocksdb();
     "rocksdb-limited", "RocksDB with a fixed rate limit of 90 MiB/s." => limited();
     "rocksdb-autotuned", "RocksDB with its self-tuning rate limit." => auto_tuned();
@@ -206,9 +207,10 @@ fn triad(base: Options) -> Options {
 }
 
 /// ADOC (§5) on RocksDB's shape, from its two job slots and memtables of 64 MB on; or one of the
-/// two alone (§6.4). Debt overflows at 64 GB (§2.3), whatever the device.
+/// two alone (§6.4). The batch is that of memtables and tables (§3.1). Debt overflows at 64 GB
+/// (§2.3), whatever the device.
 fn adoc(tuner: Tuner) -> Options {
-    Options { tuner, tuner_debt_bytes: Some(64 * GIB), ..rocksdb() }
+    Options { tuner, tuner_batch: TunerBatch::Paper, tuner_debt_bytes: Some(64 * GIB), ..rocksdb() }
 }
 
 fn unknown(name: &str) -> Error {

@@ -12,7 +12,7 @@ use sateen_store::table::Compression;
 
 use super::choices::{
     CompactionPriority, CompactionStyle, ComparatorText, Preemption, PrefixText, RateLimitMode,
-    StatisticsLevel, StopStyle, Tuner, WalMode, WalRecovery, WalUnit, WriteController,
+    StatisticsLevel, StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WalUnit, WriteController,
 };
 use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
@@ -228,6 +228,9 @@ option_struct! {
         /// (job slots and memtable size), `adoc-threads` (job slots) or `adoc-batch` (memtable
         /// size).
         tuner: Tuner = Tuner::Off, Choice, mutable, none;
+        /// What an adjustment of the memtable size changes: `memtable` (memtables alone) or `paper`
+        /// (also `table_bytes` and `level_base_bytes`, in the same proportion).
+        tuner_batch: TunerBatch = TunerBatch::Memtable, Choice, mutable, none;
         /// Time between two looks for an overflow, and so between two adjustments.
         tuner_interval: Duration = Duration::from_secs(1), Span, mutable, none,
             Above(Duration::ZERO);

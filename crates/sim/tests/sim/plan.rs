@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, CompactionStyle, Compression, Options, Regions, Tuner, WalMode,
+    CompactionPriority, CompactionStyle, Compression, Options, Regions, Tuner, TunerBatch, WalMode,
     WriteController,
 };
 use sateen_sim::{Bandwidth, DeviceConfig};
@@ -132,6 +132,8 @@ fn options(random: &mut Random) -> Options {
     if random.one_in(5) {
         let each = [Tuner::Adoc, Tuner::AdocThreads, Tuner::AdocBatch];
         options.tuner = each[random.below(3) as usize];
+        let each = [TunerBatch::Memtable, TunerBatch::Paper];
+        options.tuner_batch = each[random.below(2) as usize];
     }
     options.max_total_wal_bytes = [0, 0, 1, 32 << 10][random.below(4) as usize];
     options.memory_budget = random.one_in(8).then_some(1 << 20);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sateen_control::JobSlots;
-use sateen_control::options::TunerOptions;
+use sateen_control::options::{TunerBatch, TunerOptions};
 use sateen_store::table::Compression;
 
 use super::text::{Bytes, Span, Unit};
@@ -51,6 +51,7 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
     let as_paper = told("adoc", "tuner_slots_max=16");
     let paper = TunerOptions {
         kind: Tuner::Adoc,
+        batch: TunerBatch::Paper,
         slots_max: 16,
         debt_bytes: Some(64 * GIB),
         ..TunerOptions::default()
@@ -65,6 +66,7 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
         assert_eq!(adjusts, (slots, memtables), "{profile}");
     }
     assert_eq!(told("sateen", "").tuner.kind, Tuner::Off, "not by default");
+    assert_eq!(told("sateen", "").tuner.batch, TunerBatch::Memtable, "tables stay small");
     assert!(told("adoc", "").tuner.slots_max >= 2, "from the machine");
 
     // Three memtables in half of the budget; as many in each region.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sateen::{
     CompactionPriority, CompactionStyle, Compression, Options, Prefixing, Regions, StatisticsLevel,
-    StopStyle, Tuner, WalMode, WalRecovery, WriteController,
+    StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 
 use super::keys::mirror;
@@ -233,6 +233,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         51 => {
             options = small("sateen", 4 << 10);
             options.tuner = Tuner::Adoc;
+            options.tuner_batch = TunerBatch::Paper;
             adjusted_often(&mut options);
             "sateen, adjusted"
         }
@@ -387,6 +388,9 @@ fn random_shape(random: &mut Random) -> Options {
     if random.one_in(3) {
         let each = [Tuner::Adoc, Tuner::AdocThreads, Tuner::AdocBatch];
         options.tuner = each[random.below(3) as usize];
+        if random.one_in(2) {
+            options.tuner_batch = TunerBatch::Paper;
+        }
         options.tuner_interval = Duration::from_nanos(1);
         options.tuner_hold_time = Duration::from_secs(60 * random.below(2));
         options.tuner_slots_max = 1 + random.below(8) as u32;
