@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requests::Request;
-use tuning::Batch;
+use tuning::{Batch, Window};
 
 use crate::compaction::{CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
@@ -32,7 +32,6 @@ use crate::policy::{
     CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
 };
 use crate::scheduler::{FILL, Smoothed};
-use crate::tuner::Overflows;
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
@@ -84,8 +83,8 @@ pub(crate) struct ColumnFamily {
     fill: Smoothed,
     /// Whether the load has changed since it was last taken.
     load_changed: bool,
-    /// The overflows since they were last taken.
-    overflows: Overflows,
+    /// What was seen since overflows were last taken.
+    window: Window,
     /// Whether the memtable that was sealed last made memory overflow, and nothing did before.
     last_sealed_overflowed: bool,
     /// The running flush, and the bytes of its memtables.
@@ -133,7 +132,7 @@ impl ColumnFamily {
             filled: 0,
             fill: FILL,
             load_changed: true,
-            overflows: Overflows::default(),
+            window: Window::default(),
             last_sealed_overflowed: false,
             flush: None,
             flush_requested: 0,
@@ -230,9 +229,11 @@ impl ColumnFamily {
         let waiting_for_more = self.options.memtables_to_flush_min.max(1);
         let overflows = sealed > self.sealed.max(waiting_for_more);
         if sealed > self.sealed {
-            self.last_sealed_overflowed = overflows && !self.overflows.memory;
+            self.last_sealed_overflowed = overflows && !self.window.memory;
+        } else if sealed >= waiting_for_more {
+            self.note_fill(active_bytes, size_bytes);
         }
-        self.overflows.memory |= overflows;
+        self.window.memory |= overflows;
         // Bytes written into the memtable that was sealed meanwhile, and into the new one.
         let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
         let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
@@ -382,7 +383,7 @@ impl ColumnFamily {
         self.flush_requested = self.sealed;
         // A memtable that was sealed for the request need not have been full.
         if std::mem::take(&mut self.last_sealed_overflowed) {
-            self.overflows.memory = false;
+            self.window.memory = false;
         }
     }
 

@@ -9,10 +9,13 @@
 use std::sync::Arc;
 
 use super::ColumnFamily;
-use crate::arithmetic::scale;
+use crate::arithmetic::{part_of, scale};
 use crate::options::TunerBatch;
 use crate::policy::CfOptions;
 use crate::tuner::Overflows;
+
+/// The fill of a full memtable, in [`Window::fill`].
+const FULL: u64 = 1_000_000;
 
 /// An adjusted batch: the size of memtables, and what follows it (ADOC §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,18 @@ impl Batch {
         }
         options
     }
+}
+
+/// What a window of the tuner has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    /// The most runs of level 0 while they were to be compacted.
+    level0_runs: u32,
+    /// Whether a memtable was full before the one before it was flushed.
+    pub(super) memory: bool,
+    /// The largest part of the active memtable that was full while another one waited for its
+    /// flush, of [`FULL`].
+    fill: u64,
 }
 
 impl ColumnFamily {
@@ -108,20 +123,45 @@ impl ColumnFamily {
         };
     }
 
-    /// Returns what has overflowed since the last call. `debt` is true if the compaction debt is
-    /// too large.
-    pub(crate) fn take_overflows(&mut self, debt: bool) -> Overflows {
-        let overflows = std::mem::take(&mut self.overflows);
-        // Level 0 may still overflow.
-        self.note_level0();
-        let redundancy = debt && !self.options.disable_auto_compactions;
-        Overflows { redundancy, ..overflows }
+    /// Returns what has overflowed since the last call, if a stage overflows at `threshold` of its
+    /// limit. `debt` is true if the compaction debt is too large.
+    pub(crate) fn take_overflows(&mut self, debt: bool, threshold: f64) -> Overflows {
+        let window = self.window;
+        self.forget_overflows();
+        let fill_limit = part_of(FULL, threshold);
+        Overflows {
+            level0: window.level0_runs >= level0_limit(&self.options, threshold),
+            redundancy: debt && !self.options.disable_auto_compactions,
+            memory: window.memory || fill_limit < FULL && window.fill >= fill_limit,
+        }
     }
 
-    /// Notes an overflow of level 0, by the trigger of the write controller.
-    pub(super) fn note_level0(&mut self) {
-        let trigger = self.options.level0_slowdown.max(1);
-        self.overflows.level0 |=
-            !self.options.disable_auto_compactions && self.level0_runs >= trigger;
+    /// Begins another window. Level 0 may still overflow.
+    pub(crate) fn forget_overflows(&mut self) {
+        self.window = Window::default();
+        self.note_level0();
     }
+
+    /// Notes the runs of level 0.
+    pub(super) fn note_level0(&mut self) {
+        if !self.options.disable_auto_compactions {
+            self.window.level0_runs = self.window.level0_runs.max(self.level0_runs);
+        }
+    }
+
+    /// Notes how full the active memtable is, which is sealed at `size_bytes`, while another one
+    /// waits for its flush.
+    pub(super) fn note_fill(&mut self, active_bytes: u64, size_bytes: u64) {
+        let full = size_bytes.min(self.options.memtable_bytes);
+        let fill = scale(active_bytes, FULL, full);
+        self.window.fill = self.window.fill.max(fill);
+    }
+}
+
+/// Returns the number of runs at which level 0 overflows: the given part of those at which the
+/// write controller slows writers down, but no fewer than start a compaction.
+fn level0_limit(options: &CfOptions, threshold: f64) -> u32 {
+    let slowdown = options.level0_slowdown.max(1);
+    let runs = part_of(slowdown.into(), threshold).max(options.level0_trigger.into());
+    u32::try_from(runs).unwrap_or(u32::MAX).clamp(1, slowdown)
 }

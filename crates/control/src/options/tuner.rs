@@ -52,6 +52,9 @@ pub struct TunerOptions {
     pub kind: Tuner,
     /// What an adjustment of the memtable size changes besides.
     pub batch: TunerBatch,
+    /// The part of a limit at which a stage overflows: the limit on runs of level 0, on the debt, and
+    /// the size of the active memtable while another one is to be flushed. 1: the limit itself.
+    pub threshold: f64,
     /// Time between two looks for an overflow, and so between two adjustments.
     pub interval: Duration,
     /// Time for which an adjustment is not reversed. Zero: it may be reversed at every look (the
@@ -74,6 +77,7 @@ impl Default for TunerOptions {
         TunerOptions {
             kind: Tuner::Off,
             batch: TunerBatch::Memtable,
+            threshold: 1.0,
             interval: Duration::from_secs(1),
             hold_time: Duration::from_secs(60),
             slots_max: 1,

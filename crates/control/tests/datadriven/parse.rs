@@ -155,6 +155,7 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "write_controller" => options.write_controller = named(WriteController::NAMES, value),
         "tuner" => tuner.kind = named(Tuner::NAMES, value),
         "tuner_batch" => tuner.batch = named(TunerBatch::NAMES, value),
+        "tuner_threshold" => tuner.threshold = value.parse().unwrap(),
         "tuner_interval" => tuner.interval = duration(value),
         "tuner_hold_time" => tuner.hold_time = duration(value),
         "tuner_slots_max" => tuner.slots_max = n() as usize,

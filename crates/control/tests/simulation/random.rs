@@ -125,6 +125,7 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
         (false, false) => Tuner::Off,
     };
     tuner.batch = [TunerBatch::Memtable, TunerBatch::Paper][random.below(2) as usize];
+    tuner.threshold = [1.0, 1.0, 0.5][random.below(3) as usize];
     tuner.interval = Duration::from_millis(1 + random.below(200));
     tuner.hold_time = Duration::from_millis(random.below(2) * 1000);
     tuner.slots_max = 1 + random.below(16) as usize;

@@ -73,6 +73,7 @@ pub fn database(options: &Options) -> ControlOptions {
         tuner: TunerOptions {
             kind: options.tuner,
             batch: options.tuner_batch,
+            threshold: options.tuner_threshold,
             interval: options.tuner_interval,
             hold_time: options.tuner_hold_time,
             slots_max: tuner_slots_max(options),

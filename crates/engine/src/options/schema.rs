@@ -231,6 +231,10 @@ option_struct! {
         /// What an adjustment of the memtable size changes: `memtable` (memtables alone) or `paper`
         /// (also `table_bytes` and `level_base_bytes`, in the same proportion).
         tuner_batch: TunerBatch = TunerBatch::Memtable, Choice, mutable, none;
+        /// The part of a limit at which a stage overflows: of `level0_slowdown` (but no fewer runs
+        /// than `level0_trigger`), of the debt that is allowed, and of the active memtable while
+        /// another one waits for its flush. 1: at the limit itself, as in the paper.
+        tuner_threshold: f64 = 1.0, Ratio, mutable, none, 0.1..=1.0;
         /// Time between two looks for an overflow, and so between two adjustments.
         tuner_interval: Duration = Duration::from_secs(1), Span, mutable, none,
             Above(Duration::ZERO);

@@ -134,6 +134,7 @@ fn options(random: &mut Random) -> Options {
         options.tuner = each[random.below(3) as usize];
         let each = [TunerBatch::Memtable, TunerBatch::Paper];
         options.tuner_batch = each[random.below(2) as usize];
+        options.tuner_threshold = [0.5, 1.0][random.below(2) as usize];
     }
     options.max_total_wal_bytes = [0, 0, 1, 32 << 10][random.below(4) as usize];
     options.memory_budget = random.one_in(8).then_some(1 << 20);

@@ -390,6 +390,7 @@ fn random_shape(random: &mut Random) -> Options {
         options.tuner = each[random.below(3) as usize];
         if random.one_in(2) {
             options.tuner_batch = TunerBatch::Paper;
+            options.tuner_threshold = 0.5;
         }
         options.tuner_interval = Duration::from_nanos(1);
         options.tuner_hold_time = Duration::from_secs(60 * random.below(2));
