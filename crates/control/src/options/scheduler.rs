@@ -109,7 +109,8 @@ named_enum! {
 pub struct SchedulerOptions {
     /// Background work gets the bandwidth that clients leave (§5.2.1).
     pub bandwidth: bool,
-    /// Flushes before level 0 before deeper levels by urgency (§5.2.2).
+    /// Flushes before level 0 before deeper levels by urgency, and a floor for the first two
+    /// (§5.2.2). Otherwise all are equals while `bandwidth` decides (row 1 of figure 8C).
     pub priority: bool,
     /// Whether and how deep compactions give way (§5.2.2).
     pub preemption: Preemption,
@@ -118,8 +119,8 @@ pub struct SchedulerOptions {
     pub preempt_discard: bool,
     /// Bytes a second of the device, for reads and for writes; `None`: learned.
     pub device_bandwidth: Option<u64>,
-    /// Bytes a second that flushes and level 0 always get; `None`: the rate at which memtables
-    /// fill.
+    /// Bytes a second that flushes and level 0 always get with `priority`; `None`: the rate at
+    /// which memtables fill.
     pub floor: Option<u64>,
     /// The part of the bandwidth that stays unused, in thousandths (the paper's ε).
     pub headroom: u64,

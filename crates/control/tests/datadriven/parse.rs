@@ -146,6 +146,7 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "rate_limit_refill_period" => limiter.refill_period = duration(value),
         "preemption" => scheduler.preemption = named(Preemption::NAMES, value),
         "preempt_discard" => scheduler.preempt_discard = flag(value),
+        "debt_floor" => scheduler.debt_floor = flag(value),
         "scheduler_bandwidth" => scheduler.bandwidth = flag(value),
         "device_bandwidth" => scheduler.device_bandwidth = some(),
         "scheduler_floor" => scheduler.floor = some(),
