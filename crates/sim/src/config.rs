@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 pub const POLICY_NAMES: &[&str] = &[
     "sateen",
     "silk",
+    "silk-paper",
     "bolt",
     "vlsm",
     "adoc",
@@ -71,6 +72,10 @@ impl Policy {
         options.tuner_slots_max = SLOTS_MAX;
         match name {
             "silk" => options.compaction_readahead_bytes = READAHEAD_BYTES,
+            "silk-paper" => {
+                options.compaction_readahead_bytes = READAHEAD_BYTES;
+                options.device_bandwidth = Some(told_bandwidth.max(1 << 20));
+            }
             "rocksdb-limited" => {
                 let limit = told_bandwidth / 100 * LIMITED_PERCENT;
                 options.rate_limit_bytes_per_second = limit.max(1);

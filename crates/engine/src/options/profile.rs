@@ -1,5 +1,7 @@
 //! The named profiles: nothing but option values.
 
+use std::time::Duration;
+
 use sateen_store::base::error::{Error, Result};
 use sateen_store::table::Compression;
 
@@ -7,6 +9,9 @@ use super::{
     CompactionPriority, CompactionStyle, GIB, MIB, Options, Preemption, Tuner, TunerBatch,
     WriteController,
 };
+
+/// Devices are sized in powers of 1000.
+const MB: u64 = 1_000_000;
 
 /// The profile of [`Options::default`].
 pub(super) const DEFAULT: &str = "sateen";
@@ -35,6 +40,8 @@ macro_rules! profiles {
 profiles! {
     "sateen", "The default." => Options::default();
     "silk", "RocksDB's shape under SILK's scheduler, with the paper's four job slots." => silk();
+    "silk-paper", "SILK as its paper sets it up, for a device of 200 MB/s: set `device_bandwidth`." =>
+        silk_paper();
     "bolt", "BoLT on LevelDB's shape." => bolt(leveldb());
     "bolt-rocksdb", "BoLT on RocksDB's shape." => bolt(rocksdb());
     "vlsm", "vLSM with tables of 8 MiB." => vlsm();
@@ -101,6 +108,31 @@ fn silk() -> Options {
         write_controller: WriteController::Smooth,
         ..rocksdb()
     }
+}
+
+/// SILK as its paper sets it up (§5.2, §6.1), where a setting can say so. The device is not learned:
+/// set `device_bandwidth` for another than the paper's. If it is slower than told, clients wait
+/// behind background work; if it is faster, background work gets no more than told.
+fn silk_paper() -> Options {
+    let mut options = Options {
+        device_bandwidth: Some(200 * MB),
+        // ε is "a small buffer" without a value; this is 5 MB/s.
+        scheduler_headroom: 25,
+        scheduler_change_threshold: Some(10 * MB),
+        scheduler_floor: Some(50 * MB),
+        scheduler_drain_time: Duration::ZERO,
+        debt_floor: false,
+        preemption: Preemption::Random,
+        preempt_discard: true,
+        write_controller: WriteController::Triggers,
+        ..silk()
+    };
+    let family = &mut options.column_family;
+    family.memtable_bytes = 128 * MIB;
+    // "Very large values", so that they do not interfere with what is measured.
+    family.level0_slowdown = u32::MAX;
+    family.level0_stop = u32::MAX;
+    options
 }
 
 /// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK
