@@ -314,8 +314,8 @@ impl ColumnFamily {
 
     /// Returns true if level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
-        let trigger = self.options.level0_trigger.max(1);
-        !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
+        let due = self.options.level0_runs_due();
+        !self.options.disable_auto_compactions && u64::from(self.level0_runs) > 2 * due
     }
 
     /// Returns true if level 0 should be compacted before everything else, and is not.

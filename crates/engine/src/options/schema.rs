@@ -392,9 +392,10 @@ option_struct! {
         /// estimated by a sketch for each table (TRIAD: 0.4). 0: it is always compacted at its
         /// trigger.
         level0_overlap_min: f64 = 0.0, Ratio, mutable, none, 0.0..=1.0;
-        /// With `level0_overlap_min`: number of runs at which level 0 is compacted anyway; at the
-        /// latest at twice `level0_trigger`, or when writers are slowed down.
-        level0_overlap_runs_max: u32 = 6, Count, mutable, none;
+        /// With `level0_overlap_min`: number of runs at which level 0 is compacted anyway, if they
+        /// have as many bytes as that many memtables. It is compacted at twice that number (or
+        /// twice `level0_trigger` if that is more), or when writers would be slowed down.
+        level0_overlap_runs_max: u32 = 7, Count, mutable, none;
         /// A compaction out of level 0 takes only the oldest run, so it is small.
         level0_fifo: bool = false, Flag, mutable, none;
         /// Tables of level 1 are cut by their overlap with the next level. Tables with too much

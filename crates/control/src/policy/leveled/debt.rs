@@ -20,7 +20,7 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
     let runs = level0_runs(version, options) as u64;
     let due =
         runs >= u64::from(options.level0_trigger) || level0.bytes() >= options.level_base_bytes;
-    let triggered = due && !waits_for_overlap(version, options, runs);
+    let triggered = due && !waits_for_overlap(version, options, runs, level0.bytes());
     let merges = if options.leveled.level0_fifo { level0.runs().len() as u64 } else { 1 };
     let mut pending = if triggered { level0.bytes() } else { 0 };
     let mut moving = pending;

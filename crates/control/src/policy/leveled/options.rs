@@ -34,7 +34,8 @@ pub struct LeveledOptions {
     /// The part of level 0's keys that must be there more than once before it goes down (TRIAD);
     /// 0: any.
     pub level0_overlap_min: f64,
-    /// Runs from which on level 0 goes down without that overlap; at most twice the trigger.
+    /// Runs from which on level 0 goes down without that overlap, if they have as many bytes as
+    /// that many memtables; otherwise at twice that number (TRIAD: 7).
     pub level0_overlap_runs_max: u32,
     /// True if level 0 may be compacted into itself when its way down is blocked or not worth it.
     pub intra_level0_compaction: bool,
@@ -70,7 +71,7 @@ impl Default for LeveledOptions {
             level0_stripe_bytes: 0,
             level0_fifo: false,
             level0_overlap_min: 0.0,
-            level0_overlap_runs_max: 6,
+            level0_overlap_runs_max: 7,
             intra_level0_compaction: true,
             base_level_multiplier: 0.0,
             compaction_priority: CompactionPriority::MinOverlappingRatio,
