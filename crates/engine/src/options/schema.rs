@@ -380,9 +380,10 @@ option_struct! {
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 
         "Parts of TRIAD and vLSM":
-        /// Fraction of a memtable that may stay in memory at a flush: keys that are written again
-        /// and again. They are written to the WAL and to the next memtable once more (TRIAD).
-        /// Without a WAL nothing stays. 0: everything is flushed.
+        /// Fraction of a memtable that may stay in memory at a flush: keys that are written more
+        /// than once, and at least as often as the mean. They are written to the WAL and to the
+        /// next memtable once more (TRIAD). Nothing stays without a WAL, or where
+        /// `values_stay_in_log` saves these writes already. 0: everything is flushed.
         memtable_hot_part: f64 = 0.0, Ratio, mutable, none, 0.0..=0.5;
         /// A flush leaves values in the WAL, and its table holds only their places until it is
         /// compacted (TRIAD). Without effect if there is no WAL, or if it is on another file
