@@ -132,6 +132,10 @@ pub struct SchedulerOptions {
     /// The time in which background work should get rid of its debt. Beside clients it takes no
     /// more bandwidth than that needs. Zero: all that clients leave (the paper's).
     pub drain_time: Duration,
+    /// Bytes a second of the device for each job that runs at a time, flushes included: no more
+    /// compactions run than that allows, but at least one (§5.2.2: 50 MB/s). 0: as many as
+    /// configured.
+    pub slot_bandwidth: u64,
     /// The first belief about the device.
     pub hint: DeviceProfile,
 }
@@ -149,6 +153,7 @@ impl Default for SchedulerOptions {
             change_threshold: None,
             debt_floor: true,
             drain_time: Duration::from_secs(10),
+            slot_bandwidth: 0,
             hint: DeviceProfile::default(),
         }
     }

@@ -218,6 +218,10 @@ option_struct! {
         /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
         /// the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
+        /// Bytes a second of the device for each flush and compaction that run at a time. No more
+        /// compactions run than its bandwidth, which is learned, allows, and at most
+        /// `max_background_compactions` (SILK: 50 MB/s). 0: as many as that.
+        scheduler_slot_bandwidth: u64 = 0, Bytes, mutable, none;
         /// Thousandths of the device's bandwidth that stay unused (SILK's ε).
         scheduler_headroom: u32 = 100, Count, mutable, none, ..=999;
         /// Deep compactions get a share in proportion to the bytes written if clients leave no
