@@ -318,6 +318,11 @@ impl SimConfig {
         Ok(())
     }
 
+    /// The number of regions, each with a tree of its own. Keys are spread over them evenly.
+    pub(crate) fn regions(&self) -> usize {
+        self.policy.options.column_family.regions.count()
+    }
+
     /// The largest number of job slots that the policy may use.
     pub(crate) fn slots(&self) -> usize {
         let control = self.policy.control();
