@@ -21,7 +21,7 @@ pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
 pub use step::ManualStep;
 
-pub use crate::geometry::{OutputCutter, OutputSplit, Stripes};
+pub use crate::geometry::{OutputCutter, OutputSplit, OverlapLimit, Stripes};
 pub use crate::plan::{
     Below, ClaimError, CompactionPlan, CompactionReason, EarlyEnd, InFlight, Input, KeysBelow,
 };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, good_bytes};
+use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, TreeView, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
 use sateen_store::base::iterator::InternalIterator;
@@ -398,11 +398,12 @@ fn version_bytes(version: &Version) -> u64 {
 /// Returns the size, the target and the runs of each level of `version`.
 fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
     let targets = LevelTargets::new(version, options);
+    let view = TreeView { version, options, targets: &targets };
     let shape = |(number, level): (u8, &Arc<Level>)| LevelShape {
         runs: level.runs().len() as u64,
         tables: level.tables() as u64,
         bytes: level.bytes(),
-        good_bytes: good_bytes(version, options, number),
+        good_bytes: good_bytes(&view, number),
         target_bytes: match targets.bytes_max(number) {
             u64::MAX => 0,
             bytes => bytes,

@@ -403,8 +403,9 @@ option_struct! {
         level0_overlap_runs_max: u32 = 7, Count, mutable, none;
         /// A compaction out of level 0 takes only the oldest run, so it is small.
         level0_fifo: bool = false, Flag, mutable, none;
-        /// Tables of level 1 are cut by their overlap with the next level. Tables with too much
-        /// overlap for their size stay until they are cut again (vLSM).
+        /// Tables of level 1 are cut by their overlap with the next level: at `level_multiplier`
+        /// tables of it, or the bytes of as many full ones. Tables that overlap more stay until
+        /// they are cut again (vLSM).
         overlap_aware_tables: bool = false, Flag, mutable, none;
 
         "Blocks and filters":

@@ -4,9 +4,11 @@
 //!    rewrites the base level once for each of its runs.
 //! 2. From the base level down, the surplus of each level over its target moves into the next. It
 //!    rewrites there as much as the ratio of the two levels' sizes says.
-//! 3. Level 0 that waits for overlap is no debt: no compaction would work it off.
+//! 3. Level 0 that waits for overlap is no debt, and neither is an overlap-aware level without a
+//!    good table: no compaction would work it off.
 
 use super::super::levels::level_number;
+use super::overlap_aware::keeps_all;
 use super::score::level0_runs;
 use super::targets::{ratio, scale};
 use super::wait_for_overlap::waits_for_overlap;
@@ -30,8 +32,7 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
             pending += own.saturating_mul(merges);
         }
         let size = own + moving;
-        let keeps = options.leveled.overlap_aware_tables && level == targets.base_level;
-        let kept = if keeps { targets.crowded(level) } else { targets.bytes_max(level) };
+        let kept = if keeps_all(view, level) { size } else { targets.bytes_max(level) };
         moving = size.saturating_sub(kept);
         if moving > 0 {
             let below = version.level(level + 1).bytes();

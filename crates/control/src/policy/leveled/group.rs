@@ -74,9 +74,9 @@ pub(super) fn pick_group(
     only_good: bool,
 ) -> Option<CompactionPlan> {
     let run = context.version.level(level).sorted()?;
-    let level_bytes = context.version.level(level).bytes();
     let unneeded = context.targets.lowest_unneeded_level.is_some_and(|lowest| level <= lowest);
-    let any = !only_good || unneeded || level_bytes >= context.targets.crowded(level);
+    let any = !only_good || unneeded;
+    let limit = context.options.overlap_limit(level, context.targets.base_level);
     let budget = match (only_good, unneeded) {
         (true, false) => context.options.target_file_size(level, context.targets.base_level),
         (true, true) => context.options.compaction_input_max(),
@@ -97,7 +97,8 @@ pub(super) fn pick_group(
         let victim_bytes = victim.bytes();
         let Some(group) = Group::of_one(context, victim) else { continue };
         let overlap = group.below.as_ref().map_or(0, Span::bytes);
-        if !any && !context.options.is_good_overlap(victim_bytes, overlap) {
+        let tables = group.below.as_ref().map_or(0, |below| below.ranks.len()) as u64;
+        if !any && !limit.allows(tables, overlap) {
             continue;
         }
         inputs += if group.settles { 0 } else { victim_bytes + overlap };

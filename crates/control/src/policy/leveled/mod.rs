@@ -140,13 +140,12 @@ impl CompactionPolicy for Leveled {
     }
 
     fn split(&self, context: &PickContext<'_>, level: u8, _: Bounds<'_>) -> OutputSplit {
-        let options = context.options;
-        let target_bytes = options.target_file_size(level, context.targets.base_level);
-        if options.leveled.overlap_aware_tables && level == context.targets.base_level {
-            return overlap_aware::split(options, target_bytes);
+        let (options, base_level) = (context.options, context.targets.base_level);
+        if options.leveled.overlap_aware_tables && level == base_level {
+            return overlap_aware::split(options, base_level);
         }
         OutputSplit::BySize {
-            target_bytes,
+            target_bytes: options.target_file_size(level, base_level),
             grandparent_overlap_bytes_max: settle::grandparent_overlap_bytes_max(options),
             at_grandparent_boundaries: options.leveled.align_tables,
             at_gaps: options.cut_tables_at_gaps,

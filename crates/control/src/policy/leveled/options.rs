@@ -59,7 +59,7 @@ pub struct LeveledOptions {
     pub grandparent_bytes_max: u64,
     /// True if tables of the base level are cut by what they overlap in the level below, between a
     /// `level_multiplier`th of the table size and all of it. Only those go down that overlap no
-    /// more than that multiplier times their own size (vLSM §4.2).
+    /// more than `level_multiplier` tables, or the bytes of as many full ones (vLSM §4.2).
     pub overlap_aware_tables: bool,
     /// True if output tables are cut at table boundaries of the level below the output.
     pub align_tables: bool,
