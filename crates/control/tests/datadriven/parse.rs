@@ -105,6 +105,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "level0_stripe_bytes" => leveled.level0_stripe_bytes = n(),
         "base_level_multiplier" => leveled.base_level_multiplier = ratio(),
         "level0_fifo" => leveled.level0_fifo = flag(value),
+        "level0_fifo_runs_max" => leveled.level0_fifo_runs_max = small(),
         "level0_overlap_min" => leveled.level0_overlap_min = ratio(),
         "level0_overlap_runs_max" => leveled.level0_overlap_runs_max = small(),
         "overlap_aware_tables" => leveled.overlap_aware_tables = flag(value),

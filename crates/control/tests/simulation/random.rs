@@ -53,6 +53,7 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.leveled.intra_level0_compaction = !random.one_in(3);
     options.leveled.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
     options.leveled.level0_fifo = random.one_in(4);
+    options.leveled.level0_fifo_runs_max = 1 + random.below(4) as u32;
     options.leveled.level0_stripe_bytes = random.below(3) * 2000;
     if random.one_in(4) {
         options.leveled.level0_overlap_min = 0.4;

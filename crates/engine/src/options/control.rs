@@ -180,6 +180,7 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
     LeveledOptions {
         level0_stripe_bytes: options.level0_stripe_bytes,
         level0_fifo: options.level0_fifo,
+        level0_fifo_runs_max: options.level0_fifo_runs_max,
         level0_overlap_min: options.level0_overlap_min,
         level0_overlap_runs_max: options.level0_overlap_runs_max,
         intra_level0_compaction: options.intra_level0_compaction,

@@ -401,8 +401,12 @@ option_struct! {
         /// have as many bytes as that many memtables. It is compacted at twice that number (or
         /// twice `level0_trigger` if that is more), or when writers would be slowed down.
         level0_overlap_runs_max: u32 = 7, Count, mutable, none;
-        /// A compaction out of level 0 takes only the oldest run, so it is small.
+        /// A compaction out of level 0 takes only the oldest runs, so it is small. Level 1 makes room
+        /// for them first (vLSM).
         level0_fifo: bool = false, Flag, mutable, none;
+        /// With `level0_fifo`: the most runs that one compaction takes. More than one rewrite level 1
+        /// less often. 1: as in the paper.
+        level0_fifo_runs_max: u32 = 1, Count, mutable, none, 1..;
         /// Tables of level 1 are cut by their overlap with the next level: at `level_multiplier`
         /// tables of it, or the bytes of as many full ones. Tables that overlap more stay until
         /// they are cut again (vLSM).

@@ -1,7 +1,7 @@
 //! How many bytes wait for compaction: RocksDB's estimate.
 //!
 //! 1. If level 0 is due, all of it moves, and all of the base level is rewritten for it. A queue
-//!    rewrites the base level once for each of its runs.
+//!    rewrites the base level once for each of its compactions.
 //! 2. From the base level down, the surplus of each level over its target moves into the next. It
 //!    rewrites there as much as the ratio of the two levels' sizes says.
 //! 3. Level 0 that waits for overlap is no debt, and neither is an overlap-aware level without a
@@ -9,6 +9,7 @@
 
 use super::super::levels::level_number;
 use super::overlap_aware::keeps_all;
+use super::queue::merges;
 use super::score::level0_runs;
 use super::targets::{ratio, scale};
 use super::wait_for_overlap::waits_for_overlap;
@@ -23,7 +24,7 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
     let due =
         runs >= u64::from(options.level0_trigger) || level0.bytes() >= options.level_base_bytes;
     let triggered = due && !waits_for_overlap(version, options, runs, level0.bytes());
-    let merges = if options.leveled.level0_fifo { level0.runs().len() as u64 } else { 1 };
+    let merges = merges(options, level0.runs().len());
     let mut pending = if triggered { level0.bytes() } else { 0 };
     let mut moving = pending;
     for level in targets.base_level..level_number(levels - 1) {

@@ -4,7 +4,7 @@
 //! 1. `targets`: how large each level may be. `score`: how urgent each is. `debt`: the bytes that
 //!    wait. `chain`: what a flush could have to wait for.
 //! 2. [`Leveled::pick`] first looks at level 0 if that goes before all else, then at many tiny runs
-//!    (`tiny`), then makes room in an overlap-aware base level (`overlap_aware`).
+//!    (`tiny`), then makes room in the base level below a queue (`overlap_aware`).
 //! 3. It then goes through the levels that are due, most urgent first: level 0 by `level0`
 //!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`).
 //!    While level 0 is blocked, the base level gets no further compaction.
@@ -206,8 +206,8 @@ pub(super) fn cut_stripes(before: &Stripes, view: &TreeView<'_>) -> Stripes {
     )
 }
 
-/// Returns a plan that moves good tables out of an overlap-aware base level before the next run of
-/// level 0 comes into it, if it has no room for that (vLSM §4.2.1).
+/// Returns a plan that moves tables out of the base level before the next runs of level 0 come into
+/// it, if it has no room for them (vLSM §4.2.1).
 fn make_room(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let wanted = lacks_room(context) && !context.level0_only;
     if wanted { pick_deeper(context, context.targets.base_level) } else { None }

@@ -29,8 +29,10 @@ pub struct LeveledOptions {
     /// Bytes of a stripe: flushes cut their runs at stripes of the base level, and level 0 goes
     /// down one stripe at a time; 0: as it hangs together.
     pub level0_stripe_bytes: u64,
-    /// True if a compaction out of level 0 takes its oldest run and nothing else (vLSM §4.1).
+    /// True if a compaction out of level 0 takes its oldest runs and nothing else (vLSM §4.1).
     pub level0_fifo: bool,
+    /// The most runs that it takes then; 1 in the paper.
+    pub level0_fifo_runs_max: u32,
     /// The part of level 0's keys that must be there more than once before it goes down (TRIAD);
     /// 0: any.
     pub level0_overlap_min: f64,
@@ -70,6 +72,7 @@ impl Default for LeveledOptions {
         LeveledOptions {
             level0_stripe_bytes: 0,
             level0_fifo: false,
+            level0_fifo_runs_max: 1,
             level0_overlap_min: 0.0,
             level0_overlap_runs_max: 7,
             intra_level0_compaction: true,

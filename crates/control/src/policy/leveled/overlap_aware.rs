@@ -6,9 +6,10 @@
 //!    base level back while it has no good table: the next merge from level 0 cuts it anew
 //!    (§4.2.1). The denser the base level becomes, the fewer tables its smallest ones overlap, so
 //!    it has good tables at the latest when it has one of them for each two tables below.
-//! 3. [`lacks_room`] tells whether the base level has no room for the next run of level 0. Good
+//! 3. [`lacks_room`] tells whether the base level has no room for the next runs of level 0. Good
 //!    tables go down first then, as a group of [`pick_group`](super::group::pick_group).
 
+use super::queue::{is_queue, oldest};
 use super::targets::{ratio, scale};
 use crate::geometry::{OutputSplit, OverlapLimit, overlap_below};
 use crate::policy::{CfOptions, PickContext, TreeView};
@@ -54,14 +55,17 @@ fn is_good(view: &TreeView<'_>, level: u8, table: &TableMeta) -> bool {
     view.options.overlap_limit(level, view.targets.base_level).allows(tables, bytes)
 }
 
-/// Returns true if the base level is overlap-aware and has no room for the next run of level 0.
+/// Returns true if the base level is overlap-aware or below a queue, and has no room for the runs of
+/// level 0 that go down next.
 pub(super) fn lacks_room(context: &PickContext<'_>) -> bool {
-    let base = context.targets.base_level;
-    let Some(next) = context.version.level(0).runs().last() else { return false };
-    let bytes = context.version.level(base).bytes() + next.bytes();
-    context.options.leveled.overlap_aware_tables
+    let PickContext { version, options, targets, .. } = *context;
+    let base = targets.base_level;
+    let next = oldest(options, version.level(0).runs());
+    let bytes = version.level(base).bytes() + next.iter().map(Run::bytes).sum::<u64>();
+    (options.leveled.overlap_aware_tables || is_queue(options))
+        && !next.is_empty()
         && base < context.last_level()
-        && bytes > context.targets.bytes_max(base)
+        && bytes > targets.bytes_max(base)
 }
 
 /// Returns the bytes of `level` in good tables; 0 where nothing lies below. In a level of many

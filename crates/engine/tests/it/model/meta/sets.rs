@@ -415,6 +415,7 @@ fn random_shape(random: &mut Random) -> Options {
     family.group_compaction_bytes = random.below(3) << 11;
     family.base_level_multiplier = [0.0, 10.0, 32.0][random.below(3) as usize];
     family.level0_fifo = random.one_in(4);
+    family.level0_fifo_runs_max = 1 + random.below(4) as u32;
     family.overlap_aware_tables = random.one_in(3);
     family.settled_compaction = random.one_in(2);
     family.compaction_files = !random.one_in(4);
