@@ -45,10 +45,12 @@ profiles! {
     "bolt", "BoLT on LevelDB's shape." => bolt(leveldb());
     "bolt-rocksdb", "BoLT on RocksDB's shape." => bolt(rocksdb());
     "vlsm", "vLSM with tables of 8 MiB." => vlsm();
+    "lsmi", "LSMi: vLSM without what it adds to small tables and a queue." => lsmi();
     "adoc", "RocksDB with ADOC's tuner of job slots and of the batch." => adoc(Tuner::Adoc);
     "adoc-threads", "RocksDB with ADOC's tuner of job slots." => adoc(Tuner::AdocThreads);
     "adoc-batch", "RocksDB with ADOC's tuner of the batch." => adoc(Tuner::AdocBatch);
     "rocksdb", "What RocksDB 11 does when nothing is set." => rocksdb();
+    "rocksdb-io", "RocksDB as vLSM's paper sets it, without compaction debt." => rocksdb_io();
     "rocksdb-limited", "RocksDB with a fixed rate limit of 90 MiB/s." => limited();
     "rocksdb-autotuned", "RocksDB with its self-tuning rate limit." => auto_tuned();
     "leveldb", "LevelDB's shape: small memtables and tables, one thread." => leveldb();
@@ -135,6 +137,24 @@ fn silk_paper() -> Options {
     options
 }
 
+/// RocksDB-IO of vLSM (§5): no overflow, so that writers wait for the whole chain of compactions. A
+/// debt of 64 MB, the paper's limit of overflow, is less than a full level 0. Levels grow by 8, and
+/// each region has four threads.
+fn rocksdb_io() -> Options {
+    let mut options = Options {
+        background_threads: 4,
+        max_background_compactions: 3,
+        direct_io_for_flush_and_compaction: true,
+        ..rocksdb()
+    };
+    let family = &mut options.column_family;
+    family.level_multiplier = 8.0;
+    family.dynamic_level_bytes = false;
+    family.soft_pending_compaction_bytes = 64 * MIB;
+    family.hard_pending_compaction_bytes = 64 * MIB;
+    options
+}
+
 /// RocksDB with a fixed rate for background work: 90 MB/s, the best of the fixed rates that SILK
 /// tries on a device of 200 MB/s (§4.3). Set `rate_limit_bytes_per_second` for another.
 fn limited() -> Options {
@@ -204,6 +224,16 @@ fn vlsm() -> Options {
     family.level0_fifo = true;
     family.overlap_aware_tables = true;
     family.intra_level0_compaction = false;
+    options
+}
+
+/// LSMi (vLSM §2.3, Fig. 3a): level 0 is a queue and tables are small, but level 2 is only 8 times as
+/// large as level 1, so that there are more levels, and tables of level 1 are like all others.
+fn lsmi() -> Options {
+    let mut options = vlsm();
+    let family = &mut options.column_family;
+    family.base_level_multiplier = 0.0;
+    family.overlap_aware_tables = false;
     options
 }
 
