@@ -209,8 +209,9 @@ fn bolt(base: Options) -> Options {
     options
 }
 
-/// vLSM (§4) with tables of 8 MB (§6) on RocksDB's shape and scheduling: level 0 is a queue, level
-/// 1 has eight tables, and level 2 has what it has with a tiered level 0.
+/// vLSM (§4) with tables of 8 MB (§6) on RocksDB's shape and scheduling: level 0 is a queue and level
+/// 1 has eight tables. Level 2 is so many times as large, at most 32, that the tree has the levels
+/// that it has with a tiered level 0 (§4.1). That number follows from the size of the tree.
 fn vlsm() -> Options {
     let mut options = Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() };
     let family = &mut options.column_family;
@@ -219,7 +220,6 @@ fn vlsm() -> Options {
     family.level_base_bytes = 64 * MIB;
     family.level_multiplier = 8.0;
     family.base_level_multiplier = 32.0;
-    family.dynamic_level_bytes = false;
     family.level0_trigger = 1;
     family.level0_fifo = true;
     family.overlap_aware_tables = true;

@@ -324,8 +324,9 @@ option_struct! {
         /// How many times larger the target of each level is than that of the level above it.
         level_multiplier: f64 = 8.0, Ratio, mutable, "max_bytes_for_level_multiplier",
             Growing { above: 1.0, to: 1000.0, instead: 2.0 };
-        /// How many times larger the second level in use is than the first (vLSM's Φ). 0: as
-        /// `level_multiplier`.
+        /// How many times larger the second level in use is than the first (vLSM's Φ). With
+        /// `dynamic_level_bytes` at most that: as many times as the size of the last level needs, so
+        /// that there are as few levels as with the largest step. 0: as `level_multiplier`.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Targets of levels follow from the size of the last level. It then holds most of the
         /// data, and old versions take little space.

@@ -44,7 +44,8 @@ pub struct LeveledOptions {
 
     // Deeper levels.
     /// How many times larger than that of the base level the target of the level below it may be
-    /// (vLSM §4.2: Φ); 0: as many times as deeper levels.
+    /// (vLSM §4.2: Φ). With dynamic levels it follows from the largest level and this is the most.
+    /// 0: as many times as deeper levels.
     pub base_level_multiplier: f64,
     /// Which table goes first.
     pub compaction_priority: CompactionPriority,
