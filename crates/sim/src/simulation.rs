@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::{
-    Action, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Limit, Note,
-    SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
+    Action, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Event, Instant, JobId,
+    JobResult, Limit, Note, SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
 };
 
 use crate::classes::{Classes, add};
@@ -520,7 +520,8 @@ impl Simulation {
         report.stalls = gates.stalls();
         report.account(self.user_bytes, &self.total);
         let bytes = |level| self.trees.iter().map(|tree| tree.version.level(level).bytes()).sum();
-        report.level_bytes = (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
+        report.level_bytes =
+            (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
         report.debt_bytes = self.debt_bytes();
         report.chains = self.chains;
         report

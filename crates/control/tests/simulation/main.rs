@@ -488,15 +488,18 @@ impl World {
         assert!(self.jobs.is_empty(), "jobs hang: {:?}", self.jobs.keys());
         assert!(self.plane.is_idle() && self.plane.in_flight().is_empty());
         assert!(self.requests.values().all(|done| *done), "{:?}", self.requests);
-        for family in self.families.values() {
+        for (cf, family) in &self.families {
             assert!(family.sealed.is_empty());
-            let (version, options) = (&family.version, &family.options);
+            // The tuner may have changed the sizes.
+            let options = self.plane.family_options(*cf).expect("a family");
+            let version = &family.version;
             let targets = LevelTargets::new(version, options);
             let view = TreeView { version, options, targets: &targets };
             let scores = options.policy().scores(&view, &InFlight::default());
             assert!(scores.iter().all(|s| s.score < 1.0), "{scores:?}\n{version}");
         }
-        assert_eq!(self.plane.admission().state, AdmissionState::Open);
+        let admission = self.plane.admission();
+        assert_eq!(admission.state, AdmissionState::Open, "{admission}");
     }
 
     /// Everything compacted at once: one level is left, and no tombstone.

@@ -91,6 +91,9 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
         options.fifo.bytes_max = u64::MAX;
         options.fifo.compaction = true;
     }
+    // Otherwise writers would be slowed down for ever: an engine refuses that.
+    let at_rest = options.policy().runs_at_rest(&options);
+    options.level0_slowdown = options.level0_slowdown.max(at_rest.saturating_add(1));
     options
 }
 
