@@ -304,8 +304,13 @@ impl From<sateen_sim::Error> for Failure {
     }
 }
 
-/// Runs every policy under every workload on every device.
-pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
+/// Checks what would be simulated.
+pub(crate) fn check(arguments: &SimArgs) -> Result<()> {
+    configs(arguments).map(drop)
+}
+
+/// Returns a configuration for every policy under every workload on every device.
+fn configs(arguments: &SimArgs) -> Result<Vec<SimConfig>> {
     let mut configs = Vec::new();
     for workload in &arguments.workload {
         for bandwidth in &arguments.device_bandwidth {
@@ -316,6 +321,12 @@ pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
             }
         }
     }
+    Ok(configs)
+}
+
+/// Runs every policy under every workload on every device.
+pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
+    let configs = configs(arguments)?;
     let reports =
         configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
     let json =
