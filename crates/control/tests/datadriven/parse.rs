@@ -112,6 +112,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "align_tables" => leveled.align_tables = flag(value),
         "group_compaction_bytes" => leveled.group_compaction_bytes = n(),
         "settled_compaction" => options.settled_compaction = flag(value),
+        "settle_checks_grandparents" => leveled.settle_checks_grandparents = flag(value),
         "compaction_candidates_max" => leveled.compaction_candidates_max = small(),
         "intra_level0_compaction" => leveled.intra_level0_compaction = flag(value),
         "disable_auto_compactions" => options.disable_auto_compactions = flag(value),

@@ -188,6 +188,7 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
         compaction_priority: options.compaction_priority,
         group_compaction_bytes: options.group_compaction_bytes,
         grandparent_bytes_max: options.grandparent_bytes_max,
+        settle_checks_grandparents: options.settle_checks_grandparents,
         overlap_aware_tables: options.overlap_aware_tables,
         align_tables: options.align_tables,
         compaction_candidates_max: options.compaction_candidates_max,

@@ -198,7 +198,7 @@ fn leveldb() -> Options {
 }
 
 /// BoLT (§3) on the shape of `base`: logical tables of 1 MB, groups of 64 MB (§4.2.1), the least
-/// overlap first, what overlaps nothing settles, and filters of 10 bits (§4.1).
+/// overlap first, what overlaps nothing settles (§3.4), and filters of 10 bits (§4.1).
 fn bolt(base: Options) -> Options {
     let mut options = base;
     let family = &mut options.column_family;
@@ -207,6 +207,7 @@ fn bolt(base: Options) -> Options {
     family.flush_table_bytes = MIB;
     family.group_compaction_bytes = 64 * MIB;
     family.compaction_priority = CompactionPriority::MinOverlappingRatio;
+    family.settle_checks_grandparents = false;
     family.bloom_bits_per_key = 10;
     options
 }

@@ -381,6 +381,10 @@ option_struct! {
         /// Tables of such a group that overlap nothing in the next level move there without being
         /// rewritten.
         settled_compaction: bool = true, Flag, mutable, none;
+        /// A table moves or settles without rewriting only if it overlaps at most
+        /// `grandparent_bytes_max` of the level below its new one: it must be compacted with that
+        /// later. Without it a table need only overlap nothing in its new level (BoLT §3.4).
+        settle_checks_grandparents: bool = true, Flag, mutable, none;
         /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 

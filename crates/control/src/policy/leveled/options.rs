@@ -60,6 +60,9 @@ pub struct LeveledOptions {
     /// The most that a table may overlap with the level below its own, when it is written or
     /// changes level; 0: as `compaction_bytes_max`.
     pub grandparent_bytes_max: u64,
+    /// True if a table changes level as it is only within `grandparent_bytes_max`; false if it is
+    /// enough that it overlaps nothing in the next level (BoLT §3.4).
+    pub settle_checks_grandparents: bool,
     /// True if tables of the base level are cut by what they overlap in the level below, between a
     /// `level_multiplier`th of the table size and all of it. Only those go down that overlap no
     /// more than `level_multiplier` tables, or the bytes of as many full ones (vLSM §4.2).
@@ -82,6 +85,7 @@ impl Default for LeveledOptions {
             compaction_candidates_max: 512,
             group_compaction_bytes: 0,
             grandparent_bytes_max: 0,
+            settle_checks_grandparents: true,
             overlap_aware_tables: false,
             align_tables: true,
         }

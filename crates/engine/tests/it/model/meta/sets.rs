@@ -418,6 +418,7 @@ fn random_shape(random: &mut Random) -> Options {
     family.level0_fifo_runs_max = 1 + random.below(4) as u32;
     family.overlap_aware_tables = random.one_in(3);
     family.settled_compaction = random.one_in(2);
+    family.settle_checks_grandparents = random.one_in(2);
     family.compaction_files = !random.one_in(4);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
