@@ -111,6 +111,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "overlap_aware_tables" => leveled.overlap_aware_tables = flag(value),
         "align_tables" => leveled.align_tables = flag(value),
         "group_compaction_bytes" => leveled.group_compaction_bytes = n(),
+        "seek_compaction_bytes" => leveled.seek_compaction_bytes = n(),
         "settled_compaction" => options.settled_compaction = flag(value),
         "settle_checks_grandparents" => leveled.settle_checks_grandparents = flag(value),
         "compaction_candidates_max" => leveled.compaction_candidates_max = small(),

@@ -187,6 +187,7 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
         base_level_multiplier: options.base_level_multiplier,
         compaction_priority: options.compaction_priority,
         group_compaction_bytes: options.group_compaction_bytes,
+        seek_compaction_bytes: options.seek_compaction_bytes,
         grandparent_bytes_max: options.grandparent_bytes_max,
         settle_checks_grandparents: options.settle_checks_grandparents,
         overlap_aware_tables: options.overlap_aware_tables,

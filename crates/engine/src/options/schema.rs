@@ -385,6 +385,11 @@ option_struct! {
         /// `grandparent_bytes_max` of the level below its new one: it must be compacted with that
         /// later. Without it a table need only overlap nothing in its new level (BoLT §3.4).
         settle_checks_grandparents: bool = true, Flag, mutable, none;
+        /// A point read that looks into several tables is charged to the first of them, and an
+        /// iterator charges one read a MiB. A table with a charge for each this many of its bytes
+        /// (of 1600 KiB at least) is compacted when no level is due: LevelDB's seek compaction,
+        /// with `16KiB`. 0: nothing is compacted for reads.
+        seek_compaction_bytes: u64 = 0, Bytes, mutable, none;
         /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 

@@ -178,6 +178,7 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.intra_level0_compaction = random.one_in(2);
     family.settled_compaction = random.one_in(2);
     family.settle_checks_grandparents = random.one_in(2);
+    family.seek_compaction_bytes = [0, 2 << 20][random.below(2) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtable_hot_part = [0.0, 0.0, 0.3][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);

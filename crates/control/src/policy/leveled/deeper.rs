@@ -1,6 +1,7 @@
 //! Compactions out of a level below 0, as in RocksDB: one table, and neighbours that add no work.
 //!
 //! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest.
+//!    Otherwise [`compact_first`] takes the first one that is free.
 //! 2. [`expand`] adds the tables of the level below that the victim overlaps, and neighbours of the
 //!    victim that overlap no further ones. It refuses a victim if any of these tables is in flight.
 //! 3. A victim that overlaps nothing below settles, with its neighbours ([`settle_more`]).
@@ -13,6 +14,7 @@ use crate::geometry::{Span, union};
 use crate::plan::{CompactionPlan, CompactionReason};
 use crate::policy::PickContext;
 use crate::types::Epoch;
+use crate::version::Run;
 
 /// Returns why `level` is compacted.
 pub(super) fn reason_of(context: &PickContext<'_>, level: u8) -> CompactionReason {
@@ -30,9 +32,20 @@ pub(super) fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<Compac
         return pick_group(context, level, from_base);
     }
     let run = context.version.level(level).sorted()?;
-    let reason = reason_of(context, level);
+    let victims = victims(context, level, run, candidates_max(context));
+    compact_first(context, reason_of(context, level), (level, run), victims)
+}
+
+/// Returns a plan for the first of `victims`, ranks of tables in a level's run, that is free, with
+/// what it overlaps in the level below.
+pub(super) fn compact_first(
+    context: &PickContext<'_>,
+    reason: CompactionReason,
+    (level, run): (u8, &Run),
+    victims: impl IntoIterator<Item = usize>,
+) -> Option<CompactionPlan> {
     let output = (level + 1, Epoch(0));
-    for victim in victims(context, level, run, candidates_max(context)) {
+    for victim in victims {
         let victim = Span { level, run, ranks: victim..victim + 1 };
         let Some((mut start, below)) = expand(context, victim) else { continue };
         let settle = below.is_none() && settle_more(context, &mut start);

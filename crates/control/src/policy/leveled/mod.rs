@@ -9,9 +9,12 @@
 //!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`).
 //!    While level 0 is blocked, the base level gets no further compaction.
 //! 4. When nothing is due it merges tiny runs.
-//! 5. `wait_for_overlap` lets level 0 wait until its keys overlap.
+//! 5. [`Leveled::pick_charged`] compacts a table that reads looked into in vain too often
+//!    (`charged`).
+//! 6. `wait_for_overlap` lets level 0 wait until its keys overlap.
 
 mod chain;
+mod charged;
 mod debt;
 mod deeper;
 mod group;
@@ -28,6 +31,7 @@ mod tiny;
 mod victims;
 mod wait_for_overlap;
 
+pub use charged::charges_max;
 pub(crate) use level0::level0_closure;
 pub use options::{CompactionPriority, LeveledOptions};
 pub use overlap_aware::good_bytes;
@@ -137,6 +141,14 @@ impl CompactionPolicy for Leveled {
             }
         }
         merge_tiny(context)
+    }
+
+    fn pick_charged<'a>(
+        &self,
+        context: &PickContext<'a>,
+        charged: Span<'a>,
+    ) -> Option<CompactionPlan> {
+        charged::pick_charged(context, charged)
     }
 
     fn split(&self, context: &PickContext<'_>, level: u8, _: Bounds<'_>) -> OutputSplit {

@@ -55,6 +55,9 @@ pub struct LeveledOptions {
     /// Bytes of a level's tables that one compaction takes together, neighbours or not, with what
     /// they overlap below (BoLT §3.3); 0: one table, and those that go along with it.
     pub group_compaction_bytes: u64,
+    /// Bytes of a table that are worth compacting for one read that looked into it in vain
+    /// (LevelDB: 16 KiB); 0: tables are not compacted for reads.
+    pub seek_compaction_bytes: u64,
 
     // Where tables end.
     /// The most that a table may overlap with the level below its own, when it is written or
@@ -84,6 +87,7 @@ impl Default for LeveledOptions {
             compaction_priority: CompactionPriority::MinOverlappingRatio,
             compaction_candidates_max: 512,
             group_compaction_bytes: 0,
+            seek_compaction_bytes: 0,
             grandparent_bytes_max: 0,
             settle_checks_grandparents: true,
             overlap_aware_tables: false,

@@ -419,6 +419,8 @@ fn random_shape(random: &mut Random) -> Options {
     family.overlap_aware_tables = random.one_in(3);
     family.settled_compaction = random.one_in(2);
     family.settle_checks_grandparents = random.one_in(2);
+    // With the largest of these, one read is enough.
+    family.seek_compaction_bytes = [0, 64 << 10, 2 << 20][random.below(3) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
