@@ -66,11 +66,12 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.settled_compaction = random.one_in(2);
     options.leveled.settle_checks_grandparents = random.one_in(2);
     options.leveled.compaction_candidates_max = 1 + random.below(20) as u32;
-    options.leveled.compaction_priority = match random.below(5) {
+    options.leveled.compaction_priority = match random.below(6) {
         0 => CompactionPriority::RoundRobin,
         1 => CompactionPriority::ByCompensatedSize,
         2 => CompactionPriority::OldestLargestSeqFirst,
         3 => CompactionPriority::OldestSmallestSeqFirst,
+        4 => CompactionPriority::MinOverlappingRange,
         _ => CompactionPriority::MinOverlappingRatio,
     };
     if random.one_in(4) {

@@ -360,9 +360,11 @@ option_struct! {
         /// memtables and `group_compaction_bytes`.
         compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
         /// Which table of a level is compacted first: the one that overlaps least of the next level
-        /// for its size (`min-overlapping-ratio`), the next one in key order (`round-robin`), the
-        /// largest (`by-compensated-size`, where tombstones count more), or the one whose newest or
-        /// oldest entry is oldest (`oldest-largest-seq-first`, `oldest-smallest-seq-first`).
+        /// for its size (`min-overlapping-ratio`), the neighbouring ones that do so together, up to
+        /// `compaction_bytes_max` (`min-overlapping-range`), the next one in key order
+        /// (`round-robin`), the largest (`by-compensated-size`, where tombstones count more), or
+        /// the one whose newest or oldest entry is oldest (`oldest-largest-seq-first`,
+        /// `oldest-smallest-seq-first`).
         compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
             Choice, mutable, "compaction_pri";
         /// Tables of a level that are weighed by `compaction_priority` for one compaction, at most.

@@ -187,7 +187,11 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.dynamic_level_bytes = random.one_in(2);
     family.table_bytes = 1 << (9 + random.below(5));
     if random.one_in(2) {
-        family.compaction_priority = CompactionPriority::RoundRobin;
+        family.compaction_priority = if random.one_in(2) {
+            CompactionPriority::RoundRobin
+        } else {
+            CompactionPriority::MinOverlappingRange
+        };
     }
     let codes = [Compression::None, Compression::Lz4];
     family.compression = vec![codes[random.below(2) as usize]];

@@ -5,12 +5,17 @@ use crate::named_enum;
 
 named_enum! {
     /// Which table of a level is compacted first.
-    pub enum CompactionPriority, "min-overlapping-ratio, round-robin, by-compensated-size, \
-        oldest-largest-seq-first or oldest-smallest-seq-first" {
+    pub enum CompactionPriority, "min-overlapping-ratio, min-overlapping-range, round-robin, \
+        by-compensated-size, oldest-largest-seq-first or oldest-smallest-seq-first" {
         /// The table that overlaps the fewest bytes of the next level for its size (RocksDB's
         /// default).
         #[default]
         MinOverlappingRatio = "min-overlapping-ratio",
+        /// The neighbouring tables that together overlap the fewest bytes of the next level for
+        /// their size (HyperLevelDB). Of a group the same as [`MinOverlappingRatio`].
+        ///
+        /// [`MinOverlappingRatio`]: CompactionPriority::MinOverlappingRatio
+        MinOverlappingRange = "min-overlapping-range",
         /// The table behind the one compacted last, in key order (LevelDB).
         RoundRobin = "round-robin",
         /// The largest table. Tombstones make a table count as larger.

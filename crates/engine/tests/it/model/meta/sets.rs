@@ -219,7 +219,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "two regions of the shape of vlsm, no log"
         }
         43..48 => {
-            let others = ["bolt", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
+            let others = ["hyperleveldb", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
             let name = others[number - 43];
             options = small(name, 4 << 10);
             name
