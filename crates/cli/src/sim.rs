@@ -39,8 +39,8 @@ pub(crate) enum WalMode {
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
     /// Simulate these policies, separated by commas: sateen, silk, silk-paper, rocksdb, rocksdb-io,
-    /// rocksdb-limited, rocksdb-autotuned, leveldb, bolt, vlsm, lsmi, pebblesdb, rocksdb-universal,
-    /// adoc, adoc-threads, adoc-batch
+    /// rocksdb-limited, rocksdb-autotuned, leveldb, hyperleveldb, bolt, hyperbolt, vlsm, lsmi,
+    /// pebblesdb, rocksdb-universal, adoc, adoc-threads, adoc-batch
     #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 

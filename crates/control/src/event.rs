@@ -11,7 +11,7 @@ use crate::options::{BottommostLevelCompaction, ControlOptions};
 use crate::plan::CompactionPlan;
 use crate::policy::CfOptions;
 use crate::tuner::Adjustment;
-use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, UserKey};
+use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, TableId, UserKey};
 use crate::version::Version;
 use crate::write_controller::Admission;
 
@@ -130,6 +130,14 @@ pub enum Event {
     FilesSparse {
         /// The files.
         files: BTreeSet<FileId>,
+    },
+    /// A table has [`CfOptions::charges_max`] charges: so many reads looked into it in vain and
+    /// then into another one. It is compacted when no level is due.
+    TableCharged {
+        /// The column family.
+        cf: ColumnFamilyId,
+        /// The table.
+        table: TableId,
     },
     /// All readers see the range tombstones up to this number.
     RangesSeen {

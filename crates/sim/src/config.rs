@@ -13,6 +13,7 @@ pub const POLICY_NAMES: &[&str] = &[
     "silk",
     "silk-paper",
     "bolt",
+    "hyperbolt",
     "vlsm",
     "lsmi",
     "adoc",
@@ -23,6 +24,7 @@ pub const POLICY_NAMES: &[&str] = &[
     "rocksdb-limited",
     "rocksdb-autotuned",
     "leveldb",
+    "hyperleveldb",
     "pebblesdb",
     "rocksdb-universal",
 ];

@@ -8,8 +8,8 @@
 //! 3. [`ColumnFamily::urgency`] says how urgent a compaction is: a client's request first, then
 //!    what the policy's scores say, then work that only tidies up.
 //! 4. [`ColumnFamily::pick`] looks for one: tables that range tombstones hide, the next step of a
-//!    request, the policy's pick, sparse files. After a look that found nothing it looks again only
-//!    when something has changed.
+//!    request, the policy's pick, tables that reads were charged to, sparse files. After a look
+//!    that found nothing it looks again only when something has changed.
 //! 5. [`ColumnFamily::level0_blockers`] names the jobs that keep level 0 from being compacted.
 //! 6. [`ColumnFamily::pressure`] and [`ColumnFamily::take_load`] return the state on which writers
 //!    depend.
@@ -24,7 +24,7 @@ use std::time::Duration;
 use requests::Request;
 use tuning::{Batch, Window};
 
-use crate::compaction::{CoveredTables, ManualStep, SparseTables};
+use crate::compaction::{ChargedTables, CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
 use crate::geometry::Stripes;
 use crate::plan::{CompactionPlan, InFlight, Input};
@@ -32,7 +32,7 @@ use crate::policy::{
     CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
 };
 use crate::scheduler::{FILL, Smoothed};
-use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
+use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo, TableId};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -46,8 +46,9 @@ const MORE_COMES_SECONDS: u64 = 10;
 /// How often a level 0 that waits for more runs is looked at again.
 const LEVEL0_LOOK: Duration = Duration::from_millis(100);
 
-/// The urgency of rewriting a sparse file, which is the lowest.
-const SPARSE_URGENCY: f64 = 0.0;
+/// The urgency of what is compacted though no level is due: sparse files, and tables that reads
+/// were charged to.
+const NOT_DUE_URGENCY: f64 = 0.0;
 
 /// The result of a look for work.
 #[derive(Debug)]
@@ -106,6 +107,8 @@ pub(crate) struct ColumnFamily {
     pick_worthwhile: bool,
     /// Whether a pick of level 0 alone found nothing and nothing has changed since.
     level0_only_failed: bool,
+    /// Tables that reads were charged to, which are compacted when no level is due.
+    charged: ChargedTables,
     /// Tables of sparse files, which are rewritten when there is nothing else to do.
     sparse: SparseTables,
     /// Tables that range tombstones hide, which will be dropped.
@@ -144,6 +147,7 @@ impl ColumnFamily {
             idle_urgency: None,
             pick_worthwhile: true,
             level0_only_failed: false,
+            charged: ChargedTables::default(),
             sparse: SparseTables::default(),
             covered: CoveredTables::default(),
             requests: VecDeque::new(),
@@ -172,6 +176,13 @@ impl ColumnFamily {
         if version.number() > self.version.number() {
             self.version = version;
             self.shape_changed();
+        }
+    }
+
+    /// Has a table compacted when no level is due, because reads were charged to it.
+    pub(crate) fn charge(&mut self, table: TableId) {
+        if self.options.charges_max(0) < u64::MAX && self.charged.add(&self.version, table) {
+            self.pick_worthwhile = true;
         }
     }
 
@@ -478,12 +489,12 @@ impl ColumnFamily {
         }
         let idle = self.idle_urgency;
         let urgent = self.scores.first()?.score.max(idle.unwrap_or_default());
-        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty() || idle.is_some();
+        let not_due = !self.sparse.is_empty() || !self.charged.is_empty();
+        self.pick_worthwhile = urgent >= 1.0 || not_due || idle.is_some();
         if urgent >= 1.0 {
             return Some(urgent);
         }
-        let sparse = !self.sparse.is_empty() && !level0_only;
-        (sparse || idle.is_some()).then_some(SPARSE_URGENCY)
+        (not_due && !level0_only || idle.is_some()).then_some(NOT_DUE_URGENCY)
     }
 
     /// Computes the scores, unless they are up to date.
@@ -553,9 +564,10 @@ impl ColumnFamily {
             };
         }
         let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
-        let sparse = &mut self.sparse;
-        let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
-        let picked = self.policy.pick(&context).or_else(or_sparse);
+        let (charged, sparse) = (&mut self.charged, &mut self.sparse);
+        let mut not_due = || charged.pick(&context).or_else(|| sparse.pick(&context));
+        let or_not_due = || if urgent || level0_only { None } else { not_due() };
+        let picked = self.policy.pick(&context).or_else(or_not_due);
         let level0_due = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
         if picked.is_none() && level0_due && self.policy.level0_stays(&context) {
             self.level0_look_at = Some(now + LEVEL0_LOOK);

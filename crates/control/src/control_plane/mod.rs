@@ -196,6 +196,11 @@ impl ControlPlane {
                     family.drop_covered(up_to);
                 }
             }
+            Event::TableCharged { cf, table } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.charge(table);
+                }
+            }
             Event::FilesSparse { files } => {
                 self.families.values_mut().for_each(|family| family.set_sparse(&files));
             }

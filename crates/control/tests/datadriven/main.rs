@@ -16,7 +16,7 @@ use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
 use sateen_control::{
     Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
-    JobId, JobResult, RequestId, UserKey, Version, VersionEdit,
+    JobId, JobResult, RequestId, TableId, UserKey, Version, VersionEdit,
 };
 
 mod load;
@@ -61,7 +61,7 @@ impl World {
     /// - `sizes N`: the sizes of column family N in force, its base level and its debt
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
     ///   `pause on|off`
-    /// - `sparse f1 f2`: these files should go
+    /// - `sparse f1 f2`: these files should go; `charged t1 cf=N`: reads were charged to this table
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
@@ -400,6 +400,7 @@ fn event(line: &Line<'_>) -> Event {
                 _ => JobResult::Cancelled,
             },
         },
+        "charged" => Event::TableCharged { cf, table: TableId(id(line.word(1))) },
         "sparse" => Event::FilesSparse {
             files: line.words[1..].iter().map(|word| FileId(id(word))).collect(),
         },

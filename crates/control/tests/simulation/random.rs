@@ -62,13 +62,16 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     }
     options.leveled.overlap_aware_tables = random.one_in(3);
     options.leveled.group_compaction_bytes = random.below(3) * 10_000;
+    options.leveled.seek_compaction_bytes = random.below(2) << 14;
     options.settled_compaction = random.one_in(2);
+    options.leveled.settle_checks_grandparents = random.one_in(2);
     options.leveled.compaction_candidates_max = 1 + random.below(20) as u32;
-    options.leveled.compaction_priority = match random.below(5) {
+    options.leveled.compaction_priority = match random.below(6) {
         0 => CompactionPriority::RoundRobin,
         1 => CompactionPriority::ByCompensatedSize,
         2 => CompactionPriority::OldestLargestSeqFirst,
         3 => CompactionPriority::OldestSmallestSeqFirst,
+        4 => CompactionPriority::MinOverlappingRange,
         _ => CompactionPriority::MinOverlappingRatio,
     };
     if random.one_in(4) {

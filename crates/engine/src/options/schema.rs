@@ -360,9 +360,11 @@ option_struct! {
         /// memtables and `group_compaction_bytes`.
         compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
         /// Which table of a level is compacted first: the one that overlaps least of the next level
-        /// for its size (`min-overlapping-ratio`), the next one in key order (`round-robin`), the
-        /// largest (`by-compensated-size`, where tombstones count more), or the one whose newest or
-        /// oldest entry is oldest (`oldest-largest-seq-first`, `oldest-smallest-seq-first`).
+        /// for its size (`min-overlapping-ratio`), the neighbouring ones that do so together, up to
+        /// `compaction_bytes_max` (`min-overlapping-range`), the next one in key order
+        /// (`round-robin`), the largest (`by-compensated-size`, where tombstones count more), or
+        /// the one whose newest or oldest entry is oldest (`oldest-largest-seq-first`,
+        /// `oldest-smallest-seq-first`).
         compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
             Choice, mutable, "compaction_pri";
         /// Tables of a level that are weighed by `compaction_priority` for one compaction, at most.
@@ -381,6 +383,15 @@ option_struct! {
         /// Tables of such a group that overlap nothing in the next level move there without being
         /// rewritten.
         settled_compaction: bool = true, Flag, mutable, none;
+        /// A table moves or settles without rewriting only if it overlaps at most
+        /// `grandparent_bytes_max` of the level below its new one: it must be compacted with that
+        /// later. Without it a table need only overlap nothing in its new level (BoLT §3.4).
+        settle_checks_grandparents: bool = true, Flag, mutable, none;
+        /// A point read that looks into several tables is charged to the first of them, and an
+        /// iterator charges one read a MiB. A table with a charge for each this many of its bytes
+        /// (of 1600 KiB at least) is compacted when no level is due: LevelDB's seek compaction,
+        /// with `16KiB`. 0: nothing is compacted for reads.
+        seek_compaction_bytes: u64 = 0, Bytes, mutable, none;
         /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 

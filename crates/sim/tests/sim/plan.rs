@@ -177,6 +177,8 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.group_compaction_bytes = random.below(3) << 11;
     family.intra_level0_compaction = random.one_in(2);
     family.settled_compaction = random.one_in(2);
+    family.settle_checks_grandparents = random.one_in(2);
+    family.seek_compaction_bytes = [0, 2 << 20][random.below(2) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtable_hot_part = [0.0, 0.0, 0.3][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);
@@ -185,7 +187,11 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.dynamic_level_bytes = random.one_in(2);
     family.table_bytes = 1 << (9 + random.below(5));
     if random.one_in(2) {
-        family.compaction_priority = CompactionPriority::RoundRobin;
+        family.compaction_priority = if random.one_in(2) {
+            CompactionPriority::RoundRobin
+        } else {
+            CompactionPriority::MinOverlappingRange
+        };
     }
     let codes = [Compression::None, Compression::Lz4];
     family.compression = vec![codes[random.below(2) as usize]];

@@ -69,6 +69,26 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
 }
 
+/// Returns a plan for `table` of level 0 with all tables that are connected with it by overlap, and
+/// for what they overlap in the base level.
+pub(super) fn level0_around<'a>(
+    context: &PickContext<'a>,
+    reason: CompactionReason,
+    table: &Span<'a>,
+) -> Option<CompactionPlan> {
+    let base = context.targets.base_level;
+    if context.in_flight.level0_going_down(context.cf()) {
+        return None;
+    }
+    let connected = level0_closure(context.version.level(0).runs(), table.bounds()?);
+    let mut inputs = context.oldest_of_level0(connected);
+    inputs.extend(context.overlap(base, hull(&inputs)?));
+    if !context.may_take(&inputs, base) {
+        return None;
+    }
+    context.plan(reason, &inputs, &[], (base, Epoch(0)))
+}
+
 /// Returns the inputs of the next compaction out of level 0, with those in the base level.
 pub(super) fn next_out_of_level0<'a>(context: &PickContext<'a>) -> Option<Vec<Span<'a>>> {
     if goes_by_stripes(context) {

@@ -1,17 +1,20 @@
 //! The leveled policy: one run in each level but level 0. RocksDB's leveled compaction, LevelDB's,
-//! BoLT's, vLSM's, TRIAD's and the default are values of its options.
+//! HyperLevelDB's, BoLT's, vLSM's, TRIAD's and the default are values of its options.
 //!
 //! 1. `targets`: how large each level may be. `score`: how urgent each is. `debt`: the bytes that
 //!    wait. `chain`: what a flush could have to wait for.
 //! 2. [`Leveled::pick`] first looks at level 0 if that goes before all else, then at many tiny runs
 //!    (`tiny`), then makes room in the base level below a queue (`overlap_aware`).
 //! 3. It then goes through the levels that are due, most urgent first: level 0 by `level0`
-//!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`).
-//!    While level 0 is blocked, the base level gets no further compaction.
+//!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`,
+//!    `range`). While level 0 is blocked, the base level gets no further compaction.
 //! 4. When nothing is due it merges tiny runs.
-//! 5. `wait_for_overlap` lets level 0 wait until its keys overlap.
+//! 5. [`Leveled::pick_charged`] compacts a table that reads looked into in vain too often
+//!    (`charged`).
+//! 6. `wait_for_overlap` lets level 0 wait until its keys overlap.
 
 mod chain;
+mod charged;
 mod debt;
 mod deeper;
 mod group;
@@ -20,6 +23,7 @@ mod level0;
 mod options;
 mod overlap_aware;
 mod queue;
+mod range;
 mod score;
 mod settle;
 mod stripes;
@@ -28,6 +32,7 @@ mod tiny;
 mod victims;
 mod wait_for_overlap;
 
+pub use charged::charges_max;
 pub(crate) use level0::level0_closure;
 pub use options::{CompactionPriority, LeveledOptions};
 pub use overlap_aware::good_bytes;
@@ -137,6 +142,14 @@ impl CompactionPolicy for Leveled {
             }
         }
         merge_tiny(context)
+    }
+
+    fn pick_charged<'a>(
+        &self,
+        context: &PickContext<'a>,
+        charged: Span<'a>,
+    ) -> Option<CompactionPlan> {
+        charged::pick_charged(context, charged)
     }
 
     fn split(&self, context: &PickContext<'_>, level: u8, _: Bounds<'_>) -> OutputSplit {

@@ -5,12 +5,17 @@ use crate::named_enum;
 
 named_enum! {
     /// Which table of a level is compacted first.
-    pub enum CompactionPriority, "min-overlapping-ratio, round-robin, by-compensated-size, \
-        oldest-largest-seq-first or oldest-smallest-seq-first" {
+    pub enum CompactionPriority, "min-overlapping-ratio, min-overlapping-range, round-robin, \
+        by-compensated-size, oldest-largest-seq-first or oldest-smallest-seq-first" {
         /// The table that overlaps the fewest bytes of the next level for its size (RocksDB's
         /// default).
         #[default]
         MinOverlappingRatio = "min-overlapping-ratio",
+        /// The neighbouring tables that together overlap the fewest bytes of the next level for
+        /// their size (HyperLevelDB). Of a group the same as [`MinOverlappingRatio`].
+        ///
+        /// [`MinOverlappingRatio`]: CompactionPriority::MinOverlappingRatio
+        MinOverlappingRange = "min-overlapping-range",
         /// The table behind the one compacted last, in key order (LevelDB).
         RoundRobin = "round-robin",
         /// The largest table. Tombstones make a table count as larger.
@@ -55,11 +60,17 @@ pub struct LeveledOptions {
     /// Bytes of a level's tables that one compaction takes together, neighbours or not, with what
     /// they overlap below (BoLT §3.3); 0: one table, and those that go along with it.
     pub group_compaction_bytes: u64,
+    /// Bytes of a table that are worth compacting for one read that looked into it in vain
+    /// (LevelDB: 16 KiB); 0: tables are not compacted for reads.
+    pub seek_compaction_bytes: u64,
 
     // Where tables end.
     /// The most that a table may overlap with the level below its own, when it is written or
     /// changes level; 0: as `compaction_bytes_max`.
     pub grandparent_bytes_max: u64,
+    /// True if a table changes level as it is only within `grandparent_bytes_max`; false if it is
+    /// enough that it overlaps nothing in the next level (BoLT §3.4).
+    pub settle_checks_grandparents: bool,
     /// True if tables of the base level are cut by what they overlap in the level below, between a
     /// `level_multiplier`th of the table size and all of it. Only those go down that overlap no
     /// more than `level_multiplier` tables, or the bytes of as many full ones (vLSM §4.2).
@@ -81,7 +92,9 @@ impl Default for LeveledOptions {
             compaction_priority: CompactionPriority::MinOverlappingRatio,
             compaction_candidates_max: 512,
             group_compaction_bytes: 0,
+            seek_compaction_bytes: 0,
             grandparent_bytes_max: 0,
+            settle_checks_grandparents: true,
             overlap_aware_tables: false,
             align_tables: true,
         }

@@ -97,7 +97,8 @@ fn each_option_of_background_work_reaches_control() {
         intra_level0_compaction=false;compaction_priority=oldest-smallest-seq-first;\
         compaction_candidates_max=27;soft_pending_compaction_bytes=28;\
         hard_pending_compaction_bytes=29;group_compaction_bytes=30;settled_compaction=false;\
-        level0_overlap_min=0.5;level0_overlap_runs_max=5;level0_fifo=true;level0_fifo_runs_max=3;\
+        settle_checks_grandparents=false;seek_compaction_bytes=35;level0_overlap_min=0.5;\
+        level0_overlap_runs_max=5;level0_fifo=true;level0_fifo_runs_max=3;\
         overlap_aware_tables=true;disable_auto_compactions=true;compression=zstd;\
         compaction_style=guards;guard_runs=4;tiered_size_ratio=31;tiered_merge_width_min=3;\
         tiered_merge_width_max=32;tiered_size_amplification_max=33;\

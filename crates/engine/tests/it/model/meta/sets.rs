@@ -219,7 +219,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "two regions of the shape of vlsm, no log"
         }
         43..48 => {
-            let others = ["bolt", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
+            let others = ["hyperleveldb", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
             let name = others[number - 43];
             options = small(name, 4 << 10);
             name
@@ -418,6 +418,9 @@ fn random_shape(random: &mut Random) -> Options {
     family.level0_fifo_runs_max = 1 + random.below(4) as u32;
     family.overlap_aware_tables = random.one_in(3);
     family.settled_compaction = random.one_in(2);
+    family.settle_checks_grandparents = random.one_in(2);
+    // With the largest of these, one read is enough.
+    family.seek_compaction_bytes = [0, 64 << 10, 2 << 20][random.below(3) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;
