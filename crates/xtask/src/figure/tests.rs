@@ -14,9 +14,6 @@ use crate::chore::root;
 const NUMBERED: [(Paper, u32, u32); 4] =
     [(Paper::Silk, 13, 1), (Paper::Bolt, 16, 0), (Paper::Vlsm, 13, 1), (Paper::Adoc, 21, 4)];
 
-/// Profiles that figures name and that the engine does not have yet. A name goes when it has it.
-const COMING: [&str; 2] = ["hyperleveldb", "hyperbolt"];
-
 #[test]
 fn every_figure_and_table_of_the_papers_is_there() {
     let all = figures();
@@ -66,10 +63,7 @@ fn the_command_takes_every_run() {
             if run.tool == Tool::Bench {
                 words.extend(["--db", "D"].map(str::to_owned));
             }
-            let is_coming = run.words.iter().any(|word| COMING.contains(&word.as_str()));
-            if let Err(problem) = sateen_cli::check(&words)
-                && !is_coming
-            {
+            if let Err(problem) = sateen_cli::check(&words) {
                 refused.insert(format!("{name}: {problem}\n  {}", words.join(" ")));
             }
         }

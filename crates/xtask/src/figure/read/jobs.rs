@@ -12,7 +12,8 @@ const KINDS: [&str; 3] = ["flushes", "compactions of L0", "deeper compactions"];
 fn kind(job: &Value) -> &'static str {
     match job.pointer("/what").and_then(Value::as_str) {
         Some("flush") => KINDS[0],
-        Some("L0→L1" | "L0→L0") => KINDS[1],
+        // Where levels are dynamic, the level below level 0 is any.
+        Some(name) if name.starts_with("L0→") => KINDS[1],
         _ => KINDS[2],
     }
 }

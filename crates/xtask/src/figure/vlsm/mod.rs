@@ -34,7 +34,7 @@ fn tiered(profile: &str, megabytes: u32, mode: Mode) -> String {
     let (size, base) = (bytes(megabytes, mode), bytes(256, mode));
     format!(
         "--profile {profile} --memtable-size {size} --set table_bytes={size} \
-         --set level_base_bytes={base}"
+         --set level_base_bytes={base} --set dynamic_level_bytes=false"
     )
 }
 
