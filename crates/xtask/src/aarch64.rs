@@ -9,9 +9,9 @@
 //! skipped step is an error.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::chore::{Outcome, cargo, skipped, step};
+use crate::chore::{Outcome, answers, cargo, skipped, step};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const UNSUPPORTED: &str = "x86_64-apple-darwin";
@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     if !has_target(TRIPLE) {
         return skipped("aarch64", &format!("rustup target add {TRIPLE}"));
     }
-    if !answers(COMPILER) {
+    if !answers(Command::new(COMPILER).arg("--version")) {
         return skipped("aarch64", &format!("no {COMPILER}"));
     }
     let runner = format!("{EMULATOR} -L {LIBRARIES}");
@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let clippy =
         format!("clippy --workspace --all-targets --quiet --target {TRIPLE} -- -Dwarnings");
     cargo(root, &clippy.split(' ').collect::<Vec<_>>(), &environment)?;
-    if !answers(EMULATOR) {
+    if !answers(Command::new(EMULATOR).arg("--version")) {
         return skipped("aarch64", &format!("no {EMULATOR}"));
     }
     let test = format!("test --package sateen-store --lib --quiet --target {TRIPLE} --");
@@ -82,10 +82,4 @@ fn has_target(triple: &str) -> bool {
         let directory = String::from_utf8_lossy(&output.stdout);
         output.status.success() && Path::new(directory.trim()).is_dir()
     })
-}
-
-fn answers(program: &str) -> bool {
-    let mut command = Command::new(program);
-    let status = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
 }

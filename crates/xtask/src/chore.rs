@@ -1,7 +1,7 @@
 //! The parts that all chores share: their outcome, their steps, and how they run cargo.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The problems of a chore: each names a file and line, or the command that failed.
@@ -12,6 +12,12 @@ pub(crate) fn skipped(chore: &str, reason: &str) -> Outcome {
     println!("SKIPPED({reason})");
     let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
     if required { Err(vec![format!("{chore}: {reason} is required")]) } else { Ok(()) }
+}
+
+/// Returns true if `command`, which asks a tool for its version, succeeds: the tool is installed.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// Runs one chore and says how long it took.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::chore::Outcome;
+use crate::chore::{Outcome, answers};
 
 pub(crate) fn run(root: &Path) -> Outcome {
     let rules = fs::read_to_string(root.join("deny.toml"))
@@ -139,13 +139,7 @@ fn metadata(root: &Path) -> Result<Value, Vec<String>> {
 }
 
 fn with_cargo_deny(root: &Path) -> Outcome {
-    let installed = Command::new("cargo-deny")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !installed {
+    if !answers(Command::new("cargo-deny").arg("--version")) {
         eprintln!("cargo deny is not installed: licences, sources and bans were checked without");
         return Ok(());
     }

@@ -33,7 +33,7 @@ Chores:
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   package pack each crate that is published, without building it from its package
-  semver  compare the public API with the last release's, if cargo-semver-checks is installed
+  semver  compare the public API with its baseline, if cargo-semver-checks is installed
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::chore::{Outcome, cargo, skipped};
+use crate::chore::{Outcome, answers, cargo, skipped};
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
@@ -57,7 +57,9 @@ window.failed = (message) => problems.push("script error: " + message);
 </script></body>"#;
 
 pub(crate) fn run(root: &Path, files: &[String]) -> Outcome {
-    let Some(browser) = BROWSERS.into_iter().find(|name| answers(name)) else {
+    let Some(browser) =
+        BROWSERS.into_iter().find(|name| answers(Command::new(name).arg("--version")))
+    else {
         return skipped("pages", &format!("no {}", BROWSERS[0]));
     };
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
@@ -154,10 +156,6 @@ fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
-}
-
-fn answers(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 #[cfg(test)]

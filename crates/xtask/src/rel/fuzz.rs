@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::suites::Suite;
 use super::{Amount, Bench};
-use crate::chore::Outcome;
+use crate::chore::{Outcome, answers};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 /// Seconds of the short form, for all targets together.
@@ -26,8 +26,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return bench.skip(suite, "the fuzzers are built for Linux on x86-64");
     }
-    let nightly = Command::new("rustc").args(["+nightly", "--version"]).output();
-    if !nightly.is_ok_and(|output| output.status.success()) {
+    if !answers(Command::new("rustc").args(["+nightly", "--version"])) {
         return bench.skip(suite, "no nightly toolchain");
     }
     let folder = bench.root.join("fuzz");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::suites::Suite;
 use super::{Amount, Bench};
-use crate::chore::{Outcome, step};
+use crate::chore::{Outcome, answers, step};
 
 const SHUTTLE: &str = "--cfg shuttle";
 /// The tests of the memtable that Miri finishes in a few seconds, and those to leave out, because
@@ -53,9 +53,7 @@ pub(super) fn schedules(bench: &Bench, target: &Path) -> Result<Command, Vec<Str
 /// Runs the memtable's tests under Miri with Tree Borrows, if there is a nightly toolchain with
 /// Miri.
 fn miri(bench: &Bench, suite: &Suite) -> Outcome {
-    let mut version = cargo_miri();
-    let found = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
+    if !answers(cargo_miri().arg("--version")) {
         println!("SKIPPED(Miri: no nightly toolchain with it)");
         let required = std::env::var_os("REL_REQUIRE_ALL").is_some();
         return if required { Err(vec!["Miri is required".to_owned()]) } else { Ok(()) };
