@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::result::{Report, RunResult};
 use crate::sampler::Told;
 use crate::system::Machine;
-use crate::{Error, Result, csv, html, terminal};
+use crate::{Error, Result, csv, html, sateen_store, terminal};
 
 /// The interval at which a running measurement is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -71,12 +71,22 @@ fn merged(files: &[PathBuf]) -> Result<Report> {
     all.ok_or_else(|| Error::Usage("--from-json needs a file".to_owned()))
 }
 
+/// Checks the options before anything runs, those of Sateen included.
+///
+/// # Errors
+/// If an option has no meaning, contradicts another one, or does not exist.
+pub fn check(args: &BenchArgs) -> Result<()> {
+    args.check()?;
+    let runs_sateen = engines(args).contains(&Engine::Sateen);
+    if runs_sateen { sateen_store::check(&args.store_config()?) } else { Ok(()) }
+}
+
 /// Measures without printing a table or writing files.
 ///
 /// # Errors
 /// As [`run`].
 pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
-    args.check()?;
+    check(args)?;
     check_outputs(args)?;
     let engines = engines(args);
     let temporary;

@@ -29,7 +29,7 @@ mod trace;
 pub mod units;
 
 pub use args::{Arrivals, BenchArgs, Distribution, LoadOrder, Mode};
-pub use compare::{Reexec, measure, run, write_outputs};
+pub use compare::{Reexec, check, measure, run, write_outputs};
 pub use demo::{DemoArgs, DeviceKind, demo};
 pub use engine::Engine;
 pub use error::{Error, Result};

@@ -44,6 +44,11 @@ fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
     Arc::new(slow)
 }
 
+/// Checks that the options exist and go together.
+pub(crate) fn check(config: &StoreConfig) -> Result<()> {
+    options(config)?.validate().map_err(|error| Error::Usage(error.to_string()))
+}
+
 fn options(config: &StoreConfig) -> Result<Options> {
     let mut options = match &config.profile {
         Some(name) => Options::profile(name).map_err(failed)?,
@@ -144,6 +149,7 @@ impl Store for SateenStore {
         let level = |shape: &sateen::metrics::LevelShape| LevelSize {
             files: shape.tables,
             bytes: shape.bytes,
+            good: shape.good_bytes,
         };
         let family = metrics.column_families.first();
         let number = |name: &str| self.db.property(name).and_then(|text| text.parse().ok());

@@ -232,6 +232,10 @@ pub struct LevelSize {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Of these the bytes of tables that overlap little of the next level (vLSM §4.2); 0 if the
+    /// engine does not tell.
+    #[serde(default)]
+    pub good: u64,
 }
 
 /// The delays and stops of writes for one cause.

@@ -25,6 +25,7 @@ mod upkeep;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::Parser;
 use sateen_bench::Reexec;
 use serde_json::json;
 
@@ -50,6 +51,20 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// Checks a command line of `bench` or `sim`, the program's name first, and runs nothing. Its words
+/// must be options, agree with each other, and name profiles and options of Sateen that exist.
+///
+/// # Errors
+/// What the command would print instead of running.
+pub fn check(words: &[String]) -> std::result::Result<(), String> {
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    match &cli.noun {
+        Noun::Sim(arguments) => sim::check(arguments).map_err(|failure| failure.to_string()),
+        Noun::Bench(arguments) => sateen_bench::check(arguments).map_err(|error| error.to_string()),
+        _ => Err("neither bench nor sim".to_owned()),
     }
 }
 

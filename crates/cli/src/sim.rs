@@ -38,9 +38,9 @@ pub(crate) enum WalMode {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimArgs {
-    /// Simulate these policies, separated by commas: sateen, silk, rocksdb, rocksdb-limited,
-    /// rocksdb-autotuned, leveldb, bolt, vlsm, pebblesdb, rocksdb-universal, adoc, adoc-threads,
-    /// adoc-batch
+    /// Simulate these policies, separated by commas: sateen, silk, silk-paper, rocksdb, rocksdb-io,
+    /// rocksdb-limited, rocksdb-autotuned, leveldb, hyperleveldb, bolt, hyperbolt, vlsm, lsmi,
+    /// pebblesdb, rocksdb-universal, adoc, adoc-threads, adoc-batch
     #[arg(long, visible_alias = "profile", default_value = "silk,rocksdb", value_delimiter = ',')]
     policy: Vec<String>,
 
@@ -304,8 +304,13 @@ impl From<sateen_sim::Error> for Failure {
     }
 }
 
-/// Runs every policy under every workload on every device.
-pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
+/// Checks what would be simulated.
+pub(crate) fn check(arguments: &SimArgs) -> Result<()> {
+    configs(arguments).map(drop)
+}
+
+/// Returns a configuration for every policy under every workload on every device.
+fn configs(arguments: &SimArgs) -> Result<Vec<SimConfig>> {
     let mut configs = Vec::new();
     for workload in &arguments.workload {
         for bandwidth in &arguments.device_bandwidth {
@@ -316,6 +321,12 @@ pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
             }
         }
     }
+    Ok(configs)
+}
+
+/// Runs every policy under every workload on every device.
+pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
+    let configs = configs(arguments)?;
     let reports =
         configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
     let json =

@@ -10,6 +10,17 @@ pub(crate) fn scale(value: u64, by: u64, of: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
+/// `whole * part`, rounded up, for parts from 0 to 1.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a rounding error of a limit does not matter, and the cast back saturates"
+)]
+pub(crate) fn part_of(whole: u64, part: f64) -> u64 {
+    (whole as f64 * part).ceil() as u64
+}
+
 /// Bytes a second, if there were `bytes` in `over_ns`.
 pub(crate) fn per_second(bytes: u64, over_ns: u64) -> u64 {
     scale(bytes, NS_PER_SECOND, over_ns)

@@ -11,7 +11,7 @@ use crate::options::{BottommostLevelCompaction, ControlOptions};
 use crate::plan::CompactionPlan;
 use crate::policy::CfOptions;
 use crate::tuner::Adjustment;
-use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, UserKey};
+use crate::types::{ColumnFamilyId, FileId, IO_CLASSES, JobId, RequestId, SeqNo, TableId, UserKey};
 use crate::version::Version;
 use crate::write_controller::Admission;
 
@@ -44,6 +44,9 @@ pub enum Event {
         sealed_bytes: u64,
         /// Bytes of the active memtable.
         active_bytes: u64,
+        /// Bytes at which the active memtable is sealed. Less than was configured or adjusted if
+        /// memory is short.
+        size_bytes: u64,
     },
     /// The memtables that are sealed now must be flushed, however few they are.
     FlushRequested {
@@ -127,6 +130,14 @@ pub enum Event {
     FilesSparse {
         /// The files.
         files: BTreeSet<FileId>,
+    },
+    /// A table has [`CfOptions::charges_max`] charges: so many reads looked into it in vain and
+    /// then into another one. It is compacted when no level is due.
+    TableCharged {
+        /// The column family.
+        cf: ColumnFamilyId,
+        /// The table.
+        table: TableId,
     },
     /// All readers see the range tombstones up to this number.
     RangesSeen {

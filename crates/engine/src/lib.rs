@@ -167,8 +167,8 @@ pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
     DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, RateLimitMode,
-    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, WalMode, WalRecovery,
-    WriteController, WriteOptions,
+    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, TunerBatch, WalMode,
+    WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};

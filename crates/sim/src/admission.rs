@@ -20,7 +20,7 @@ pub(crate) enum Passage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     all: Option<u64>,
-    family: Option<u64>,
+    region: Option<u64>,
 }
 
 fn pass(gate: &mut Gate, now: u64, bytes: u64, place: &mut Option<u64>) -> Passage {
@@ -56,11 +56,11 @@ pub struct Stalls {
     pub waited_ns: u64,
 }
 
-/// The gates of the database and of its column family, and their history.
+/// The gates of the database and of its regions, and their history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {
     all: Gate,
-    family: Gate,
+    regions: Vec<Gate>,
     /// The moment since which the current state is effective.
     since: u64,
     /// True if a writer has waited since the gates were last open.
@@ -68,27 +68,41 @@ pub(crate) struct Gates {
     stalls: BTreeMap<StallCause, Stalls>,
 }
 
+/// Returns the strictest admission of `gates`; of equals the first.
+fn strictest<'a>(gates: impl Iterator<Item = &'a Gate>) -> Admission {
+    let strictness = |admission: &Admission| match admission.state {
+        AdmissionState::Open => (0, 0),
+        AdmissionState::Delayed { bytes_per_second } => (1, u64::MAX - bytes_per_second),
+        AdmissionState::Stopped => (2, 0),
+    };
+    gates.map(Gate::admission).fold(Admission::default(), |strictest, other| {
+        if strictness(&other) > strictness(&strictest) { other } else { strictest }
+    })
+}
+
 impl Gates {
-    /// Returns the stricter admission of the two gates.
+    /// Returns open gates for as many regions.
+    pub(crate) fn new(regions: usize) -> Gates {
+        Gates { regions: vec![Gate::default(); regions], ..Gates::default() }
+    }
+
+    /// Returns the strictest admission of all gates.
     pub(crate) fn effective(&self) -> Admission {
-        let strictness = |admission: &Admission| match admission.state {
-            AdmissionState::Open => (0, 0),
-            AdmissionState::Delayed { bytes_per_second } => (1, u64::MAX - bytes_per_second),
-            AdmissionState::Stopped => (2, 0),
-        };
-        let (all, family) = (self.all.admission(), self.family.admission());
-        if strictness(&family) > strictness(&all) { family } else { all }
+        strictest(std::iter::once(&self.all).chain(&self.regions))
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.effective().state == AdmissionState::Open
     }
 
-    /// Puts a new admission in force.
-    pub(crate) fn publish(&mut self, now: u64, of_family: bool, admission: Admission) {
+    /// Puts a new admission in force: that of a region, or of the database.
+    pub(crate) fn publish(&mut self, now: u64, region: Option<usize>, admission: Admission) {
         self.count_time(now);
         let before = self.effective();
-        let gate = if of_family { &mut self.family } else { &mut self.all };
+        let gate = match region {
+            Some(region) => &mut self.regions[region],
+            None => &mut self.all,
+        };
         gate.publish(Instant(now), admission);
         let after = self.effective();
         // A writer that waited under the last admission may report its wait after the end of it.
@@ -116,12 +130,18 @@ impl Gates {
         }
     }
 
-    /// Answers a write of `bytes` at the gates.
+    /// Answers a write of `bytes` to `region` at the gates.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, bytes: u64, places: &mut Places) -> Passage {
+    pub(crate) fn pass(
+        &mut self,
+        now: u64,
+        region: usize,
+        bytes: u64,
+        places: &mut Places,
+    ) -> Passage {
         let all = pass(&mut self.all, now, bytes, &mut places.all);
-        let family = pass(&mut self.family, now, bytes, &mut places.family);
-        match (all, family) {
+        let region = pass(&mut self.regions[region], now, bytes, &mut places.region);
+        match (all, region) {
             (Passage::Now, other) | (other, Passage::Now) => other,
             (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
             (Passage::At(one), Passage::At(other)) => Passage::At(one.max(other)),
@@ -136,9 +156,9 @@ impl Gates {
         stalls.felt += u64::from(first);
     }
 
-    /// Returns the cause for which writers wait now.
-    pub(crate) fn cause(&self) -> StallCause {
-        cause(self.effective())
+    /// Returns the cause for which writers of `region` wait now.
+    pub(crate) fn cause(&self, region: usize) -> StallCause {
+        cause(strictest([&self.all, &self.regions[region]].into_iter()))
     }
 
     /// Returns the stalls by cause, without causes that never occurred.
@@ -163,28 +183,29 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_and_a_wait_follows_its_changes() {
-        let mut gates = Gates::default();
-        assert_eq!(gates.pass(0, 1_000_000, &mut Places::default()), Passage::Now);
-        gates.publish(0, true, delayed(1_000_000));
-        assert_eq!(gates.pass(0, 1_000, &mut Places::default()), Passage::Now);
+        let mut gates = Gates::new(1);
+        assert_eq!(gates.pass(0, 0, 1_000_000, &mut Places::default()), Passage::Now);
+        gates.publish(0, Some(0), delayed(1_000_000));
+        assert_eq!(gates.pass(0, 0, 1_000, &mut Places::default()), Passage::Now);
         let mut places = Places::default();
-        assert_eq!(gates.pass(0, 1_000, &mut places), Passage::At(1_000_000));
+        assert_eq!(gates.pass(0, 0, 1_000, &mut places), Passage::At(1_000_000));
         // Half of it passed. The writer waits for 50 bytes less than the rest: the old rate could
         // have lent it these, and the new rate cannot.
-        gates.publish(500_000, true, delayed(500_000));
-        assert_eq!(gates.pass(500_000, 1_000, &mut places), Passage::At(1_400_000));
-        assert_eq!(gates.pass(1_500_000, 1_000, &mut places), Passage::Now);
-        gates.publish(1_500_000, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
-        assert_eq!(gates.pass(1_500_000, 1, &mut Places::default()), Passage::Never);
+        gates.publish(500_000, Some(0), delayed(500_000));
+        assert_eq!(gates.pass(500_000, 0, 1_000, &mut places), Passage::At(1_400_000));
+        assert_eq!(gates.pass(1_500_000, 0, 1_000, &mut places), Passage::Now);
+        let stopped = Admission { state: AdmissionState::Stopped, ..delayed(1) };
+        gates.publish(1_500_000, None, stopped);
+        assert_eq!(gates.pass(1_500_000, 0, 1, &mut Places::default()), Passage::Never);
     }
 
     #[test]
     fn time_is_counted_for_what_was_in_force() {
-        let mut gates = Gates::default();
-        gates.publish(10, true, delayed(1));
-        gates.publish(30, true, delayed(2));
-        gates.publish(40, false, Admission { state: AdmissionState::Stopped, ..delayed(1) });
-        gates.publish(45, false, Admission::default());
+        let mut gates = Gates::new(1);
+        gates.publish(10, Some(0), delayed(1));
+        gates.publish(30, Some(0), delayed(2));
+        gates.publish(40, None, Admission { state: AdmissionState::Stopped, ..delayed(1) });
+        gates.publish(45, None, Admission::default());
         gates.count_time(50);
         let expected =
             Stalls { delays: 1, delayed_ns: 35, stops: 1, stopped_ns: 5, ..Stalls::default() };

@@ -6,7 +6,7 @@ use sateen_workload::{Mix, Rng, ScanLength, Schedule};
 
 use crate::admission::{Passage, Places};
 use crate::config::Load;
-use crate::data_plane::{DataPlane, Io, Request};
+use crate::data_plane::{DataPlane, Io, Region, Request};
 
 /// One in this many negative lookups of a filter is a false positive.
 const FILTER_MISTAKES_ONE_IN: u64 = 100;
@@ -36,6 +36,8 @@ enum Activity {
 struct Thread {
     schedule: Schedule,
     rng: Rng,
+    /// The region of its operation.
+    region: usize,
     due: u64,
     at: u64,
     state: Activity,
@@ -61,7 +63,7 @@ impl Clients {
             let mut schedule = Schedule::new(spec, load.process, load.seed, nth, count);
             let due = schedule.next_due_ns();
             let rng = Rng::stream(load.seed, 0x636c_6965_6e74 + nth as u64);
-            Thread { schedule, rng, due, at: due, state: Activity::Idle }
+            Thread { schedule, rng, region: 0, due, at: due, state: Activity::Idle }
         };
         let Mix { read, update, insert, scan, read_modify_write, delete } = load.spec.mix;
         let write = update + insert + delete;
@@ -126,19 +128,25 @@ impl Clients {
     }
 
     fn begin(&mut self, nth: usize, now: u64, data: &mut DataPlane) -> bool {
-        match self.draw(nth) {
+        let kind = self.draw(nth);
+        let thread = &mut self.threads[nth];
+        if data.regions.len() > 1 {
+            thread.region = thread.rng.below(data.regions.len() as u64) as usize;
+        }
+        let Region { level0_runs, levels, .. } = data.regions[thread.region];
+        match kind {
             Kind::Write => self.write(nth, now, data),
             kind @ (Kind::Read | Kind::ReadModifyWrite) => {
                 let costs = data.costs;
-                let reads = self.misses(nth, data, 1, data.level0_runs + data.levels);
-                let ready = now + costs.read_ns + data.level0_runs * costs.read_run_ns;
+                let reads = self.misses(nth, data, 1, level0_runs + levels);
+                let ready = now + costs.read_ns + level0_runs * costs.read_run_ns;
                 self.look(nth, ready, reads, kind == Kind::ReadModifyWrite, data)
             }
             Kind::Scan => {
                 let thread = &mut self.threads[nth];
                 let entries = u64::from(self.scan.draw(&mut thread.rng));
                 // The seek reads a block of each run; the following entries are in the last level.
-                let blocks = data.level0_runs + data.levels;
+                let blocks = level0_runs + levels;
                 let further = (entries * self.entry_bytes).div_ceil(data.block_bytes);
                 let reads = self.misses(nth, data, blocks + further, 0);
                 let ready = now + data.costs.read_ns + entries * data.costs.scan_entry_ns;
@@ -198,9 +206,10 @@ impl Clients {
 
     /// Lets a write ask at the gates.
     fn knock(&mut self, nth: usize, now: u64, mut places: Places, data: &mut DataPlane) -> bool {
-        let at = match data.gates.pass(now, data.write_bytes, &mut places) {
+        let region = self.threads[nth].region;
+        let at = match data.gates.pass(now, region, data.write_bytes, &mut places) {
             Passage::Now => {
-                let sealed = data.write(now);
+                let sealed = data.write(now, region);
                 let done = now + data.write_ns();
                 self.done(nth, done, data);
                 return sealed;
@@ -210,7 +219,7 @@ impl Clients {
         };
         let thread = &mut self.threads[nth];
         thread.at = at;
-        thread.state = Activity::AtGates { since: now, cause: data.gates.cause(), places };
+        thread.state = Activity::AtGates { since: now, cause: data.gates.cause(region), places };
         false
     }
 

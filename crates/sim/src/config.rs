@@ -11,15 +11,20 @@ use crate::error::{Error, Result};
 pub const POLICY_NAMES: &[&str] = &[
     "sateen",
     "silk",
+    "silk-paper",
     "bolt",
+    "hyperbolt",
     "vlsm",
+    "lsmi",
     "adoc",
     "adoc-threads",
     "adoc-batch",
     "rocksdb",
+    "rocksdb-io",
     "rocksdb-limited",
     "rocksdb-autotuned",
     "leveldb",
+    "hyperleveldb",
     "pebblesdb",
     "rocksdb-universal",
 ];
@@ -71,6 +76,10 @@ impl Policy {
         options.tuner_slots_max = SLOTS_MAX;
         match name {
             "silk" => options.compaction_readahead_bytes = READAHEAD_BYTES,
+            "silk-paper" => {
+                options.compaction_readahead_bytes = READAHEAD_BYTES;
+                options.device_bandwidth = Some(told_bandwidth.max(1 << 20));
+            }
             "rocksdb-limited" => {
                 let limit = told_bandwidth / 100 * LIMITED_PERCENT;
                 options.rate_limit_bytes_per_second = limit.max(1);
@@ -311,6 +320,11 @@ impl SimConfig {
             return usage("the duration must be above zero and at most two years");
         }
         Ok(())
+    }
+
+    /// The number of regions, each with a tree of its own. Keys are spread over them evenly.
+    pub(crate) fn regions(&self) -> usize {
+        self.policy.options.column_family.regions.count()
     }
 
     /// The largest number of job slots that the policy may use.

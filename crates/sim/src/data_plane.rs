@@ -41,6 +41,28 @@ pub(crate) enum Io {
     Barrier,
 }
 
+/// What a region has for itself: memtables, and the shape of its tree as reads see it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Region {
+    pub(crate) active: Memtable,
+    /// Sealed memtables, oldest first.
+    pub(crate) sealed: VecDeque<Memtable>,
+    /// The size at which the active memtable is sealed, and that of the next one.
+    pub(crate) write_buffer_bytes: u64,
+    pub(crate) next_write_buffer_bytes: u64,
+    /// Runs in level 0, and the number of lower levels with tables.
+    pub(crate) level0_runs: u64,
+    pub(crate) levels: u64,
+}
+
+impl Region {
+    /// Seals the active memtable.
+    pub(crate) fn seal(&mut self) {
+        self.sealed.push_back(std::mem::take(&mut self.active));
+        self.write_buffer_bytes = self.next_write_buffer_bytes;
+    }
+}
+
 /// The state that clients and background work share.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
@@ -48,25 +70,18 @@ pub(crate) struct DataPlane {
     pub(crate) gates: Gates,
     pub(crate) recorder: Recorder,
     pub(crate) costs: Costs,
-    pub(crate) active: Memtable,
-    /// Sealed memtables, oldest first.
-    pub(crate) sealed: VecDeque<Memtable>,
+    /// The parts of the keys that have trees of their own.
+    pub(crate) regions: Vec<Region>,
     /// Since the last sample.
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
-    /// The size at which the active memtable is sealed, and that of the next one.
-    pub(crate) write_buffer_bytes: u64,
-    pub(crate) next_write_buffer_bytes: u64,
     /// Bytes of the key and the value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
     pub(crate) read_bytes: u64,
     /// The share of block reads that miss the cache.
     pub(crate) miss: f64,
-    /// Runs in level 0, and the number of lower levels with tables.
-    pub(crate) level0_runs: u64,
-    pub(crate) levels: u64,
     wal: Wal,
     wal_pending: u64,
     /// WAL writes in progress: when each completes, and its request.
@@ -75,23 +90,24 @@ pub(crate) struct DataPlane {
 
 impl DataPlane {
     pub(crate) fn new(config: &SimConfig) -> DataPlane {
+        let memtable_bytes = config.policy.options.column_family.memtable_bytes;
+        let region = Region {
+            write_buffer_bytes: memtable_bytes,
+            next_write_buffer_bytes: memtable_bytes,
+            ..Region::default()
+        };
         DataPlane {
             device: Device::new(config.device.clone()),
-            gates: Gates::default(),
+            gates: Gates::new(config.regions()),
             recorder: Recorder::default(),
             costs: config.costs,
-            active: Memtable::default(),
-            sealed: VecDeque::new(),
+            regions: vec![region; config.regions()],
             classes: Classes::default(),
             user_bytes: 0,
-            write_buffer_bytes: config.policy.options.column_family.memtable_bytes,
-            next_write_buffer_bytes: config.policy.options.column_family.memtable_bytes,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
             read_bytes: config.read_bytes,
             miss: 1.0 - (config.cache_bytes as f64 / config.db_bytes as f64).min(1.0),
-            level0_runs: 0,
-            levels: 0,
             wal: config.wal,
             wal_pending: 0,
             wal_writes: VecDeque::new(),
@@ -140,11 +156,10 @@ impl DataPlane {
         self.costs.write_ns + if self.wal == Wal::Off { 0 } else { self.costs.wal_ns }
     }
 
-    /// Applies an admitted write. Returns true if the write filled and sealed the memtable.
-    pub(crate) fn write(&mut self, now: u64) -> bool {
+    /// Applies an admitted write to `region`. Returns true if the write filled and sealed the
+    /// memtable.
+    pub(crate) fn write(&mut self, now: u64, region: usize) -> bool {
         self.user_bytes += self.write_bytes;
-        self.active.entries += 1;
-        self.active.bytes += self.write_bytes + MEMTABLE_ENTRY_BYTES;
         if self.wal == Wal::Buffered {
             self.wal_pending += self.write_bytes + TABLE_ENTRY_BYTES;
             if self.wal_pending >= WAL_WRITE_BYTES {
@@ -153,17 +168,14 @@ impl DataPlane {
                 self.wal_writes.push_back(write);
             }
         }
-        if self.active.bytes < self.write_buffer_bytes {
+        let region = &mut self.regions[region];
+        region.active.entries += 1;
+        region.active.bytes += self.write_bytes + MEMTABLE_ENTRY_BYTES;
+        if region.active.bytes < region.write_buffer_bytes {
             return false;
         }
-        self.seal();
+        region.seal();
         true
-    }
-
-    /// Seals the active memtable.
-    pub(crate) fn seal(&mut self) {
-        self.sealed.push_back(std::mem::take(&mut self.active));
-        self.write_buffer_bytes = self.next_write_buffer_bytes;
     }
 
     /// Returns and resets the work of the device since the last call.

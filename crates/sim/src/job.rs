@@ -15,8 +15,8 @@ const MANIFEST_BYTES: u64 = 4096;
 /// The work of a job.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A flush of the oldest memtables.
-    Flush(Vec<Memtable>),
+    /// A flush of the oldest memtables of a region.
+    Flush(usize, Vec<Memtable>),
     /// A compaction by this plan.
     Compaction(Arc<CompactionPlan>),
 }
@@ -97,7 +97,7 @@ impl Job {
         output: u64,
     ) -> Job {
         let class = match &work {
-            Work::Flush(_) => IoClass::Flush,
+            Work::Flush(..) => IoClass::Flush,
             Work::Compaction(plan) => plan.class,
         };
         Job {
@@ -191,7 +191,7 @@ impl Job {
                 Phase::Read { left: 0 } => {
                     let costs = data.costs;
                     let (bytes, kib_ns) = match self.work {
-                        Work::Flush(_) => (self.step.written, costs.flush_kib_ns),
+                        Work::Flush(..) => (self.step.written, costs.flush_kib_ns),
                         Work::Compaction(_) => (self.step.read, costs.compaction_kib_ns),
                     };
                     self.phase = Phase::Write { left: self.step.written };

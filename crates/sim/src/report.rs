@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use sateen_control::compaction::CompactionChain;
 use sateen_control::{IO_CLASSES, IoClass};
 use sateen_workload::Histogram;
 use serde::Serialize;
@@ -36,6 +37,35 @@ pub struct Counts {
     pub bandwidth_changes: u64,
     /// Adjustments of job slots or of the memtable size.
     pub adjustments: u64,
+}
+
+/// The chains of compactions that a flush could have to wait for (vLSM §2.3), looked at after each
+/// flush.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Chains {
+    /// Chains that were looked at.
+    pub count: u64,
+    /// The sum of their bytes.
+    pub bytes: u64,
+    /// The bytes of the widest.
+    pub bytes_max: u64,
+    /// The compactions in the longest.
+    pub length_max: u32,
+}
+
+impl Chains {
+    pub(crate) fn add(&mut self, chain: CompactionChain) {
+        self.count += 1;
+        self.bytes += chain.bytes;
+        self.bytes_max = self.bytes_max.max(chain.bytes);
+        self.length_max = self.length_max.max(chain.length);
+    }
+
+    /// Returns the mean bytes of a chain.
+    #[must_use]
+    pub fn bytes_mean(&self) -> u64 {
+        self.bytes / self.count.max(1)
+    }
 }
 
 /// The work of the device for one class.
@@ -88,6 +118,8 @@ pub struct Report {
     pub write_amplification: f64,
     /// Bytes that wait for compaction at the end.
     pub debt_bytes: u64,
+    /// The chains of compactions that flushes could have to wait for.
+    pub chains: Chains,
     /// Bytes of each level at the end.
     pub level_bytes: Vec<u64>,
     /// Counts of background work.
@@ -126,6 +158,7 @@ impl Report {
             classes: Vec::new(),
             write_amplification: 0.0,
             debt_bytes: 0,
+            chains: Chains::default(),
             level_bytes: Vec::new(),
             counts,
             series,
@@ -181,9 +214,9 @@ fn device(config: &SimConfig) -> String {
     }
 }
 
-const HEADS: [&str; 17] = [
+const HEADS: [&str; 18] = [
     "policy", "workload", "device", "offered", "done", "p50", "p99", "p99.9", "max", "worst s",
-    "s>10ms", "stalls", "stalled", "waited", "wr.amp", "debt", "L0",
+    "s>10ms", "stalls", "stalled", "waited", "wr.amp", "chain", "debt", "L0",
 ];
 
 /// Writes the reports as a text table: a line for each, and below it the stalls by cause.
@@ -245,6 +278,7 @@ fn row(report: &Report) -> [String; HEADS.len()] {
         time(report.stalled().1),
         time(report.waited_ns()),
         format!("{:.1}", report.write_amplification),
+        format!("{:.2} GB", report.chains.bytes_max as f64 / 1e9),
         format!("{:.2} GB", report.debt_bytes as f64 / 1e9),
         level0_runs.to_string(),
     ]

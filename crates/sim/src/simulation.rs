@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::{
-    Action, CfOptions, CompactionPlan, ControlPlane, Event, Instant, JobId, JobResult, Limit, Note,
-    SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
+    Action, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Event, Instant, JobId,
+    JobResult, Limit, Note, SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
 };
 
 use crate::classes::{Classes, add};
 use crate::clients::Clients;
 use crate::config::SimConfig;
-use crate::data_plane::DataPlane;
+use crate::data_plane::{DataPlane, Region};
 use crate::error::{Error, Result};
 use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, key, number, outputs, spread};
 use crate::recorder::SECOND_NS;
-use crate::report::{Counts, Report};
-use crate::tree::{FAMILY, Tree};
+use crate::report::{Chains, Counts, Report};
+use crate::tree::Tree;
 
 const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
 
@@ -38,7 +38,8 @@ pub struct Simulation {
     workers: usize,
     now: u64,
     plane: ControlPlane,
-    tree: Tree,
+    /// A tree for each region. Its number is that of its column family.
+    trees: Vec<Tree>,
     data: DataPlane,
     clients: Clients,
     jobs: BTreeMap<JobId, Job>,
@@ -56,6 +57,7 @@ pub struct Simulation {
     user_bytes: u64,
     stalled_ns: u64,
     counts: Counts,
+    chains: Chains,
 }
 
 impl Simulation {
@@ -69,18 +71,27 @@ impl Simulation {
         let entry_bytes = data.table_entry_bytes();
         let keys = config.db_bytes / entry_bytes;
         let options = Arc::new(config.policy.family());
-        let mut tree = Tree::load(&options, keys, entry_bytes, config.load.seed)?;
         let percent = u64::from(config.policy.options.level0_cache_percent);
-        tree.in_memory_max = config.cache_bytes / 100 * percent;
+        let regions = config.regions() as u64;
+        let trees = (0..config.regions()).map(|region| {
+            let seed = config.load.seed;
+            let mut tree = Tree::load(id_of(region), &options, keys / regions, entry_bytes, seed)?;
+            tree.in_memory_max = config.cache_bytes / regions / 100 * percent;
+            Ok(tree)
+        });
+        let trees: Vec<Tree> = trees.collect::<Result<_>>()?;
         let clients = Clients::new(&config.load, entry_bytes, config.duration_ns);
         let mut plane = ControlPlane::new(config.policy.control());
-        let (family, version) = (options.clone(), tree.version.clone());
-        plane.handle(Instant(0), Event::ColumnFamilyAdded { options, version });
-        look_at(&tree, &mut data);
+        let family = options.clone();
+        for (tree, region) in trees.iter().zip(&mut data.regions) {
+            let (options, version) = (options.clone(), tree.version.clone());
+            plane.handle(Instant(0), Event::ColumnFamilyAdded { options, version });
+            look_at(tree, region);
+        }
         let mut simulation = Simulation {
             now: 0,
             plane,
-            tree,
+            trees,
             data,
             clients,
             jobs: BTreeMap::new(),
@@ -94,6 +105,7 @@ impl Simulation {
             user_bytes: 0,
             stalled_ns: 0,
             counts: Counts::default(),
+            chains: Chains::default(),
             workers: config.workers.unwrap_or_else(|| config.slots()),
             family,
             config,
@@ -176,29 +188,41 @@ impl Simulation {
         }
     }
 
+    /// Returns the bytes that wait for compaction, in all regions.
+    fn debt_bytes(&self) -> u64 {
+        let debt = |tree: &Tree| self.plane.pending_compaction_bytes(tree.family);
+        self.trees.iter().filter_map(debt).sum()
+    }
+
     fn end_second(&mut self) {
+        let debt_bytes = self.debt_bytes();
         let second =
             self.data.recorder.end_second(&self.second, self.clients.oldest_due().min(self.now));
-        second.debt_bytes = self.plane.pending_compaction_bytes(FAMILY).unwrap_or(0);
+        second.debt_bytes = debt_bytes;
         let device = self.plane.device();
         second.believed_read = device.read_bytes_per_second;
         second.believed_write = device.write_bytes_per_second;
-        second.level0_runs = self.data.level0_runs;
-        second.sealed = self.data.sealed.len() as u64;
+        let regions = &self.data.regions;
+        second.level0_runs = regions.iter().map(|region| region.level0_runs).max().unwrap_or(0);
+        second.sealed = regions.iter().map(|region| region.sealed.len() as u64).sum();
         second.slots = self.plane.job_slots().total() as u64;
-        second.memtable_bytes = self.data.next_write_buffer_bytes;
+        let memtable = regions.iter().map(|region| region.next_write_buffer_bytes).max();
+        second.memtable_bytes = memtable.unwrap_or(0);
         second.stalled_ns = std::mem::take(&mut self.stalled_ns);
         self.second = Classes::default();
     }
 
     fn memtables_changed(&mut self) {
-        let event = Event::MemtablesChanged {
-            cf: FAMILY,
-            sealed: u32::try_from(self.data.sealed.len()).unwrap_or(u32::MAX),
-            sealed_bytes: self.data.sealed.iter().map(|memtable| memtable.bytes).sum(),
-            active_bytes: self.data.active.bytes,
-        };
-        self.plane.handle(Instant(self.now), event);
+        for (tree, region) in self.trees.iter().zip(&self.data.regions) {
+            let event = Event::MemtablesChanged {
+                cf: tree.family,
+                sealed: u32::try_from(region.sealed.len()).unwrap_or(u32::MAX),
+                sealed_bytes: region.sealed.iter().map(|memtable| memtable.bytes).sum(),
+                active_bytes: region.active.bytes,
+                size_bytes: region.write_buffer_bytes,
+            };
+            self.plane.handle(Instant(self.now), event);
+        }
     }
 
     /// Carries out the actions of the control plane, and assigns threads to jobs with new grants.
@@ -215,12 +239,12 @@ impl Simulation {
 
     fn act(&mut self, action: Action) -> Result<()> {
         match action {
-            Action::StartFlush { job, memtables, stripes, .. } => {
-                self.start_flush(job, memtables as usize, &stripes)
+            Action::StartFlush { job, cf, memtables, stripes } => {
+                self.start_flush(job, cf, memtables as usize, &stripes)
             }
-            // The model has one column family.
+            // The model has no flush of several regions.
             Action::StartFlushTogether { job, members } => match members.as_slice() {
-                [one] => self.start_flush(job, one.memtables as usize, &one.stripes),
+                [one] => self.start_flush(job, one.cf, one.memtables as usize, &one.stripes),
                 _ => Err(Error::broken(format!("{job} is of {} families", members.len()))),
             },
             Action::StartCompaction { job, plan } => self.start_compaction(job, plan),
@@ -243,23 +267,23 @@ impl Simulation {
                 Ok(())
             }
             Action::Admit(admission) => {
-                self.admit(false, admission);
+                self.admit(None, admission);
                 Ok(())
             }
-            Action::AdmitFamily { admission, .. } => {
-                self.admit(true, admission);
+            Action::AdmitFamily { cf, admission } => {
+                self.admit(Some(cf.0 as usize), admission);
                 Ok(())
             }
             Action::FinishEarly { job } => {
                 if let Some(job) = self.jobs.get_mut(&job) {
-                    job.finish_early(self.tree.entry_bytes);
+                    job.finish_early(self.trees[0].entry_bytes);
                 }
                 Ok(())
             }
             Action::SetLimit(adjustment) => {
                 self.counts.adjustments += 1;
-                if let Limit::Memtable { bytes, .. } = adjustment.limit {
-                    self.data.next_write_buffer_bytes = bytes;
+                if let Limit::Memtable { cf, bytes } = adjustment.limit {
+                    self.data.regions[cf.0 as usize].next_write_buffer_bytes = bytes;
                 }
                 Ok(())
             }
@@ -275,27 +299,36 @@ impl Simulation {
         }
     }
 
-    fn admit(&mut self, of_family: bool, admission: sateen_control::Admission) {
-        self.data.gates.publish(self.now, of_family, admission);
+    fn admit(&mut self, region: Option<usize>, admission: sateen_control::Admission) {
+        self.data.gates.publish(self.now, region, admission);
         self.clients.admission_changed(self.now);
     }
 
-    fn start_flush(&mut self, id: JobId, memtables: usize, stripes: &Stripes) -> Result<()> {
-        if memtables == 0 || memtables > self.data.sealed.len() {
+    fn start_flush(
+        &mut self,
+        id: JobId,
+        cf: ColumnFamilyId,
+        memtables: usize,
+        stripes: &Stripes,
+    ) -> Result<()> {
+        let region = cf.0 as usize;
+        let sealed = &self.data.regions[region].sealed;
+        if memtables == 0 || memtables > sealed.len() {
             return Err(Error::broken(format!("{id} flushes memtables that do not exist")));
         }
-        let taken: Vec<_> = self.data.sealed.range(..memtables).copied().collect();
+        let taken: Vec<_> = sealed.range(..memtables).copied().collect();
         let writes = taken.iter().map(|memtable| memtable.entries).sum();
-        let (keys, entry_bytes) = (self.tree.keys, self.tree.entry_bytes);
+        let Tree { keys, entry_bytes, .. } = self.trees[region];
         let table_bytes = self.family.flush_file_size();
         let starts: Vec<_> = stripes.iter().map(|key| number(key.bytes())).collect();
         let outputs = spread(keys, &starts, distinct(keys, writes), entry_bytes, table_bytes);
-        self.start(id, Work::Flush(taken), (0, 0), outputs)
+        self.start(id, Work::Flush(region, taken), (0, 0), outputs)
     }
 
     fn start_compaction(&mut self, id: JobId, plan: Arc<CompactionPlan>) -> Result<()> {
-        let outputs = outputs(&plan, self.tree.entry_bytes, self.family.table_bytes);
-        let input = (plan.rewrite_bytes(), self.tree.bytes_in_memory(&plan));
+        let tree = &self.trees[plan.cf.0 as usize];
+        let outputs = outputs(&plan, tree.entry_bytes, self.family.table_bytes);
+        let input = (plan.rewrite_bytes(), tree.bytes_in_memory(&plan));
         self.start(id, Work::Compaction(plan), input, outputs)
     }
 
@@ -306,7 +339,8 @@ impl Simulation {
         (input, in_memory): (u64, u64),
         outputs: Vec<crate::merge::Output>,
     ) -> Result<()> {
-        let bytes = outputs.iter().map(|output| output.entries * self.tree.entry_bytes).sum();
+        let entry_bytes = self.trees[0].entry_bytes;
+        let bytes = outputs.iter().map(|output| output.entries * entry_bytes).sum();
         match self.jobs.insert(id, Job::new(work, input, in_memory, outputs, bytes)) {
             None => Ok(()),
             Some(_) => Err(Error::broken(format!("{id} is started twice"))),
@@ -374,16 +408,21 @@ impl Simulation {
 
     /// Installs the result of a job and reports its end.
     fn finish(&mut self, id: JobId, job: &Job, moved: Moved) -> Result<()> {
+        let region = match &job.work {
+            Work::Flush(region, _) => *region,
+            Work::Compaction(plan) => plan.cf.0 as usize,
+        };
+        let tree = &mut self.trees[region];
         match &job.work {
-            Work::Flush(memtables) => {
+            Work::Flush(_, memtables) => {
                 let writes = memtables.iter().map(|memtable| memtable.entries).sum();
-                let range = self.tree.seqnos(writes);
-                let epoch = self.tree.epoch();
-                let tree = &mut self.tree;
+                let range = tree.seqnos(writes);
+                let epoch = tree.epoch();
                 let added = job.outputs.iter().map(|o| tree.added(0, epoch, o, range)).collect();
-                let edit = VersionEdit { column_family: FAMILY, added, ..VersionEdit::default() };
-                self.tree.install(&edit)?;
-                self.data.sealed.drain(..memtables.len());
+                let column_family = tree.family;
+                let edit = VersionEdit { column_family, added, ..VersionEdit::default() };
+                tree.install(&edit)?;
+                self.data.regions[region].sealed.drain(..memtables.len());
                 self.counts.flushes += 1;
             }
             Work::Compaction(plan) => {
@@ -396,18 +435,19 @@ impl Simulation {
                 let range = seqno_range(plan);
                 for output in &job.outputs {
                     let (level, epoch) = (plan.output_level, plan.output_epoch);
-                    edit.added.push(self.tree.added(level, epoch, output, range));
+                    edit.added.push(tree.added(level, epoch, output, range));
                 }
-                self.tree.install(&edit)?;
+                tree.install(&edit)?;
                 self.counts.compactions += u64::from(!plan.is_trivial_move());
                 self.counts.moves += u64::from(plan.is_trivial_move());
             }
         }
-        look_at(&self.tree, &mut self.data);
+        look_at(tree, &mut self.data.regions[region]);
+        let version = tree.version.clone();
         self.stepped(id, moved);
-        let version = self.tree.version.clone();
         self.plane.handle(Instant(self.now), Event::VersionInstalled { version });
-        if matches!(job.work, Work::Flush(_)) {
+        if matches!(job.work, Work::Flush(..)) {
+            self.chains.add(self.plane.compaction_chain(id_of(region)).unwrap_or_default());
             self.memtables_changed();
         }
         let event = Event::JobFinished { job: id, result: JobResult::Done };
@@ -428,11 +468,15 @@ impl Simulation {
         while !self.clients.at_rest() && self.now < end {
             self.run_until(self.now + SAMPLE_NS)?;
         }
-        if self.data.active.entries > 0 {
-            self.data.seal();
+        for region in &mut self.data.regions {
+            if region.active.entries > 0 {
+                region.seal();
+            }
         }
         self.memtables_changed();
-        self.plane.handle(Instant(self.now), Event::FlushRequested { cf: FAMILY });
+        for tree in &self.trees {
+            self.plane.handle(Instant(self.now), Event::FlushRequested { cf: tree.family });
+        }
         self.poll()?;
         while !(self.plane.is_idle() && self.jobs.is_empty()) {
             if self.now >= end {
@@ -442,7 +486,7 @@ impl Simulation {
             self.run_until(self.now + SAMPLE_NS)?;
         }
         let held = self.busy + self.runnable.len() + self.plane.in_flight().len();
-        if held > 0 || !self.data.sealed.is_empty() {
+        if held > 0 || self.data.regions.iter().any(|region| !region.sealed.is_empty()) {
             return Err(Error::broken(format!("{held} threads, grants or claims are held")));
         }
         Ok(())
@@ -453,7 +497,7 @@ impl Simulation {
     /// # Errors
     /// If something is lost.
     pub fn check(&self) -> Result<()> {
-        self.tree.check()?;
+        self.trees.iter().try_for_each(Tree::check)?;
         let known: Vec<_> = self.plane.jobs().map(|(id, _, _)| id).collect();
         if !known.iter().eq(self.jobs.keys()) {
             return Err(Error::broken(format!("control knows {known:?}: {:?}", self.jobs.keys())));
@@ -475,17 +519,25 @@ impl Simulation {
         let mut report = Report::new(&self.config, recorder, undone, self.counts);
         report.stalls = gates.stalls();
         report.account(self.user_bytes, &self.total);
-        report.level_bytes = self.tree.version.levels().iter().map(|level| level.bytes()).collect();
-        report.debt_bytes = self.plane.pending_compaction_bytes(FAMILY).unwrap_or(0);
+        let bytes = |level| self.trees.iter().map(|tree| tree.version.level(level).bytes()).sum();
+        report.level_bytes =
+            (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
+        report.debt_bytes = self.debt_bytes();
+        report.chains = self.chains;
         report
     }
 }
 
+/// Returns the column family of a region.
+fn id_of(region: usize) -> ColumnFamilyId {
+    ColumnFamilyId(u32::try_from(region).unwrap_or(u32::MAX))
+}
+
 /// Updates what the cost of reads depends on.
-fn look_at(tree: &Tree, data: &mut DataPlane) {
+fn look_at(tree: &Tree, region: &mut Region) {
     let levels = tree.version.levels();
-    data.level0_runs = tree.version.level(0).runs().len() as u64;
-    data.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
+    region.level0_runs = tree.version.level(0).runs().len() as u64;
+    region.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
 }
 
 /// The oldest and newest sequence number in a plan's inputs.

@@ -13,8 +13,8 @@ use sateen_workload::Rng;
 use crate::error::{Error, Result};
 use crate::merge::{Output, key, spread};
 
-/// The one column family.
-pub(crate) const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
+/// Each region has tables with numbers of its own: this many bits of them.
+const TABLE_BITS: u32 = 40;
 
 /// The size of the levels above the last at the start, in percent of their targets.
 const SETTLED_PERCENT: u64 = 95;
@@ -27,9 +27,10 @@ pub(crate) struct Ledger {
     pub(crate) removed: u64,
 }
 
-/// The tree.
+/// The tree of one region, which is a column family.
 #[derive(Debug)]
 pub(crate) struct Tree {
+    pub(crate) family: ColumnFamilyId,
     pub(crate) version: Arc<Version>,
     /// Keys are the numbers below this.
     pub(crate) keys: u64,
@@ -48,6 +49,7 @@ impl Tree {
     /// Builds a tree whose last level holds each of `keys` once. The levels above hold what a long
     /// load of overwrites leaves there.
     pub(crate) fn load(
+        family: ColumnFamilyId,
         options: &CfOptions,
         keys: u64,
         entry_bytes: u64,
@@ -55,17 +57,18 @@ impl Tree {
     ) -> Result<Tree> {
         let style = options.compaction_style.name().to_owned();
         let mut tree = Tree {
-            version: Arc::new(Version::new(FAMILY, options.level_count()).with_style(style)),
+            family,
+            version: Arc::new(Version::new(family, options.level_count()).with_style(style)),
             keys: keys.max(1),
             entry_bytes: entry_bytes.max(1),
             ledger: Ledger::default(),
             in_memory: BTreeMap::new(),
             in_memory_max: 0,
-            last_table: 0,
+            last_table: u64::from(family.0) << TABLE_BITS,
             last_epoch: 0,
             last_seqno: 0,
         };
-        let mut rng = Rng::stream(seed, 0x7472_6565);
+        let mut rng = Rng::stream(seed, 0x7472_6565 + u64::from(family.0));
         let bytes = keys.saturating_mul(entry_bytes);
         let deepest = options.level_count() - 1;
         let fixed = LevelTargets::new(&tree.version, options);
@@ -111,7 +114,8 @@ impl Tree {
         }
         let range = (SeqNo(1), SeqNo(1));
         let added = tables.iter().map(|table| self.added(level, Epoch(0), table, range)).collect();
-        self.install(&VersionEdit { column_family: FAMILY, added, ..VersionEdit::default() })
+        let column_family = self.family;
+        self.install(&VersionEdit { column_family, added, ..VersionEdit::default() })
     }
 
     /// Returns a table in the form in which an edit adds it.

@@ -57,6 +57,32 @@ fn nothing_is_lost_and_nothing_is_held() {
     }
 }
 
+/// Regions have trees, memtables and gates of their own, and share the device and the job slots.
+#[test]
+fn regions_share_what_one_tree_has() {
+    for policy in ["vlsm", "rocksdb", "sateen"] {
+        let run = |regions: &str| {
+            let mut config = standard(policy, 4_000.0, 60);
+            config.policy.set("regions", regions).unwrap();
+            let mut simulation = Simulation::new(config).unwrap();
+            simulation.run_until(60 * SECOND_NS).unwrap();
+            simulation.check().unwrap_or_else(|error| panic!("{policy}: {error}"));
+            simulation.quiesce().unwrap_or_else(|error| panic!("{policy}: {error}"));
+            simulation.check().unwrap();
+            simulation.report()
+        };
+        let (one, four) = (run("1"), run("4"));
+        assert_eq!(one.offered, four.offered, "{policy}");
+        let loaded = |report: &Report| report.level_bytes.iter().sum::<u64>();
+        assert!(loaded(&one).abs_diff(loaded(&four)) < loaded(&one) / 4, "{policy}");
+        // The same bytes are flushed, and a chain is that of one region.
+        let flushed = |report: &Report| written(report, "flush") as f64;
+        assert!((0.95..1.05).contains(&(flushed(&four) / flushed(&one))), "{policy}");
+        assert!(four.chains.count > 0 && four.chains.bytes_max > 0, "{policy}");
+        assert!(four.chains.bytes_mean() <= four.chains.bytes_max, "{policy}");
+    }
+}
+
 #[test]
 fn the_same_configuration_gives_the_same_report() {
     for policy in POLICY_NAMES {

@@ -128,6 +128,45 @@ fn only_what_is_to_be_adjusted_is_and_within_its_bounds() {
     }
 }
 
+/// Returns the bytes that flushes and compactions read and write for each byte that clients write.
+fn io_amplification(report: &Report) -> f64 {
+    let background = ["flush", "l0", "deep"];
+    let classes = report.classes.iter().filter(|class| background.contains(&class.class));
+    let bytes: u64 = classes.map(|class| class.read_bytes + class.write_bytes).sum();
+    bytes as f64 / report.user_bytes as f64
+}
+
+/// The paper's case at a quarter of its size: the tree is far larger than the base level, and the
+/// debt reaches the limit at which writers are slowed down.
+fn large_tree(policy: &str, batch: &str) -> SimConfig {
+    let mut config = steady(policy, 50_000.0, 0, 300);
+    config.db_bytes = 25_000_000_000;
+    config.device.bandwidth = Bandwidth { read: 50_000_000, write: 50_000_000 };
+    for (name, value) in [
+        ("soft_pending_compaction_bytes", "16G"),
+        ("hard_pending_compaction_bytes", "64G"),
+        ("tuner_debt_bytes", "16G"),
+        ("tuner_batch", batch),
+    ] {
+        config.policy.set(name, value).unwrap();
+    }
+    config
+}
+
+/// If memtables alone grow, level 0 becomes larger than the base level, and each of its merges is
+/// written once more on its way down.
+#[test]
+fn in_overload_tables_and_the_base_level_that_grow_too_save_io() {
+    for policy in ["adoc", "adoc-batch"] {
+        let [alone, together] =
+            ["memtable", "paper"].map(|batch| Simulation::run(large_tree(policy, batch)).unwrap());
+        let grown = |report: &Report| report.series.iter().any(|s| s.memtable_bytes > 64 << 20);
+        assert!(grown(&alone) && grown(&together), "{policy}: nothing was adjusted");
+        let [alone, together] = [alone, together].map(|report| io_amplification(&report));
+        assert!(together < 0.8 * alone, "{policy}: {together} beside {alone}");
+    }
+}
+
 /// The tuner removes and adds slots while the scheduler pauses jobs itself. Each pause belongs to
 /// one of them, and all paused jobs resume.
 #[test]

@@ -15,14 +15,23 @@ pub(crate) fn rocksdb(root: &Path, arguments: &[String]) -> Outcome {
     if !is_version(version) {
         return Err(vec![format!("fetch-rocksdb: {version:?} is no version, such as {VERSION}")]);
     }
+    println!("{}", library(root, version)?.display());
+    Ok(())
+}
+
+/// Returns the path of the library of the usual version, and fetches it if it is not there.
+pub(crate) fn usual_library(root: &Path) -> Result<PathBuf, Vec<String>> {
+    library(root, VERSION)
+}
+
+fn library(root: &Path, version: &str) -> Result<PathBuf, Vec<String>> {
     let peers = root.join("target/peers");
     let platform = platform(std::env::consts::ARCH)?;
     let library = peers.join(format!("rocksdb-{version}-{platform}.so"));
     if !library.is_file() {
         fetch(version, platform, &peers, &library)?;
     }
-    println!("{}", library.display());
-    Ok(())
+    Ok(library)
 }
 
 fn is_version(text: &str) -> bool {

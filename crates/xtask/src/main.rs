@@ -6,6 +6,7 @@ mod book;
 mod chore;
 mod deny;
 mod fetch;
+mod figure;
 mod markdown;
 mod models;
 mod pages;
@@ -28,8 +29,8 @@ Chores:
   test    everything a change must pass: tidy, deny, packages, fmt, clippy, all tests and
           models, and the docs
   ci      the same
-  tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md), and that
-          the patches of the planted bugs apply
+  tidy    the rules of the source that no compiler checks (ARCHITECTURE.md, STYLE.md), that the
+          patches of the planted bugs apply, and that the tables of figures are up to date
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   package pack each crate that is published, without building it from its package
@@ -37,6 +38,7 @@ Chores:
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
           words after DIR go to cargo, for instance --release
+  figure  every figure of the papers: `cargo xtask figure help`
   fetch-rocksdb [VERSION]
           fetch RocksDB's library (11.8.1) into target/peers, and print its path
   models  the interleavings that loom tries on the memtable
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Some("semver") => semver::run(&root),
         Some("lint") => lint(&root),
         Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
+        Some("figure") => figure::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models::run(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),
         Some("pages") => pages::run(&root, arguments.get(1..).unwrap_or_default()),
@@ -90,9 +93,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks the rules of the source with `rules`, and that the planted bugs can be planted in it.
+/// Checks the rules of the source with `rules`, that the planted bugs can be planted in it, and
+/// that the tables of figures are those of the catalogue.
 fn tidy(root: &Path, rules: fn(&Path) -> Outcome) -> Outcome {
-    let outcomes = [rules(root), rel::planted_bugs(root)];
+    let outcomes = [rules(root), rel::planted_bugs(root), figure::check_tables(root)];
     let problems: Vec<_> = outcomes.into_iter().filter_map(Result::err).flatten().collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

@@ -69,7 +69,7 @@ fn level(line: &str) -> Option<(usize, LevelSize)> {
         "TB" => GB * KB,
         _ => 1.0,
     };
-    Some((level, LevelSize { files, bytes: (number * unit) as u64 }))
+    Some((level, LevelSize { files, bytes: (number * unit) as u64, good: 0 }))
 }
 
 /// Parses the number of GB at the beginning of `text`.
@@ -155,7 +155,7 @@ Write Stall (count): write-buffer-manager-limit-stops: 0
         let stats = parse(FAMILY, DATABASE);
         assert_eq!(stats.levels.len(), 7);
         assert_eq!(stats.levels[0].files, 10);
-        assert_eq!(stats.levels[6], LevelSize { files: 2, bytes: 3 << 29 });
+        assert_eq!(stats.levels[6], LevelSize { files: 2, bytes: 3 << 29, good: 0 });
         assert_eq!(stats.flush_written, (0.364 * GB) as u64);
         assert_eq!(stats.compaction_written, (0.67 * GB) as u64);
         assert_eq!(stats.compaction_read, (0.30 * GB) as u64);

@@ -137,7 +137,7 @@ pub(crate) mod tests {
                 _ => [Some(quantiles), Some(Quantiles { p99: 5_000 + number, ..quantiles }), None],
             },
             io: vec![[0, 1 << 20], [1 << 20, 2 << 20]],
-            levels: vec![LevelSize { files: number, bytes: number << 20 }],
+            levels: vec![LevelSize { files: number, bytes: number << 20, good: 0 }],
             resident: 1 << 20,
             stall_ns: if number == 2 { 300_000_000 } else { 0 },
             ..Second::default()

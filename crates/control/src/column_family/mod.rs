@@ -8,8 +8,8 @@
 //! 3. [`ColumnFamily::urgency`] says how urgent a compaction is: a client's request first, then
 //!    what the policy's scores say, then work that only tidies up.
 //! 4. [`ColumnFamily::pick`] looks for one: tables that range tombstones hide, the next step of a
-//!    request, the policy's pick, sparse files. After a look that found nothing it looks again only
-//!    when something has changed.
+//!    request, the policy's pick, tables that reads were charged to, sparse files. After a look
+//!    that found nothing it looks again only when something has changed.
 //! 5. [`ColumnFamily::level0_blockers`] names the jobs that keep level 0 from being compacted.
 //! 6. [`ColumnFamily::pressure`] and [`ColumnFamily::take_load`] return the state on which writers
 //!    depend.
@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requests::Request;
+use tuning::{Batch, Window};
 
-use crate::compaction::{CoveredTables, ManualStep, SparseTables};
+use crate::compaction::{ChargedTables, CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
 use crate::geometry::Stripes;
 use crate::plan::{CompactionPlan, InFlight, Input};
@@ -31,8 +32,7 @@ use crate::policy::{
     CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
 };
 use crate::scheduler::{FILL, Smoothed};
-use crate::tuner::Overflows;
-use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo};
+use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo, TableId};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
 
@@ -46,8 +46,9 @@ const MORE_COMES_SECONDS: u64 = 10;
 /// How often a level 0 that waits for more runs is looked at again.
 const LEVEL0_LOOK: Duration = Duration::from_millis(100);
 
-/// The urgency of rewriting a sparse file, which is the lowest.
-const SPARSE_URGENCY: f64 = 0.0;
+/// The urgency of what is compacted though no level is due: sparse files, and tables that reads
+/// were charged to.
+const NOT_DUE_URGENCY: f64 = 0.0;
 
 /// The result of a look for work.
 #[derive(Debug)]
@@ -60,11 +61,13 @@ pub(crate) enum Pick {
 /// The state of a column family.
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
-    /// The options in force: the configured ones, with the adjusted size of memtables.
+    /// The options in force: the configured ones, with `batch`.
     options: Arc<CfOptions>,
     configured: Arc<CfOptions>,
-    /// The adjusted size of memtables, in force from the next one on.
-    adjusted_memtable_bytes: Option<u64>,
+    /// The adjusted batch in force; `None` for the configured sizes.
+    batch: Option<Batch>,
+    /// The adjusted batch from the next memtable on.
+    next_batch: Option<Batch>,
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
@@ -81,8 +84,8 @@ pub(crate) struct ColumnFamily {
     fill: Smoothed,
     /// Whether the load has changed since it was last taken.
     load_changed: bool,
-    /// The overflows since they were last taken.
-    overflows: Overflows,
+    /// What was seen since overflows were last taken.
+    window: Window,
     /// Whether the memtable that was sealed last made memory overflow, and nothing did before.
     last_sealed_overflowed: bool,
     /// The running flush, and the bytes of its memtables.
@@ -104,6 +107,8 @@ pub(crate) struct ColumnFamily {
     pick_worthwhile: bool,
     /// Whether a pick of level 0 alone found nothing and nothing has changed since.
     level0_only_failed: bool,
+    /// Tables that reads were charged to, which are compacted when no level is due.
+    charged: ChargedTables,
     /// Tables of sparse files, which are rewritten when there is nothing else to do.
     sparse: SparseTables,
     /// Tables that range tombstones hide, which will be dropped.
@@ -118,7 +123,8 @@ impl ColumnFamily {
             configured: options.clone(),
             policy: options.policy(),
             options,
-            adjusted_memtable_bytes: None,
+            batch: None,
+            next_batch: None,
             version,
             pending_bytes: 0,
             stripes: Stripes::default(),
@@ -129,7 +135,7 @@ impl ColumnFamily {
             filled: 0,
             fill: FILL,
             load_changed: true,
-            overflows: Overflows::default(),
+            window: Window::default(),
             last_sealed_overflowed: false,
             flush: None,
             flush_requested: 0,
@@ -141,6 +147,7 @@ impl ColumnFamily {
             idle_urgency: None,
             pick_worthwhile: true,
             level0_only_failed: false,
+            charged: ChargedTables::default(),
             sparse: SparseTables::default(),
             covered: CoveredTables::default(),
             requests: VecDeque::new(),
@@ -157,13 +164,10 @@ impl ColumnFamily {
         self.pending_bytes
     }
 
-    /// Sets the options. Returns true if the configured size of memtables has changed; otherwise an
-    /// adjusted one stays.
+    /// Sets the options. Returns true if a configured size has changed that was adjusted, or may
+    /// have been. Then the adjustment must be reset; otherwise it stays.
     pub(crate) fn set_options(&mut self, options: Arc<CfOptions>) -> bool {
-        let resized = self.configured.memtable_bytes != options.memtable_bytes;
-        let in_force = self.options.memtable_bytes;
-        self.set_memtable_bytes(&options, if resized { options.memtable_bytes } else { in_force });
-        self.configured = options;
+        let resized = self.configure(options);
         self.shape_changed();
         resized
     }
@@ -172,6 +176,13 @@ impl ColumnFamily {
         if version.number() > self.version.number() {
             self.version = version;
             self.shape_changed();
+        }
+    }
+
+    /// Has a table compacted when no level is due, because reads were charged to it.
+    pub(crate) fn charge(&mut self, table: TableId) {
+        if self.options.charges_max(0) < u64::MAX && self.charged.add(&self.version, table) {
+            self.pick_worthwhile = true;
         }
     }
 
@@ -222,15 +233,18 @@ impl ColumnFamily {
         sealed: u32,
         sealed_bytes: u64,
         active_bytes: u64,
+        size_bytes: u64,
     ) -> bool {
         let changed = (sealed, sealed_bytes) != (self.sealed, self.sealed_bytes);
         let switched = sealed > self.sealed || active_bytes < self.active_bytes;
         let waiting_for_more = self.options.memtables_to_flush_min.max(1);
         let overflows = sealed > self.sealed.max(waiting_for_more);
         if sealed > self.sealed {
-            self.last_sealed_overflowed = overflows && !self.overflows.memory;
+            self.last_sealed_overflowed = overflows && !self.window.memory;
+        } else if sealed >= waiting_for_more {
+            self.note_fill(active_bytes, size_bytes);
         }
-        self.overflows.memory |= overflows;
+        self.window.memory |= overflows;
         // Bytes written into the memtable that was sealed meanwhile, and into the new one.
         let into_sealed = sealed_bytes.saturating_sub(self.sealed_bytes + self.active_bytes);
         let into_active = active_bytes.checked_sub(self.active_bytes).unwrap_or(active_bytes);
@@ -242,7 +256,7 @@ impl ColumnFamily {
         self.flush_requested = self.flush_requested.saturating_sub(flushed);
         self.sealed = sealed;
         self.sealed_bytes = sealed_bytes;
-        changed | (switched && self.memtable_switched())
+        changed | (switched && self.memtable_switched(size_bytes))
     }
 
     /// Returns the load on which writers depend, if it has changed since the last call.
@@ -311,8 +325,8 @@ impl ColumnFamily {
 
     /// Returns true if level 0 has more runs than two compactions out of it begin with.
     pub(crate) fn level0_is_late(&self) -> bool {
-        let trigger = self.options.level0_trigger.max(1);
-        !self.options.disable_auto_compactions && self.level0_runs > 2 * trigger
+        let due = self.options.level0_runs_due();
+        !self.options.disable_auto_compactions && u64::from(self.level0_runs) > 2 * due
     }
 
     /// Returns true if level 0 should be compacted before everything else, and is not.
@@ -380,7 +394,7 @@ impl ColumnFamily {
         self.flush_requested = self.sealed;
         // A memtable that was sealed for the request need not have been full.
         if std::mem::take(&mut self.last_sealed_overflowed) {
-            self.overflows.memory = false;
+            self.window.memory = false;
         }
     }
 
@@ -475,12 +489,12 @@ impl ColumnFamily {
         }
         let idle = self.idle_urgency;
         let urgent = self.scores.first()?.score.max(idle.unwrap_or_default());
-        self.pick_worthwhile = urgent >= 1.0 || !self.sparse.is_empty() || idle.is_some();
+        let not_due = !self.sparse.is_empty() || !self.charged.is_empty();
+        self.pick_worthwhile = urgent >= 1.0 || not_due || idle.is_some();
         if urgent >= 1.0 {
             return Some(urgent);
         }
-        let sparse = !self.sparse.is_empty() && !level0_only;
-        (sparse || idle.is_some()).then_some(SPARSE_URGENCY)
+        (not_due && !level0_only || idle.is_some()).then_some(NOT_DUE_URGENCY)
     }
 
     /// Computes the scores, unless they are up to date.
@@ -550,9 +564,10 @@ impl ColumnFamily {
             };
         }
         let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
-        let sparse = &mut self.sparse;
-        let or_sparse = || if urgent || level0_only { None } else { sparse.pick(&context) };
-        let picked = self.policy.pick(&context).or_else(or_sparse);
+        let (charged, sparse) = (&mut self.charged, &mut self.sparse);
+        let mut not_due = || charged.pick(&context).or_else(|| sparse.pick(&context));
+        let or_not_due = || if urgent || level0_only { None } else { not_due() };
+        let picked = self.policy.pick(&context).or_else(or_not_due);
         let level0_due = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);
         if picked.is_none() && level0_due && self.policy.level0_stays(&context) {
             self.level0_look_at = Some(now + LEVEL0_LOOK);

@@ -2,8 +2,8 @@
 //! every job.
 //!
 //! 1. `handle` takes in an event and decides nothing.
-//! 2. `poll` decides only about what events have changed. It first admits writers (`admission`),
-//!    then lets the tuner look (`tuning`).
+//! 2. `poll` decides only about what events have changed. It first fits the slots to the device
+//!    (`slots`) and admits writers (`admission`), then lets the tuner look (`tuning`).
 //! 3. It starts flushes (`flushes`), then compactions: `start_compactions` gives each free slot to
 //!    the most urgent column family (`start_next`). Its pick is claimed and becomes a job
 //!    (`start_compaction`).
@@ -14,6 +14,7 @@
 mod admission;
 mod flushes;
 mod scrubbing;
+mod slots;
 mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +75,8 @@ pub struct ControlPlane {
     scheduler: IoScheduler,
     /// The current job slots.
     slots: JobSlots,
+    /// Compactions for which the device has bandwidth.
+    slots_of_device: usize,
     /// Whether there may be fewer slots than before.
     slots_changed: bool,
     /// The tuner; `None` if it is off.
@@ -107,6 +110,7 @@ impl ControlPlane {
             in_flight: InFlight::default(),
             scheduler: IoScheduler::new(&options),
             slots: options.slots(),
+            slots_of_device: usize::MAX,
             slots_changed: false,
             tuner: tuning::tuner(&options),
             tuned_at: Instant::default(),
@@ -134,9 +138,10 @@ impl ControlPlane {
             }
             // Only writers depend on the fill of the active memtable, and they are judged at
             // samples.
-            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes } => {
+            Event::MemtablesChanged { cf, sealed, sealed_bytes, active_bytes, size_bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
-                    self.dirty |= family.set_memtables(sealed, sealed_bytes, active_bytes);
+                    self.dirty |=
+                        family.set_memtables(sealed, sealed_bytes, active_bytes, size_bytes);
                 }
                 return;
             }
@@ -191,6 +196,11 @@ impl ControlPlane {
                     family.drop_covered(up_to);
                 }
             }
+            Event::TableCharged { cf, table } => {
+                if let Some(family) = self.families.get_mut(&cf) {
+                    family.charge(table);
+                }
+            }
             Event::FilesSparse { files } => {
                 self.families.values_mut().for_each(|family| family.set_sparse(&files));
             }
@@ -212,6 +222,7 @@ impl ControlPlane {
             self.dirty = true;
         }
         if std::mem::take(&mut self.sampled) | self.dirty {
+            self.fit_slots();
             self.admit_smoothly();
         }
         self.tune(now);
@@ -305,16 +316,17 @@ impl ControlPlane {
         &self.in_flight
     }
 
-    /// Returns the current job slots.
-    #[must_use]
-    pub fn job_slots(&self) -> JobSlots {
-        self.slots
-    }
-
     /// Returns the size of a column family's memtables from the next one on.
     #[must_use]
     pub fn memtable_bytes(&self, cf: ColumnFamilyId) -> Option<u64> {
         self.families.get(&cf).map(ColumnFamily::memtable_bytes)
+    }
+
+    /// Returns the options of a column family that are in force: the configured ones, with what the
+    /// tuner has adjusted.
+    #[must_use]
+    pub fn family_options(&self, cf: ColumnFamilyId) -> Option<&CfOptions> {
+        self.families.get(&cf).map(ColumnFamily::options)
     }
 
     /// Returns the current rate limit in bytes per second; `None` if there is none.
@@ -372,7 +384,7 @@ impl ControlPlane {
     }
 
     fn slots(&self) -> usize {
-        self.slots.compactions
+        self.job_slots().compactions
     }
 
     fn compactions_running(&self) -> usize {

@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use super::ControlPlane;
-use crate::arithmetic::nanoseconds;
+use crate::arithmetic::{nanoseconds, part_of};
 use crate::column_family::ColumnFamily;
 use crate::event::Action;
-use crate::options::{self, CfOptions, ControlOptions};
+use crate::options::{self, CfOptions, ControlOptions, TunerOptions};
 use crate::tuner::{Adjustment, Adoc, FamilySignals, Limit, Overflows, Signals, Tuner};
 use crate::types::{ColumnFamilyId, Instant};
 
@@ -40,18 +40,17 @@ impl ControlPlane {
     /// Collects the overflows of all column families since the last call.
     fn take_signals(&mut self) -> Signals {
         let overdue_ns = self.scheduler.overdue_ns();
-        let (debt_time, debt_bytes) = (self.options.tuner.debt_time, self.options.tuner.debt_bytes);
+        let TunerOptions { threshold, debt_time, debt_bytes, .. } = self.options.tuner;
+        let late_ns = part_of(nanoseconds(debt_time), threshold).max(1);
         let families = self.families.iter_mut().filter_map(|(cf, family)| {
             let debt = family.pending_bytes();
             let is_too_much = match debt_bytes {
-                Some(limit) => debt >= limit.max(1),
+                Some(limit) => debt >= part_of(limit, threshold).max(1),
                 // The debt of all families together takes that long. Those beyond their tolerated
                 // debt have a part in it.
-                None => {
-                    overdue_ns >= nanoseconds(debt_time).max(1) && debt > family.debt_tolerated()
-                }
+                None => overdue_ns >= late_ns && debt > family.debt_tolerated(),
             };
-            let overflows = family.take_overflows(is_too_much);
+            let overflows = family.take_overflows(is_too_much, threshold);
             let memtable_bytes = family.configured_memtable_bytes();
             let any = overflows != Overflows::default();
             any.then_some(FamilySignals { cf: *cf, memtable_bytes, overflows })
@@ -70,7 +69,7 @@ impl ControlPlane {
             }
             Limit::Memtable { cf, bytes } => {
                 if let Some(family) = self.families.get_mut(&cf) {
-                    family.adjust_memtables(bytes);
+                    family.adjust_memtables(bytes, self.options.tuner.batch);
                 }
             }
         }
@@ -93,14 +92,15 @@ impl ControlPlane {
         self.slots_changed |= self.slots != slots;
         self.slots = slots;
         for (cf, family) in &mut self.families {
-            family.take_overflows(false);
+            family.forget_overflows();
             if family.reset_memtables() {
                 self.actions.push_back(memtables_as_configured(*cf, family));
             }
         }
     }
 
-    /// Sets the options of a column family. A new memtable size replaces an adjusted one.
+    /// Sets the options of a column family. A new memtable size replaces an adjusted one, and so
+    /// does a new size of tables or of the base level that has been adjusted with it.
     pub(super) fn set_family_options(&mut self, cf: ColumnFamilyId, options: Arc<CfOptions>) {
         let Some(family) = self.families.get_mut(&cf) else { return };
         if !family.set_options(options) {

@@ -36,7 +36,8 @@ pub struct OutputCutter {
     current: Option<Arc<TableMeta>>,
     /// Whether the last key was inside `current`.
     inside: bool,
-    /// Bytes of the grandparents between the first and the last key of the current table.
+    /// Grandparents between the first and the last key of the current table, and their bytes.
+    overlap_tables: u64,
     overlap_bytes: u64,
     /// Number of grandparent boundaries that the current table has crossed.
     crossings: u64,
@@ -51,11 +52,12 @@ pub struct OutputCutter {
 const STEPS_MAX: u32 = 4;
 
 /// The grandparents between the last key and the next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Crossed {
     /// Number of begins and ends of grandparents.
     boundaries: u64,
-    /// Bytes of the grandparents that begin behind the last key and not behind the next.
+    /// Grandparents that begin behind the last key and not behind the next, and their bytes.
+    tables: u64,
     bytes: u64,
 }
 
@@ -99,6 +101,7 @@ impl OutputCutter {
             grandparents: run,
             rank,
             inside: false,
+            overlap_tables: 0,
             overlap_bytes: 0,
             crossings: 0,
             breaks,
@@ -117,6 +120,7 @@ impl OutputCutter {
             table_bytes > 0 && (broken || self.decide(user_key, table_bytes, crossed, was_inside));
         if cut || table_bytes == 0 {
             let inside = self.current.as_ref().filter(|_| self.inside);
+            self.overlap_tables = u64::from(inside.is_some());
             self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);
             self.crossings = 0;
             if let Some(gaps) = &mut self.gaps {
@@ -126,6 +130,7 @@ impl OutputCutter {
             if let Some(gaps) = &mut self.gaps {
                 gaps.add(user_key);
             }
+            self.overlap_tables += crossed.tables;
             self.overlap_bytes += crossed.bytes;
             self.crossings += u64::from(crossed.boundaries > 0);
         }
@@ -176,10 +181,10 @@ impl OutputCutter {
             OutputSplit::AtGuards { bits, target_bytes, .. } => {
                 bytes >= *target_bytes || is_guard(user_key, *bits)
             }
-            OutputSplit::ByOverlap { bytes_min, bytes_max, times } => {
-                let overlap_bytes = self.overlap_bytes + crossed.bytes;
-                let poor = || overlap_bytes > bytes.saturating_mul(*times);
-                bytes >= *bytes_max || bytes >= *bytes_min && poor()
+            OutputSplit::ByOverlap { bytes_min, bytes_max, limit } => {
+                let tables = self.overlap_tables + crossed.tables;
+                let good = || limit.allows(tables, self.overlap_bytes + crossed.bytes);
+                bytes >= *bytes_max || bytes >= *bytes_min && !good()
             }
         }
     }
@@ -193,6 +198,7 @@ impl OutputCutter {
             if !self.inside && table.smallest <= *user_key {
                 self.inside = true;
                 crossed.boundaries += 1;
+                crossed.tables += 1;
                 crossed.bytes += table.size_bytes;
             }
             if *user_key <= table.largest {
@@ -205,6 +211,7 @@ impl OutputCutter {
             if steps == STEPS_MAX {
                 let next = self.grandparents.lower_bound(user_key).max(self.rank);
                 crossed.boundaries += 2 * (next - self.rank) as u64;
+                crossed.tables += (next - self.rank) as u64;
                 crossed.bytes += self.grandparents.bytes_in(self.rank..next);
                 self.rank = next;
             }
@@ -287,9 +294,10 @@ mod tests {
             for between in last..=at {
                 let crossed = slow.advance(key(between).bytes());
                 all.boundaries += crossed.boundaries;
+                all.tables += crossed.tables;
                 all.bytes += crossed.bytes;
             }
-            assert_eq!((one.boundaries, one.bytes), (all.boundaries, all.bytes), "at {at}");
+            assert_eq!(one, all, "at {at}");
             assert_eq!((direct.rank, direct.inside), (slow.rank, slow.inside), "at {at}");
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             last = at;

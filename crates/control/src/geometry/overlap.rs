@@ -1,7 +1,7 @@
 //! How far tables overlap: in depth, in bytes and in keys.
 //!
 //! 1. [`depth`] sorts the ends of all tables and counts how many are open at a time.
-//! 2. [`overlap_bytes`] sums the tables of one run that share keys with a table.
+//! 2. [`overlap_below`] counts the tables of one run that share keys with a table, and their bytes.
 //! 3. [`repeated_part`] merges the key sketches of all tables and compares the estimate of the
 //!    union with the sum of the estimates.
 
@@ -24,9 +24,11 @@ pub(crate) fn depth(runs: &[Run], counts: impl Fn(&TableMeta) -> bool) -> usize 
     most
 }
 
-/// Returns the bytes of the tables of `below` that share keys with `table`.
-pub(crate) fn overlap_bytes(table: &TableMeta, below: Option<&Run>) -> u64 {
-    below.map_or(0, |run| run.bytes_in(run.overlap(table.smallest.bytes(), table.largest.bytes())))
+/// Returns how many tables of `below` share keys with `table`, and their bytes.
+pub(crate) fn overlap_below(table: &TableMeta, below: Option<&Run>) -> (u64, u64) {
+    let Some(run) = below else { return (0, 0) };
+    let ranks = run.overlap(table.smallest.bytes(), table.largest.bytes());
+    (ranks.len() as u64, run.bytes_in(ranks))
 }
 
 /// Returns an estimate of the part of the keys of `runs` that exists more than once, which merging

@@ -2,6 +2,25 @@
 
 use crate::types::UserKey;
 
+/// What a table may overlap in the level below its own, if compacting it is to be cheap (vLSM
+/// §4.2.1): that many tables, or as many bytes as that many full ones have. Tables of other sizes
+/// than today's, as another profile left them, may be larger than all of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverlapLimit {
+    /// Tables of the level below.
+    pub tables: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+impl OverlapLimit {
+    /// Returns true if a table that overlaps `tables` tables of `bytes` bytes is within the limit.
+    #[must_use]
+    pub fn allows(&self, tables: u64, bytes: u64) -> bool {
+        tables <= self.tables || bytes <= self.bytes
+    }
+}
+
 /// Where output tables end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputSplit {
@@ -19,14 +38,14 @@ pub enum OutputSplit {
         at_gaps: bool,
     },
     /// By overlap with the level below the output (vLSM §4.2.1): from the smallest size on, a table
-    /// ends as soon as it overlaps more than `times` its own size.
+    /// ends before a key with which it would overlap more than `limit`.
     ByOverlap {
         /// The smallest table.
         bytes_min: u64,
         /// The largest table.
         bytes_max: u64,
-        /// The overlap that a table may have, in multiples of its own size.
-        times: u64,
+        /// The overlap that a table may have.
+        limit: OverlapLimit,
     },
     /// At guards, and by size between them (PebblesDB).
     AtGuards {

@@ -22,7 +22,7 @@ pub use crate::types::CompressionCode;
 pub use scheduler::{
     DeviceProfile, Preemption, RateLimitMode, RateLimiterOptions, SchedulerOptions, ScrubOptions,
 };
-pub use tuner::{Tuner, TunerOptions};
+pub use tuner::{Tuner, TunerBatch, TunerOptions};
 
 const MIB: u64 = 1 << 20;
 

@@ -109,7 +109,8 @@ named_enum! {
 pub struct SchedulerOptions {
     /// Background work gets the bandwidth that clients leave (§5.2.1).
     pub bandwidth: bool,
-    /// Flushes before level 0 before deeper levels by urgency (§5.2.2).
+    /// Flushes before level 0 before deeper levels by urgency, and a floor for the first two
+    /// (§5.2.2). Otherwise all are equals while `bandwidth` decides (row 1 of figure 8C).
     pub priority: bool,
     /// Whether and how deep compactions give way (§5.2.2).
     pub preemption: Preemption,
@@ -118,8 +119,8 @@ pub struct SchedulerOptions {
     pub preempt_discard: bool,
     /// Bytes a second of the device, for reads and for writes; `None`: learned.
     pub device_bandwidth: Option<u64>,
-    /// Bytes a second that flushes and level 0 always get; `None`: the rate at which memtables
-    /// fill.
+    /// Bytes a second that flushes and level 0 always get with `priority`; `None`: the rate at
+    /// which memtables fill.
     pub floor: Option<u64>,
     /// The part of the bandwidth that stays unused, in thousandths (the paper's ε).
     pub headroom: u64,
@@ -131,6 +132,10 @@ pub struct SchedulerOptions {
     /// The time in which background work should get rid of its debt. Beside clients it takes no
     /// more bandwidth than that needs. Zero: all that clients leave (the paper's).
     pub drain_time: Duration,
+    /// Bytes a second of the device for each job that runs at a time, flushes included: no more
+    /// compactions run than that allows, but at least one (§5.2.2: 50 MB/s). 0: as many as
+    /// configured.
+    pub slot_bandwidth: u64,
     /// The first belief about the device.
     pub hint: DeviceProfile,
 }
@@ -148,6 +153,7 @@ impl Default for SchedulerOptions {
             change_threshold: None,
             debt_floor: true,
             drain_time: Duration::from_secs(10),
+            slot_bandwidth: 0,
             hint: DeviceProfile::default(),
         }
     }

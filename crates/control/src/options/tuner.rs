@@ -34,11 +34,27 @@ impl Tuner {
     }
 }
 
+named_enum! {
+    /// What the tuner's batch is (ADOC §3.1): what grows and shrinks with it.
+    pub enum TunerBatch, "memtable or paper" {
+        /// Memtables alone.
+        #[default]
+        Memtable = "memtable",
+        /// Memtables, and tables and the base level in the same proportion.
+        Paper = "paper",
+    }
+}
+
 /// What is adjusted while the database runs (ADOC §5). By default nothing is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunerOptions {
     /// What is adjusted: the option `tuner` itself.
     pub kind: Tuner,
+    /// What an adjustment of the memtable size changes besides.
+    pub batch: TunerBatch,
+    /// The part of a limit at which a stage overflows: the limit on runs of level 0, on the debt, and
+    /// the size of the active memtable while another one is to be flushed. 1: the limit itself.
+    pub threshold: f64,
     /// Time between two looks for an overflow, and so between two adjustments.
     pub interval: Duration,
     /// Time for which an adjustment is not reversed. Zero: it may be reversed at every look (the
@@ -60,6 +76,8 @@ impl Default for TunerOptions {
     fn default() -> TunerOptions {
         TunerOptions {
             kind: Tuner::Off,
+            batch: TunerBatch::Memtable,
+            threshold: 1.0,
             interval: Duration::from_secs(1),
             hold_time: Duration::from_secs(60),
             slots_max: 1,

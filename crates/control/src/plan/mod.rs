@@ -54,6 +54,8 @@ pub enum CompactionReason {
     LevelSize,
     /// A level is in use that the data does not need.
     UnneededLevel,
+    /// Reads looked into a table in vain too often.
+    Charged,
     /// A file holds little for the space that it takes, so its tables are rewritten in their level.
     SparseFile,
     /// Range tombstones hide all of a table, which is dropped unread.
@@ -75,6 +77,7 @@ impl CompactionReason {
             CompactionReason::IntraLevel0 => "intra-level0",
             CompactionReason::LevelSize => "level-size",
             CompactionReason::UnneededLevel => "unneeded-level",
+            CompactionReason::Charged => "charged",
             CompactionReason::SparseFile => "sparse-file",
             CompactionReason::RangeDeleted => "range-deleted",
             CompactionReason::Manual => "manual",

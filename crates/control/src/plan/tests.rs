@@ -1,6 +1,7 @@
 //! Tests of where output tables end, which claims are refused, and what a plan's edit contains.
 
 use super::*;
+use crate::geometry::OverlapLimit;
 use crate::types::{FileId, JobId, SeqNo, TableId};
 use crate::version::{Placement, Version};
 
@@ -148,13 +149,57 @@ fn breaks_and_overlap_cut_too() {
     let mut broken = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1000, 1000, false));
     broken.breaks = vec![key(10), key(20), key(30)];
     assert_eq!(cuts(&broken, [1, 2, 10, 11, 35]), [1, 10, 35]);
-    let grandparents =
+    let grandparents: Vec<_> =
         (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 { 500 } else { 10 })).collect();
-    // The first fifty keys overlap more than ten times their size below, the others hardly
-    // anything.
-    let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, times: 2 };
-    let starts = cuts(&plan(vec![table(1, 0, 99, 1)], grandparents, split), 0..100);
+    // Two of the first five tables below are too much, unless one of them is small.
+    let by_overlap = |tables, bytes| {
+        let limit = OverlapLimit { tables, bytes };
+        let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, limit };
+        plan(vec![table(1, 0, 99, 1)], Vec::clone(&grandparents), split)
+    };
+    assert_eq!(cuts(&by_overlap(1, 600), 0..100), [0, 10, 20, 30, 40, 70]);
+    // Each of them alone is too much: tables end at the smallest size there.
+    let starts = cuts(&by_overlap(0, 100), 0..100);
     assert_eq!(starts, [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 80]);
+}
+
+/// Returns the percentage of poor tables among those that a full level 1 is cut into, for keys
+/// spread evenly over a level 2 that is `times` as large. Tables have at most 8 MB.
+fn poor_percent(times: u64) -> u64 {
+    const MB: u64 = 1 << 20;
+    const TABLES: u64 = 512;
+    const KEYS_PER_TABLE: u64 = 640;
+    // Tables of level 2 are not all full.
+    let below = (0..TABLES).map(|nth| {
+        let begin = nth * KEYS_PER_TABLE;
+        table(10 + nth, begin, begin + KEYS_PER_TABLE - 1, 7 * MB + nth % 3 * MB / 2)
+    });
+    let limit = OverlapLimit { tables: 8, bytes: 64 * MB };
+    let split = OutputSplit::ByOverlap { bytes_min: MB, bytes_max: 8 * MB, limit };
+    let keys = TABLES * KEYS_PER_TABLE;
+    let plan = plan(vec![table(1, 0, keys - 1, 1)], below.collect(), split);
+    let mut cutter = plan.output_cutter();
+    let per_key = 8 * MB / KEYS_PER_TABLE / times;
+    let (mut bytes, mut all, mut poor) = (0, 0, 0);
+    for n in 0..keys {
+        if cutter.cut_before(key(n).bytes(), bytes) {
+            all += 1;
+            // A table that ends at the smallest size was poor before the next key.
+            poor += u64::from(bytes < MB + per_key);
+            bytes = 0;
+        }
+        bytes += per_key;
+    }
+    100 * poor / all
+}
+
+/// vLSM's Fig. 13b: 10 % of the tables are poor where level 2 is 32 times as large as level 1, and
+/// 94 % where it is 64 times as large.
+#[test]
+fn tables_turn_poor_where_the_step_to_level_2_is_as_wide_as_two_steps() {
+    let percents = [8, 16, 32, 64, 128].map(poor_percent);
+    assert!(percents[..3].iter().all(|percent| *percent <= 10), "{percents:?}");
+    assert!(percents[3..].iter().all(|percent| *percent >= 90), "{percents:?}");
 }
 
 #[test]

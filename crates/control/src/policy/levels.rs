@@ -4,10 +4,6 @@
 use super::CfOptions;
 use crate::version::{LEVELS_MAX, Version};
 
-/// The part of its target from which on a crowded level gives away tables that it would rather
-/// keep.
-const CROWDED: u64 = 2;
-
 /// The levels' targets for one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelTargets {
@@ -31,13 +27,6 @@ impl LevelTargets {
     #[must_use]
     pub fn unlimited(base_level: u8) -> LevelTargets {
         LevelTargets { base_level, bytes_max: [u64::MAX; LEVELS_MAX], lowest_unneeded_level: None }
-    }
-
-    /// Returns the bytes from which on `level` gives away tables that overlap more than they
-    /// should, if its policy looks at that.
-    #[must_use]
-    pub fn crowded(&self, level: u8) -> u64 {
-        self.bytes_max(level).saturating_mul(CROWDED)
     }
 
     /// Returns the bytes that `level` may have.

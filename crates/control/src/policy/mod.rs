@@ -126,6 +126,17 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
     /// Returns the most urgent compaction that touches nothing in flight; `None` if there is none.
     fn pick(&self, context: &PickContext<'_>) -> Option<CompactionPlan>;
 
+    /// Returns a compaction of `charged`, one table that reads looked into in vain too often. It is
+    /// asked for when no level is due. `None` if the table is not free, or if nothing is gained.
+    fn pick_charged<'a>(
+        &self,
+        context: &PickContext<'a>,
+        charged: Span<'a>,
+    ) -> Option<CompactionPlan> {
+        let _ = (context, charged);
+        None
+    }
+
     /// Returns where outputs end that go to `level` within `bounds`.
     fn split(&self, context: &PickContext<'_>, level: u8, bounds: Bounds<'_>) -> OutputSplit;
 

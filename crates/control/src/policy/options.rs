@@ -159,13 +159,21 @@ impl CfOptions {
         self.table_bytes.max(4 * KIB).saturating_mul(multiplier)
     }
 
-    /// Returns the number of runs in level 0 up to which writers are not slowed down: twice the
-    /// trigger, or the number at which RocksDB slows writers down if that is smaller.
+    /// Returns the number of runs that level 0 has before a compaction: its trigger, or more if it
+    /// waits for overlap.
+    #[must_use]
+    pub fn level0_runs_due(&self) -> u64 {
+        let waits = self.leveled.level0_overlap_min > 0.0;
+        let waiting = if waits { self.leveled.level0_overlap_runs_max } else { 0 };
+        self.level0_trigger.max(waiting).max(1).into()
+    }
+
+    /// Returns the number of runs in level 0 up to which writers are not slowed down: twice those
+    /// before a compaction, or the number at which RocksDB slows writers down if that is smaller.
     #[must_use]
     pub fn level0_runs_unfelt(&self) -> u64 {
-        let trigger = u64::from(self.level0_trigger);
         let stop = u64::from(self.level0_stop.max(1));
-        (2 * trigger).min(u64::from(self.level0_slowdown)).min(stop - 1)
+        (2 * self.level0_runs_due()).min(u64::from(self.level0_slowdown)).min(stop - 1)
     }
 
     /// Returns the most that a compaction takes in when it has a choice.

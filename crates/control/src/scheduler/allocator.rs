@@ -4,7 +4,8 @@
 //!
 //! 1. Background work gets the bandwidth that clients leave, `I = T - C - ε` (SILK §5.2.1).
 //! 2. Flushes and level 0 always get a floor, so that memtables do not fill up. The floor follows
-//!    the recent peak of client writes.
+//!    the recent peak of client writes. Without priorities there is none. Background work as a
+//!    whole then gets `SHARED_MIN` at least, or writers could wait for a flush for ever.
 //! 3. While clients are active, a pace limits deep work to what it needs: its usual rate, or the
 //!    rate that works off the debt in `drain_time`. Requests take longer the closer a device is to
 //!    its limit, and a debt that is gone within seconds harms nobody.
@@ -46,6 +47,8 @@ pub(crate) struct Demand {
 
 /// The lowest floor. Memtables must be flushed, whatever the estimate of the device is.
 const FLOOR_MIN: u64 = 16 << 20;
+/// What equals get together, whatever clients leave (10 MB/s in the code of SILK's authors).
+const SHARED_MIN: u64 = 10_000_000;
 /// The lowest pace of deep work. Its inputs stay claimed, so it must not take too long.
 const PACE_MIN: u64 = 16 << 20;
 /// The lowest amplification of level 0. A byte that is flushed is read and written again by the
@@ -72,8 +75,9 @@ impl Allocation {
         demand: Demand,
     ) -> Allocation {
         let (client_read, client_write) = (monitor.client_read(), monitor.client_write());
-        let read = usable.0.saturating_sub(client_read);
-        let write = usable.1.saturating_sub(client_write);
+        let least = if options.priority { 0 } else { SHARED_MIN };
+        let read = usable.0.saturating_sub(client_read).max(least);
+        let write = usable.1.saturating_sub(client_write).max(least);
         let down = demand.level0_amplification.max(LEVEL0_AMPLIFICATION_MIN);
         // The recent peak counts. Clients that wait for a flush write less, and must not get a
         // lower floor for that.
@@ -90,6 +94,7 @@ impl Allocation {
         } else {
             u64::MAX
         };
+        let floor = if options.priority { floor } else { 0 };
         Allocation {
             read: read.min(pace),
             write: write.min(pace),

@@ -14,8 +14,12 @@
 //!    the job again.
 //! 5. [`IoScheduler::remove`] gives back an unused grant at the end of a job.
 //!
+//! Without priorities all jobs are equals there ([`IoScheduler::served_in`]): each waits for the
+//! main bucket, in the order of arrival. The rate limiter still serves flushes first, as RocksDB's
+//! does.
+//!
 //! What must stay true: flushes and compactions out of level 0 are never paused, only paced, and
-//! never below their floor. Every grant is settled or given back.
+//! with priorities never below their floor. Every grant is settled or given back.
 
 mod allocator;
 mod beside;
@@ -219,16 +223,18 @@ impl IoScheduler {
         let limits = self.limits(now);
         let wait = |place: &Place| {
             let lane = self.jobs.get(&place.3).filter(|job| job.paused.is_none())?.lane;
+            let served_in = self.served_in(lane);
             // The end of a step is an event of its own.
-            if lane != Lane::Flush && limits.no_step {
+            if served_in != Lane::Flush && limits.no_step {
                 return None;
             }
             let reads = lane != Lane::Flush;
-            let reserve = if lane == Lane::Deep { limits.reserve } else { 0 };
+            let reserve = if served_in == Lane::Deep { limits.reserve } else { 0 };
             let main = self.main.wait_ns((read, write), reads, reserve);
-            let main = if reads { main.max(limits.brake_ns) } else { main };
+            let braked = served_in != Lane::Flush;
+            let main = if braked { main.max(limits.brake_ns) } else { main };
             let floor = self.floor.wait_ns((floor_read, floor_write), reads, 0);
-            Some(if lane == Lane::Deep { main } else { main.min(floor) })
+            Some(if served_in == Lane::Deep { main } else { main.min(floor) })
         };
         let wait_ns = self.queue.iter().filter_map(wait).min()?;
         Some(Instant(now.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
@@ -366,17 +372,18 @@ impl IoScheduler {
         let mut lacking = (false, false);
         for place in &self.queue {
             let Some(job) = self.jobs.get(&place.3) else { continue };
-            if job.paused.is_some() || job.lane != Lane::Flush && limits.no_step {
+            let lane = self.served_in(job.lane);
+            if job.paused.is_some() || lane != Lane::Flush && limits.no_step {
                 continue;
             }
             // Flushes read nothing.
             let reads = job.lane != Lane::Flush;
-            let reserve = if job.lane == Lane::Deep { limits.reserve } else { 0 };
+            let reserve = if lane == Lane::Deep { limits.reserve } else { 0 };
             let short = self.main.lacks(reads, reserve);
-            let source = match (short, job.lane) {
+            let source = match (short, lane) {
                 (_, Lane::Deep) if braked => None,
                 ((false, false), lane) if !braked || lane == Lane::Flush => Some(Source::Main),
-                _ if job.lane != Lane::Deep && self.floor.lacks(reads, 0) == (false, false) => {
+                _ if lane != Lane::Deep && self.floor.lacks(reads, 0) == (false, false) => {
                     Some(Source::Floor)
                 }
                 // Level 0 may use credit, too. Otherwise deep work would use it up and leave level
@@ -404,8 +411,9 @@ impl IoScheduler {
     /// Returns the limits on compactions at `now`.
     fn limits(&self, now: Instant) -> Limits {
         let beside = self.monitor.clients_active();
-        let steps = self.jobs.values().filter(|j| j.lane != Lane::Flush && j.is_granted()).count();
-        let high = self.jobs.values().any(|job| job.lane != Lane::Deep);
+        let jobs = || self.jobs.values().map(|job| (job, self.served_in(job.lane)));
+        let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
+        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
         Limits {
             no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
             brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
@@ -518,9 +526,17 @@ impl IoScheduler {
         self.jobs.insert(job, running);
     }
 
+    /// Returns the lane in which jobs of `lane` are served. Without priorities none goes before
+    /// another and none has a floor (row 1 of SILK's figure 8C). RocksDB's rate limiter has a
+    /// priority for flushes, whatever SILK's are.
+    fn served_in(&self, lane: Lane) -> Lane {
+        let equals = self.options.bandwidth && !self.options.priority;
+        if equals { Lane::Deep } else { lane }
+    }
+
     /// Returns the position of a waiting job in the queue.
     fn key(&self, job: JobId, running: &Running, place: u64) -> Place {
-        let rank = match running.lane {
+        let rank = match self.served_in(running.lane) {
             Lane::Flush => 0,
             Lane::Level0 => 1,
             Lane::Deep => 1 + u8::from(self.options.priority),

@@ -16,7 +16,7 @@ use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::version::{AddedTable, RemovedTable};
 use sateen_control::{
     Action, CfOptions, ColumnFamilyId, ControlOptions, ControlPlane, Epoch, Event, FileId, Instant,
-    JobId, JobResult, RequestId, UserKey, Version, VersionEdit,
+    JobId, JobResult, RequestId, TableId, UserKey, Version, VersionEdit,
 };
 
 mod load;
@@ -57,10 +57,11 @@ impl World {
     /// - `plane key=value…`: starts over; `set key=value…`: changes its options
     /// - `cf N [defaults] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
-    /// - `memtables cf=N sealed=N bytes=N active=N`, `flush cf=N`, `drop cf=N`
+    /// - `memtables cf=N sealed=N bytes=N active=N [size=N]`, `flush cf=N`, `drop cf=N`
+    /// - `sizes N`: the sizes of column family N in force, its base level and its debt
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
     ///   `pause on|off`
-    /// - `sparse f1 f2`: these files should go
+    /// - `sparse f1 f2`: these files should go; `charged t1 cf=N`: reads were charged to this table
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
@@ -126,6 +127,7 @@ impl World {
                 let profile = self.plane.as_ref().expect("a plane").device();
                 format!("reads {} MB/s\n", profile.read_bytes_per_second / 1_000_000)
             }
+            "sizes" => self.sizes(ColumnFamilyId(number(line.word(1)) as u32)),
             "reclaim" => {
                 let plane = self.plane.as_ref().expect("a plane");
                 format!("{:?}\n", plane.reclaim_rate(number(line.word(1))))
@@ -221,22 +223,24 @@ impl World {
         String::new()
     }
 
+    fn sizes(&self, cf: ColumnFamilyId) -> String {
+        let plane = self.plane.as_ref().expect("a plane");
+        let options = plane.family_options(cf).expect("a column family");
+        let sizes = [
+            ("memtable", options.memtable_bytes),
+            ("table", options.table_bytes),
+            ("base", options.level_base_bytes),
+        ];
+        let sizes: Vec<_> =
+            sizes.iter().map(|(name, bytes)| format!("{name}={}M", bytes >> 20)).collect();
+        let targets = targets(&self.versions[&cf], options);
+        let totals = targets.lines().filter(|line| !line.starts_with('L'));
+        totals.fold(sizes.join(" ") + "\n", |out, line| out + line + "\n")
+    }
+
     fn targets(&self) -> String {
         let (version, options) = self.only();
-        let targets = LevelTargets::new(version, options);
-        let mut out = format!("base level {}", targets.base_level);
-        if let Some(level) = targets.lowest_unneeded_level {
-            write!(out, ", unneeded down to {level}").unwrap();
-        }
-        out.push('\n');
-        for level in targets.base_level..options.level_count() as u8 {
-            if targets.bytes_max(level) < u64::MAX {
-                writeln!(out, "L{level}: {}", targets.bytes_max(level)).unwrap();
-            }
-        }
-        let pending = options.policy().debt(&TreeView { version, options, targets: &targets });
-        writeln!(out, "pending {pending}").unwrap();
-        out
+        targets(version, options)
     }
 
     fn scores(&self) -> String {
@@ -348,6 +352,24 @@ impl World {
     }
 }
 
+/// Returns the targets of the levels of `version`, and its debt.
+fn targets(version: &Version, options: &CfOptions) -> String {
+    let targets = LevelTargets::new(version, options);
+    let mut out = format!("base level {}", targets.base_level);
+    if let Some(level) = targets.lowest_unneeded_level {
+        write!(out, ", unneeded down to {level}").unwrap();
+    }
+    out.push('\n');
+    for level in targets.base_level..options.level_count() as u8 {
+        if targets.bytes_max(level) < u64::MAX {
+            writeln!(out, "L{level}: {}", targets.bytes_max(level)).unwrap();
+        }
+    }
+    let pending = options.policy().debt(&TreeView { version, options, targets: &targets });
+    writeln!(out, "pending {pending}").unwrap();
+    out
+}
+
 fn event(line: &Line<'_>) -> Event {
     let cf = ColumnFamilyId(line.number("cf") as u32);
     let job = || JobId(id(line.word(1)));
@@ -359,6 +381,7 @@ fn event(line: &Line<'_>) -> Event {
             sealed: line.number("sealed") as u32,
             sealed_bytes: line.number("bytes"),
             active_bytes: line.number("active"),
+            size_bytes: line.values.get("size").map_or(u64::MAX, |text| number(text)),
         },
         "flush" => Event::FlushRequested { cf },
         "drop" => Event::ColumnFamilyDropped { cf },
@@ -377,6 +400,7 @@ fn event(line: &Line<'_>) -> Event {
                 _ => JobResult::Cancelled,
             },
         },
+        "charged" => Event::TableCharged { cf, table: TableId(id(line.word(1))) },
         "sparse" => Event::FilesSparse {
             files: line.words[1..].iter().map(|word| FileId(id(word))).collect(),
         },

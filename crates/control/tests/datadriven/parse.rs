@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sateen_control::options::{
     CompactionPriority, CompactionStyle, CompressionCode, Preemption, RateLimitMode, StopStyle,
-    Tuner, WriteController,
+    Tuner, TunerBatch, WriteController,
 };
 use sateen_control::version::{KeySketch, Placement};
 use sateen_control::{CfOptions, ControlOptions, FileId, SeqNo, TableId, TableMeta, UserKey};
@@ -105,12 +105,15 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "level0_stripe_bytes" => leveled.level0_stripe_bytes = n(),
         "base_level_multiplier" => leveled.base_level_multiplier = ratio(),
         "level0_fifo" => leveled.level0_fifo = flag(value),
+        "level0_fifo_runs_max" => leveled.level0_fifo_runs_max = small(),
         "level0_overlap_min" => leveled.level0_overlap_min = ratio(),
         "level0_overlap_runs_max" => leveled.level0_overlap_runs_max = small(),
         "overlap_aware_tables" => leveled.overlap_aware_tables = flag(value),
         "align_tables" => leveled.align_tables = flag(value),
         "group_compaction_bytes" => leveled.group_compaction_bytes = n(),
+        "seek_compaction_bytes" => leveled.seek_compaction_bytes = n(),
         "settled_compaction" => options.settled_compaction = flag(value),
+        "settle_checks_grandparents" => leveled.settle_checks_grandparents = flag(value),
         "compaction_candidates_max" => leveled.compaction_candidates_max = small(),
         "intra_level0_compaction" => leveled.intra_level0_compaction = flag(value),
         "disable_auto_compactions" => options.disable_auto_compactions = flag(value),
@@ -146,14 +149,18 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "rate_limit_refill_period" => limiter.refill_period = duration(value),
         "preemption" => scheduler.preemption = named(Preemption::NAMES, value),
         "preempt_discard" => scheduler.preempt_discard = flag(value),
+        "debt_floor" => scheduler.debt_floor = flag(value),
         "scheduler_bandwidth" => scheduler.bandwidth = flag(value),
         "device_bandwidth" => scheduler.device_bandwidth = some(),
         "scheduler_floor" => scheduler.floor = some(),
         "scheduler_change_threshold" => scheduler.change_threshold = some(),
+        "scheduler_slot_bandwidth" => scheduler.slot_bandwidth = n(),
         "scheduler_drain_time" => scheduler.drain_time = duration(value),
         "barrier" => scheduler.hint.barrier_ns = duration(value).as_nanos() as u64,
         "write_controller" => options.write_controller = named(WriteController::NAMES, value),
         "tuner" => tuner.kind = named(Tuner::NAMES, value),
+        "tuner_batch" => tuner.batch = named(TunerBatch::NAMES, value),
+        "tuner_threshold" => tuner.threshold = value.parse().unwrap(),
         "tuner_interval" => tuner.interval = duration(value),
         "tuner_hold_time" => tuner.hold_time = duration(value),
         "tuner_slots_max" => tuner.slots_max = n() as usize,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sateen_control::{CompactionPlan, Version};
+use sateen_control::options::TunerBatch;
+use sateen_control::{CfOptions, ColumnFamilyId, CompactionPlan, Version};
 
 use super::{KEYS, Work, World, key, number};
 
@@ -36,6 +37,24 @@ impl World {
             }
         }
         self.check_order(plan, version);
+    }
+
+    /// The sizes of a batch move together, within their bounds; nothing else of the options moves.
+    pub(super) fn check_batch(&self, cf: ColumnFamilyId) {
+        let configured = &self.families[&cf].options;
+        let found = self.plane.family_options(cf).expect("a family");
+        let (size, least) = (found.memtable_bytes, configured.memtable_bytes);
+        assert!((least..=8 * least).contains(&size), "{size}");
+        let alone = CfOptions { memtable_bytes: size, ..configured.clone() };
+        // A memtable of before the tuner's options changed may still be active.
+        if *found == alone {
+            return;
+        }
+        assert_eq!(self.plane.options().tuner.batch, TunerBatch::Paper);
+        let grown = |bytes| (u128::from(bytes) * u128::from(size) / u128::from(least)) as u64;
+        let (table_bytes, level_base_bytes) =
+            (grown(alone.table_bytes), grown(alone.level_base_bytes));
+        assert_eq!(*found, CfOptions { table_bytes, level_base_bytes, ..alone });
     }
 
     /// No key is carried past an older value of it that stays behind, nor held back from a newer.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen_control::options::{
-    CompactionPriority, CompactionStyle, Preemption, StopStyle, Tuner, WriteController,
+    CompactionPriority, CompactionStyle, Preemption, StopStyle, Tuner, TunerBatch, WriteController,
 };
 use sateen_control::{CfOptions, ControlOptions};
 
@@ -53,6 +53,7 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     options.leveled.intra_level0_compaction = !random.one_in(3);
     options.leveled.base_level_multiplier = [0.0, 4.0, 32.0][random.below(3) as usize];
     options.leveled.level0_fifo = random.one_in(4);
+    options.leveled.level0_fifo_runs_max = 1 + random.below(4) as u32;
     options.leveled.level0_stripe_bytes = random.below(3) * 2000;
     if random.one_in(4) {
         options.leveled.level0_overlap_min = 0.4;
@@ -61,13 +62,16 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
     }
     options.leveled.overlap_aware_tables = random.one_in(3);
     options.leveled.group_compaction_bytes = random.below(3) * 10_000;
+    options.leveled.seek_compaction_bytes = random.below(2) << 14;
     options.settled_compaction = random.one_in(2);
+    options.leveled.settle_checks_grandparents = random.one_in(2);
     options.leveled.compaction_candidates_max = 1 + random.below(20) as u32;
-    options.leveled.compaction_priority = match random.below(5) {
+    options.leveled.compaction_priority = match random.below(6) {
         0 => CompactionPriority::RoundRobin,
         1 => CompactionPriority::ByCompensatedSize,
         2 => CompactionPriority::OldestLargestSeqFirst,
         3 => CompactionPriority::OldestSmallestSeqFirst,
+        4 => CompactionPriority::MinOverlappingRange,
         _ => CompactionPriority::MinOverlappingRatio,
     };
     if random.one_in(4) {
@@ -90,6 +94,9 @@ pub(super) fn random_options(random: &mut Random) -> CfOptions {
         options.fifo.bytes_max = u64::MAX;
         options.fifo.compaction = true;
     }
+    // Otherwise writers would be slowed down for ever: an engine refuses that.
+    let at_rest = options.policy().runs_at_rest(&options);
+    options.level0_slowdown = options.level0_slowdown.max(at_rest.saturating_add(1));
     options
 }
 
@@ -124,6 +131,8 @@ pub(super) fn random_control(random: &mut Random) -> ControlOptions {
         (false, true) => Tuner::AdocBatch,
         (false, false) => Tuner::Off,
     };
+    tuner.batch = [TunerBatch::Memtable, TunerBatch::Paper][random.below(2) as usize];
+    tuner.threshold = [1.0, 1.0, 0.5][random.below(3) as usize];
     tuner.interval = Duration::from_millis(1 + random.below(200));
     tuner.hold_time = Duration::from_millis(random.below(2) * 1000);
     tuner.slots_max = 1 + random.below(16) as usize;

@@ -3,7 +3,7 @@
 
 use sateen_control::{
     Adjustment, Admission, AdmissionState, Event, IoClass, JobId, JobResult, Limit, Note,
-    PauseReason, SAMPLE_PERIOD, Sample,
+    PauseReason, SAMPLE_PERIOD, Sample, TableId,
 };
 
 use super::{Job, Work, World};
@@ -18,6 +18,16 @@ impl Work {
 }
 
 impl World {
+    /// Reads were charged to some table, or to one that is gone.
+    pub(super) fn charge_table(&mut self) {
+        let cf = self.random_family();
+        let table = TableId(1 + self.random.below(self.last_table + 1));
+        let tables: Vec<_> = self.families[&cf].version.tables().map(|(.., t)| t.id).collect();
+        let live = tables.get(self.random.below(tables.len() as u64 + 1) as usize);
+        let table = live.copied().unwrap_or(table);
+        self.plane.handle(self.now, Event::TableCharged { cf, table });
+    }
+
     pub(super) fn remove(&mut self, id: JobId) -> Job {
         self.paused.remove(&id);
         self.jobs.remove(&id).expect("a running job")
@@ -81,6 +91,11 @@ impl World {
                 assert_eq!(self.plane.memtable_bytes(cf), Some(bytes));
             }
         }
+    }
+
+    /// The size at which the next memtable is sealed: what control says, or less if memory is short.
+    pub(super) fn size_bytes(&mut self) -> u64 {
+        if self.random.one_in(8) { self.random.below(512 << 20) } else { u64::MAX }
     }
 
     pub(super) fn admitted(&mut self, admission: &Admission) {

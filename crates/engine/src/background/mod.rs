@@ -119,6 +119,7 @@ impl Background {
         if clock::is_virtual() {
             self.driver.sample_if_due();
         }
+        self.driver.report_charged_tables();
         let chores = self.chores.do_chores();
         // `tidied_at_rest` comes last, because it may only run if there is no other work.
         let worked = matches!(self.driver.step_once(), Stepped::Worked)

@@ -9,7 +9,7 @@
 //! 4. A [`DbIter`] over that source shows what the sequence number sees.
 //!
 //! On top of it, each move ends the iteration where a prefix ends ([`PrefixSeek`]), and skips
-//! expired values (`pass_expired`). Moves are counted.
+//! expired values (`end_move`), and is charged to a table for seek compaction. Moves are counted.
 
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ use crate::core::DbCore;
 use crate::live_table::LiveTable;
 use crate::metrics::{IterDone, OpTimer, Operation};
 use crate::options::ReadOptions;
+use crate::read::charging::ScanCharging;
 use crate::read::db_iter::{DbIter, DbIterStats};
 use crate::read::prefix_seek::PrefixSeek;
 use crate::read::regions_iter::RegionsIter;
@@ -66,6 +67,8 @@ pub struct Cursor {
     hidden_before: u64,
     /// Number of calls of `next` and `prev`.
     steps: u64,
+    /// The charges for seek compaction, if that is on.
+    charging: Option<Box<ScanCharging>>,
 }
 
 impl Cursor {
@@ -165,6 +168,7 @@ impl Cursor {
             core: core.clone(),
             _pinned: pinned,
             steps: 0,
+            charging: ScanCharging::new(family),
         })
     }
 
@@ -224,7 +228,7 @@ impl Cursor {
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
-        self.pass_expired(false);
+        self.end_move(false);
         self.start_at_end();
         self.end_seek(begun);
     }
@@ -246,7 +250,7 @@ impl Cursor {
         let begun = self.begin_seek();
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
-        self.pass_expired(true);
+        self.end_move(true);
         self.start_at_end();
         self.end_seek(begun);
     }
@@ -269,7 +273,7 @@ impl Cursor {
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
         self.end_with_prefix();
-        self.pass_expired(false);
+        self.end_move(false);
         self.end_seek(begun);
     }
 
@@ -291,7 +295,7 @@ impl Cursor {
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
         self.end_with_prefix();
-        self.pass_expired(true);
+        self.end_move(true);
         self.end_seek(begun);
     }
 
@@ -339,7 +343,7 @@ impl Cursor {
     fn step(&mut self, backwards: bool) {
         self.steps += 1;
         self.step_once(backwards);
-        self.pass_expired(backwards);
+        self.end_move(backwards);
     }
 
     #[inline]
@@ -353,11 +357,24 @@ impl Cursor {
         }
     }
 
-    /// Moves on while the cursor stands on an expired value.
+    /// Ends a move: moves on while the cursor stands on an expired value, and charges what was
+    /// read.
     #[inline]
-    fn pass_expired(&mut self, backwards: bool) {
+    fn end_move(&mut self, backwards: bool) {
         if self.hidden_before > 0 {
             self.pass_all_expired(backwards);
+        }
+        if self.charging.is_some() {
+            self.charge();
+        }
+    }
+
+    /// Charges the entry that the cursor stands on.
+    fn charge(&mut self) {
+        let (key, value) = (self.inner.key(), self.inner.value());
+        if let Some(charging) = &mut self.charging {
+            let bytes = (key.len() + value.len()) as u64;
+            charging.passes(key, bytes, &self.core.tree.tables);
         }
     }
 

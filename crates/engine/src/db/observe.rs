@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, good_bytes};
+use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, TreeView, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
 use sateen_store::base::iterator::InternalIterator;
@@ -291,7 +291,7 @@ impl Observer<'_> {
         let mut metrics =
             ColumnFamilyMetrics { name: family.name().to_owned(), ..Default::default() };
         for tree in family.trees() {
-            let options = control::column_family(&self.core.env.options.load(), &tree.options());
+            let options = self.options_of(tree);
             let shapes = level_shapes(&tree.super_version().version, &options);
             let (debt, chain) = self.standing_of(tree);
             metrics.levels.resize(metrics.levels.len().max(shapes.len()), LevelShape::default());
@@ -314,12 +314,18 @@ impl Observer<'_> {
         metrics
     }
 
+    /// Returns the options of a tree with the sizes that the tuner has adjusted.
+    fn options_of(&self, tree: &ColumnFamilyData) -> CfOptions {
+        let configured = || control::column_family(&self.core.env.options.load(), &tree.options());
+        self.core.background.driver.family_options(tree.id()).unwrap_or_else(configured)
+    }
+
     /// Returns the debt of a tree, and the longest chain of compactions that a flush could wait
     /// for. In a read-only database it is computed here, because control does not run.
     fn standing_of(&self, tree: &ColumnFamilyData) -> (u64, CompactionChain) {
         if self.core.env.read_only {
-            let options = control::column_family(&self.core.env.options.load(), &tree.options());
-            return standing(Arc::new(options), tree.super_version().version.clone());
+            let options = Arc::new(self.options_of(tree));
+            return standing(options, tree.super_version().version.clone());
         }
         (
             self.core.background.driver.pending_compaction_bytes(tree.id()),
@@ -392,11 +398,12 @@ fn version_bytes(version: &Version) -> u64 {
 /// Returns the size, the target and the runs of each level of `version`.
 fn level_shapes(version: &Version, options: &CfOptions) -> Vec<LevelShape> {
     let targets = LevelTargets::new(version, options);
+    let view = TreeView { version, options, targets: &targets };
     let shape = |(number, level): (u8, &Arc<Level>)| LevelShape {
         runs: level.runs().len() as u64,
         tables: level.tables() as u64,
         bytes: level.bytes(),
-        good_bytes: good_bytes(version, options, number),
+        good_bytes: good_bytes(&view, number),
         target_bytes: match targets.bytes_max(number) {
             u64::MAX => 0,
             bytes => bytes,

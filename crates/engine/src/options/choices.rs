@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub use sateen_control::options::{
-    CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StopStyle, Tuner,
+    CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StopStyle, Tuner, TunerBatch,
     WriteController,
 };
 use sateen_control::{Comparator, named_enum};
@@ -31,7 +31,7 @@ macro_rules! choices {
 
 choices! {
     CompactionPriority CompactionStyle Preemption RateLimitMode StatisticsLevel StopStyle Tuner
-    WalRecovery WriteController
+    TunerBatch WalRecovery WriteController
 }
 
 named_enum! {

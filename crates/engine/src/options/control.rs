@@ -65,6 +65,7 @@ pub fn database(options: &Options) -> ControlOptions {
             floor: options.scheduler_floor,
             change_threshold: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
+            slot_bandwidth: options.scheduler_slot_bandwidth,
             headroom: u64::from(options.scheduler_headroom),
             debt_floor: options.debt_floor,
             // Remembered of the device by the database, not set.
@@ -72,6 +73,8 @@ pub fn database(options: &Options) -> ControlOptions {
         },
         tuner: TunerOptions {
             kind: options.tuner,
+            batch: options.tuner_batch,
+            threshold: options.tuner_threshold,
             interval: options.tuner_interval,
             hold_time: options.tuner_hold_time,
             slots_max: tuner_slots_max(options),
@@ -177,13 +180,16 @@ fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
     LeveledOptions {
         level0_stripe_bytes: options.level0_stripe_bytes,
         level0_fifo: options.level0_fifo,
+        level0_fifo_runs_max: options.level0_fifo_runs_max,
         level0_overlap_min: options.level0_overlap_min,
         level0_overlap_runs_max: options.level0_overlap_runs_max,
         intra_level0_compaction: options.intra_level0_compaction,
         base_level_multiplier: options.base_level_multiplier,
         compaction_priority: options.compaction_priority,
         group_compaction_bytes: options.group_compaction_bytes,
+        seek_compaction_bytes: options.seek_compaction_bytes,
         grandparent_bytes_max: options.grandparent_bytes_max,
+        settle_checks_grandparents: options.settle_checks_grandparents,
         overlap_aware_tables: options.overlap_aware_tables,
         align_tables: options.align_tables,
         compaction_candidates_max: options.compaction_candidates_max,

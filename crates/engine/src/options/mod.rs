@@ -33,7 +33,7 @@ use self::lookup::{bad_value, entries, find, fixed};
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
     CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StatisticsLevel, StopStyle,
-    Tuner, WalMode, WalRecovery, WriteController,
+    Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;

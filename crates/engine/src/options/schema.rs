@@ -12,7 +12,7 @@ use sateen_store::table::Compression;
 
 use super::choices::{
     CompactionPriority, CompactionStyle, ComparatorText, Preemption, PrefixText, RateLimitMode,
-    StatisticsLevel, StopStyle, Tuner, WalMode, WalRecovery, WalUnit, WriteController,
+    StatisticsLevel, StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WalUnit, WriteController,
 };
 use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
@@ -195,7 +195,8 @@ option_struct! {
         /// Without it they take as much as they can.
         scheduler_bandwidth: bool = true, Flag, mutable, none;
         /// Flushes run before compactions out of level 0, and these before deeper ones, which run
-        /// by urgency. Without it all compactions have the same priority.
+        /// by urgency. Without it all jobs share the bandwidth as equals, and `scheduler_floor`
+        /// does not count. The rate limit serves flushes first in any case.
         scheduler_priority: bool = true, Flag, mutable, none;
         /// Which deep compaction is paused when a compaction out of level 0 needs its slot: `off`
         /// (none, level 0 waits), `least-loss` or `random`. A compaction that holds tables which
@@ -217,6 +218,10 @@ option_struct! {
         /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
         /// the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
+        /// Bytes a second of the device for each flush and compaction that run at a time. No more
+        /// compactions run than its bandwidth, which is learned, allows, and at most
+        /// `max_background_compactions` (SILK: 50 MB/s). 0: as many as that.
+        scheduler_slot_bandwidth: u64 = 0, Bytes, mutable, none;
         /// Thousandths of the device's bandwidth that stay unused (SILK's ε).
         scheduler_headroom: u32 = 100, Count, mutable, none, ..=999;
         /// Deep compactions get a share in proportion to the bytes written if clients leave no
@@ -228,6 +233,13 @@ option_struct! {
         /// (job slots and memtable size), `adoc-threads` (job slots) or `adoc-batch` (memtable
         /// size).
         tuner: Tuner = Tuner::Off, Choice, mutable, none;
+        /// What an adjustment of the memtable size changes: `memtable` (memtables alone) or `paper`
+        /// (also `table_bytes` and `level_base_bytes`, in the same proportion).
+        tuner_batch: TunerBatch = TunerBatch::Memtable, Choice, mutable, none;
+        /// The part of a limit at which a stage overflows: of `level0_slowdown` (but no fewer runs
+        /// than `level0_trigger`), of the debt that is allowed, and of the active memtable while
+        /// another one waits for its flush. 1: at the limit itself, as in the paper.
+        tuner_threshold: f64 = 1.0, Ratio, mutable, none, 0.1..=1.0;
         /// Time between two looks for an overflow, and so between two adjustments.
         tuner_interval: Duration = Duration::from_secs(1), Span, mutable, none,
             Above(Duration::ZERO);
@@ -312,8 +324,9 @@ option_struct! {
         /// How many times larger the target of each level is than that of the level above it.
         level_multiplier: f64 = 8.0, Ratio, mutable, "max_bytes_for_level_multiplier",
             Growing { above: 1.0, to: 1000.0, instead: 2.0 };
-        /// How many times larger the second level in use is than the first (vLSM's Φ). 0: as
-        /// `level_multiplier`.
+        /// How many times larger the second level in use is than the first (vLSM's Φ). With
+        /// `dynamic_level_bytes` at most that: as many times as the size of the last level needs, so
+        /// that there are as few levels as with the largest step. 0: as `level_multiplier`.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Targets of levels follow from the size of the last level. It then holds most of the
         /// data, and old versions take little space.
@@ -347,9 +360,11 @@ option_struct! {
         /// memtables and `group_compaction_bytes`.
         compaction_bytes_max: u64 = 0, Bytes, mutable, "max_compaction_bytes";
         /// Which table of a level is compacted first: the one that overlaps least of the next level
-        /// for its size (`min-overlapping-ratio`), the next one in key order (`round-robin`), the
-        /// largest (`by-compensated-size`, where tombstones count more), or the one whose newest or
-        /// oldest entry is oldest (`oldest-largest-seq-first`, `oldest-smallest-seq-first`).
+        /// for its size (`min-overlapping-ratio`), the neighbouring ones that do so together, up to
+        /// `compaction_bytes_max` (`min-overlapping-range`), the next one in key order
+        /// (`round-robin`), the largest (`by-compensated-size`, where tombstones count more), or
+        /// the one whose newest or oldest entry is oldest (`oldest-largest-seq-first`,
+        /// `oldest-smallest-seq-first`).
         compaction_priority: CompactionPriority = CompactionPriority::MinOverlappingRatio,
             Choice, mutable, "compaction_pri";
         /// Tables of a level that are weighed by `compaction_priority` for one compaction, at most.
@@ -368,13 +383,23 @@ option_struct! {
         /// Tables of such a group that overlap nothing in the next level move there without being
         /// rewritten.
         settled_compaction: bool = true, Flag, mutable, none;
+        /// A table moves or settles without rewriting only if it overlaps at most
+        /// `grandparent_bytes_max` of the level below its new one: it must be compacted with that
+        /// later. Without it a table need only overlap nothing in its new level (BoLT §3.4).
+        settle_checks_grandparents: bool = true, Flag, mutable, none;
+        /// A point read that looks into several tables is charged to the first of them, and an
+        /// iterator charges one read a MiB. A table with a charge for each this many of its bytes
+        /// (of 1600 KiB at least) is compacted when no level is due: LevelDB's seek compaction,
+        /// with `16KiB`. 0: nothing is compacted for reads.
+        seek_compaction_bytes: u64 = 0, Bytes, mutable, none;
         /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 
         "Parts of TRIAD and vLSM":
-        /// Fraction of a memtable that may stay in memory at a flush: keys that are written again
-        /// and again. They are written to the WAL and to the next memtable once more (TRIAD).
-        /// Without a WAL nothing stays. 0: everything is flushed.
+        /// Fraction of a memtable that may stay in memory at a flush: keys that are written more
+        /// than once, and at least as often as the mean. They are written to the WAL and to the
+        /// next memtable once more (TRIAD). Nothing stays without a WAL, or where
+        /// `values_stay_in_log` saves these writes already. 0: everything is flushed.
         memtable_hot_part: f64 = 0.0, Ratio, mutable, none, 0.0..=0.5;
         /// A flush leaves values in the WAL, and its table holds only their places until it is
         /// compacted (TRIAD). Without effect if there is no WAL, or if it is on another file
@@ -384,13 +409,19 @@ option_struct! {
         /// estimated by a sketch for each table (TRIAD: 0.4). 0: it is always compacted at its
         /// trigger.
         level0_overlap_min: f64 = 0.0, Ratio, mutable, none, 0.0..=1.0;
-        /// With `level0_overlap_min`: number of runs at which level 0 is compacted anyway; at the
-        /// latest at twice `level0_trigger`, or when writers are slowed down.
-        level0_overlap_runs_max: u32 = 6, Count, mutable, none;
-        /// A compaction out of level 0 takes only the oldest run, so it is small.
+        /// With `level0_overlap_min`: number of runs at which level 0 is compacted anyway, if they
+        /// have as many bytes as that many memtables. It is compacted at twice that number (or
+        /// twice `level0_trigger` if that is more), or when writers would be slowed down.
+        level0_overlap_runs_max: u32 = 7, Count, mutable, none;
+        /// A compaction out of level 0 takes only the oldest runs, so it is small. Level 1 makes room
+        /// for them first (vLSM).
         level0_fifo: bool = false, Flag, mutable, none;
-        /// Tables of level 1 are cut by their overlap with the next level. Tables with too much
-        /// overlap for their size stay until they are cut again (vLSM).
+        /// With `level0_fifo`: the most runs that one compaction takes. More than one rewrite level 1
+        /// less often. 1: as in the paper.
+        level0_fifo_runs_max: u32 = 1, Count, mutable, none, 1..;
+        /// Tables of level 1 are cut by their overlap with the next level: at `level_multiplier`
+        /// tables of it, or the bytes of as many full ones. Tables that overlap more stay until
+        /// they are cut again (vLSM).
         overlap_aware_tables: bool = false, Flag, mutable, none;
 
         "Blocks and filters":

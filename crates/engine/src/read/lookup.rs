@@ -5,7 +5,8 @@
 //! 2. `newest_in_memory` asks the active memtable, then the sealed ones, newest first. The first
 //!    one that has the key decides.
 //! 3. `search_stored` visits the tables that may have the key, newest first. It checks the key
-//!    range, then the filter, then reads a block.
+//!    range, then the filter, then reads a block. A read that looks into several tables is charged
+//!    to the first one ([`Charging`]).
 //! 4. A value ends the search, and so does a tombstone. From a merge operand on, `get_merged`
 //!    collects older operands until a value, a tombstone or the end, and merges them.
 
@@ -22,6 +23,7 @@ use sateen_store::table::{PinnedValue, Table, hash_key};
 use crate::entry::{Visible, malformed};
 use crate::metrics::{EngineMetrics, FiltersAsked};
 use crate::operators::merge::Operands;
+use crate::read::charging::Charging;
 use crate::tree::families::ColumnFamilyData;
 use crate::tree::super_version::SuperVersion;
 use crate::ttl::TIME_BYTES;
@@ -312,6 +314,7 @@ impl SuperVersion {
         mut visit: impl FnMut(&Table) -> Result<bool>,
     ) -> Result<()> {
         let hash = hash_key(user_key);
+        let mut charging = Charging::new(lookup.family);
         for level in self.version.levels() {
             for run in level.runs() {
                 // The tables of a run do not overlap: only the first one that ends at or behind the
@@ -321,6 +324,7 @@ impl SuperVersion {
                     continue;
                 }
                 let table = lookup.tables.get_for_client(meta, lookup.on_miss)?;
+                charging.looks_further(self);
                 // Whole keys first; a filter may hold prefixes only.
                 let mut filtered = table.filter_says(hash);
                 if filtered.is_none() && table.filters_prefixes_only() {
@@ -329,12 +333,14 @@ impl SuperVersion {
                 asked.checks += u64::from(filtered.is_some());
                 if filtered == Some(false) {
                     asked.negatives += 1;
+                    charging.missed(table, meta);
                     continue;
                 }
                 if visit(&table)? {
                     return Ok(());
                 }
                 asked.false_positives += u64::from(filtered.is_some());
+                charging.missed(table, meta);
             }
         }
         Ok(())

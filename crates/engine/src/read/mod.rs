@@ -1,5 +1,6 @@
 //! The read path: point reads (`lookup`) and iterators (`db_iter`) over a super version.
 
+pub(crate) mod charging;
 pub(crate) mod db_iter;
 pub(crate) mod lookup;
 pub(crate) mod prefix_seek;

@@ -75,6 +75,8 @@ pub(crate) struct ColumnFamilyData {
     /// The size at which the active memtable is sealed. Writers read it without the lock.
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
+    /// The option of this name. Readers read it without the lock.
+    seek_compaction_bytes: AtomicU64,
     memory: Mutex<Memory>,
     /// Entries up to this sequence number must all be flushed: none may stay in memory as hot.
     to_store: AtomicU64,
@@ -111,6 +113,7 @@ impl ColumnFamilyData {
             regions: OnceLock::new(),
             memtable_bytes_max: AtomicUsize::new(memtable_bytes),
             super_version: ArcSwap::from_pointee(super_version),
+            seek_compaction_bytes: AtomicU64::new(options.seek_compaction_bytes),
             memory: Mutex::new(Memory {
                 sealed: Vec::new(),
                 stored: Vec::new(),
@@ -213,6 +216,13 @@ impl ColumnFamilyData {
         self.has_times
     }
 
+    /// Returns the bytes of a table that are worth compacting for one read that was charged to it;
+    /// 0 if reads are not charged.
+    #[inline]
+    pub(crate) fn seek_compaction_bytes(&self) -> u64 {
+        self.seek_compaction_bytes.load(Ordering::Relaxed)
+    }
+
     /// Replaces the options. A changed memtable size takes effect at once. If it is not changed,
     /// the size that the tuner has set stays.
     pub(crate) fn set_options(&self, options: ColumnFamilyOptions) {
@@ -223,6 +233,7 @@ impl ColumnFamilyData {
         }
         // The memory budget may have been removed. If there is one, it is applied again soon.
         sizes.budget = u64::MAX;
+        self.seek_compaction_bytes.store(options.seek_compaction_bytes, Ordering::Relaxed);
         self.options.store(Arc::new(options));
         self.sizes_changed(sizes);
     }

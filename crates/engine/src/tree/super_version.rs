@@ -7,10 +7,12 @@
 
 use std::sync::Arc;
 
+use sateen_control::TableId;
 use sateen_control::version::{RangeTombstones, Version};
+use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::memtable::MemTable;
 
-/// The memtables and the version of a column family at one moment. It never changes.
+/// The memtables and the version of a column family at one moment. They never change.
 pub(crate) struct SuperVersion {
     pub(crate) active: Arc<MemTable>,
     /// Newest first.
@@ -18,6 +20,9 @@ pub(crate) struct SuperVersion {
     pub(crate) version: Arc<Version>,
     /// True if the version or a sealed memtable has range tombstones.
     pub(crate) has_stored_ranges: bool,
+    /// The id of a table that should be compacted for what reads were charged to it; 0 if there is
+    /// none.
+    charged: AtomicU64,
 }
 
 impl SuperVersion {
@@ -28,7 +33,26 @@ impl SuperVersion {
     ) -> SuperVersion {
         let has_stored_ranges = !version.range_tombstones().is_empty()
             || sealed.iter().any(|memtable| memtable.has_ranges());
-        SuperVersion { active, sealed, version, has_stored_ranges }
+        SuperVersion { active, sealed, version, has_stored_ranges, charged: AtomicU64::new(0) }
+    }
+
+    /// Notes that `table` should be compacted for what reads were charged to it, unless another one
+    /// is noted. A later read of the table notes it again. Takes no lock.
+    pub(crate) fn note_charged(&self, table: TableId) {
+        // Loaded before it is stored, as all readers share it.
+        if !self.has_charged() {
+            self.charged.store(table.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if a table is noted.
+    pub(crate) fn has_charged(&self) -> bool {
+        self.charged.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns the table that was noted last, and forgets it.
+    pub(crate) fn take_charged(&self) -> Option<TableId> {
+        self.has_charged().then(|| TableId(self.charged.swap(0, Ordering::Relaxed)))
     }
 
     /// Returns all range tombstones, or `None` if there are none.

@@ -120,7 +120,10 @@ impl World {
             let deepest = level0().map(|table| over(&table.smallest)).max().unwrap_or(0);
             let mut waits_for = options.level0_trigger;
             if options.level0_overlap_min > 0.0 {
-                waits_for = waits_for.max(options.level0_overlap_runs_max);
+                // Small runs wait until writers would feel them.
+                let most = 2 * waits_for.max(options.level0_overlap_runs_max);
+                let felt = options.level0_slowdown.min(options.level0_stop - 1);
+                waits_for = waits_for.max(most.min(felt));
             }
             assert!(
                 deepest < waits_for as usize,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, CompactionStyle, Compression, Options, Regions, Tuner, WalMode,
+    CompactionPriority, CompactionStyle, Compression, Options, Regions, Tuner, TunerBatch, WalMode,
     WriteController,
 };
 use sateen_sim::{Bandwidth, DeviceConfig};
@@ -132,6 +132,9 @@ fn options(random: &mut Random) -> Options {
     if random.one_in(5) {
         let each = [Tuner::Adoc, Tuner::AdocThreads, Tuner::AdocBatch];
         options.tuner = each[random.below(3) as usize];
+        let each = [TunerBatch::Memtable, TunerBatch::Paper];
+        options.tuner_batch = each[random.below(2) as usize];
+        options.tuner_threshold = [0.5, 1.0][random.below(2) as usize];
     }
     options.max_total_wal_bytes = [0, 0, 1, 32 << 10][random.below(4) as usize];
     options.memory_budget = random.one_in(8).then_some(1 << 20);
@@ -174,6 +177,8 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.group_compaction_bytes = random.below(3) << 11;
     family.intra_level0_compaction = random.one_in(2);
     family.settled_compaction = random.one_in(2);
+    family.settle_checks_grandparents = random.one_in(2);
+    family.seek_compaction_bytes = [0, 2 << 20][random.below(2) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtable_hot_part = [0.0, 0.0, 0.3][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);
@@ -182,7 +187,11 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.dynamic_level_bytes = random.one_in(2);
     family.table_bytes = 1 << (9 + random.below(5));
     if random.one_in(2) {
-        family.compaction_priority = CompactionPriority::RoundRobin;
+        family.compaction_priority = if random.one_in(2) {
+            CompactionPriority::RoundRobin
+        } else {
+            CompactionPriority::MinOverlappingRange
+        };
     }
     let codes = [Compression::None, Compression::Lz4];
     family.compression = vec![codes[random.below(2) as usize]];

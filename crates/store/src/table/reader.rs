@@ -44,6 +44,7 @@ use super::source::TableSource;
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::names::shown_path;
 use crate::base::prefix::Prefixing;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::files::TableImage;
@@ -99,6 +100,8 @@ pub struct Table {
     properties: Properties,
     /// The file with the separated values.
     values: Option<ValuesFile>,
+    /// Number of reads that were charged to the table since it was opened.
+    charges: AtomicU64,
 }
 
 impl Table {
@@ -182,7 +185,17 @@ impl Table {
         if footer.features & PREFIXES_ONLY != 0 {
             prefixes = filter.take();
         }
-        Ok(Table { seed, index, filter, prefixes, properties, source, comparator, values: None })
+        Ok(Table {
+            seed,
+            index,
+            filter,
+            prefixes,
+            properties,
+            source,
+            comparator,
+            values: None,
+            charges: AtomicU64::new(0),
+        })
     }
 
     /// Returns the comparator of the keys.
@@ -336,6 +349,12 @@ impl Table {
     /// Returns where the table is.
     pub fn source(&self) -> &TableSource {
         &self.source
+    }
+
+    /// Charges a read to the table. Returns the number of its charges since it was opened.
+    #[inline]
+    pub fn charge(&self) -> u64 {
+        self.charges.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Returns the table's id.

@@ -1,18 +1,22 @@
 //! Compactions out of a level below 0, as in RocksDB: one table, and neighbours that add no work.
 //!
-//! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest.
+//! 1. [`victims`] returns the tables to try, best first. With groups, [`pick_group`] does the rest,
+//!    and with ranges of neighbours [`pick_range`]. Otherwise [`compact_first`] takes the first one
+//!    that is free.
 //! 2. [`expand`] adds the tables of the level below that the victim overlaps, and neighbours of the
 //!    victim that overlap no further ones. It refuses a victim if any of these tables is in flight.
 //! 3. A victim that overlaps nothing below settles, with its neighbours ([`settle_more`]).
 //! 4. The plan moves the level's cursor ([`fn@pointer`]).
 
 use super::group::pick_group;
+use super::range::pick_range;
 use super::settle::settle_more;
 use super::victims::{candidates_max, pointer, victims};
 use crate::geometry::{Span, union};
 use crate::plan::{CompactionPlan, CompactionReason};
-use crate::policy::PickContext;
+use crate::policy::{CompactionPriority, PickContext};
 use crate::types::Epoch;
+use crate::version::Run;
 
 /// Returns why `level` is compacted.
 pub(super) fn reason_of(context: &PickContext<'_>, level: u8) -> CompactionReason {
@@ -30,9 +34,23 @@ pub(super) fn pick_deeper(context: &PickContext<'_>, level: u8) -> Option<Compac
         return pick_group(context, level, from_base);
     }
     let run = context.version.level(level).sorted()?;
-    let reason = reason_of(context, level);
+    if context.options.leveled.compaction_priority == CompactionPriority::MinOverlappingRange {
+        return pick_range(context, reason_of(context, level), (level, run));
+    }
+    let victims = victims(context, level, run, candidates_max(context));
+    compact_first(context, reason_of(context, level), (level, run), victims)
+}
+
+/// Returns a plan for the first of `victims`, ranks of tables in a level's run, that is free, with
+/// what it overlaps in the level below.
+pub(super) fn compact_first(
+    context: &PickContext<'_>,
+    reason: CompactionReason,
+    (level, run): (u8, &Run),
+    victims: impl IntoIterator<Item = usize>,
+) -> Option<CompactionPlan> {
     let output = (level + 1, Epoch(0));
-    for victim in victims(context, level, run, candidates_max(context)) {
+    for victim in victims {
         let victim = Span { level, run, ranks: victim..victim + 1 };
         let Some((mut start, below)) = expand(context, victim) else { continue };
         let settle = below.is_none() && settle_more(context, &mut start);

@@ -9,14 +9,16 @@
 //! 3. In key order, each group takes in the next one where both overlap the same table below, or
 //!    two neighbours ([`Group::absorb`]).
 //! 4. The plan ends output tables where one group ends and the next begins.
+//! 5. [`group_from`] does the same for a table that reads were charged to and those behind it.
 
 use super::deeper::reason_of;
 use super::settle::may_settle;
 use super::victims::{candidates_max, pointer, victims};
 use crate::geometry::{Span, hull};
-use crate::plan::CompactionPlan;
+use crate::plan::{CompactionPlan, CompactionReason};
 use crate::policy::PickContext;
 use crate::types::{Epoch, UserKey};
+use crate::version::Run;
 
 /// Victims that share tables below, and those tables.
 struct Group<'a> {
@@ -66,6 +68,63 @@ impl<'a> Group<'a> {
     }
 }
 
+/// The victims chosen for a plan.
+struct Chosen<'a> {
+    level: u8,
+    run: &'a Run,
+    /// The rank of each victim with its group, in the order of the choice.
+    groups: Vec<(usize, Group<'a>)>,
+    /// Bytes of the victims.
+    bytes: u64,
+    /// Bytes that are rewritten.
+    inputs: u64,
+}
+
+impl<'a> Chosen<'a> {
+    fn none_of(level: u8, run: &'a Run) -> Chosen<'a> {
+        Chosen { level, run, groups: Vec::new(), bytes: 0, inputs: 0 }
+    }
+
+    /// Returns true if there is a victim and a further one would exceed the budget.
+    fn is_enough(&self, context: &PickContext<'_>, budget: u64) -> bool {
+        let enough = self.bytes >= budget || self.inputs >= context.group_bytes_max;
+        enough && !self.groups.is_empty()
+    }
+
+    fn add(&mut self, rank: usize, group: Group<'a>) {
+        let bytes = group.start.iter().map(Span::bytes).sum::<u64>();
+        let overlap = group.below.as_ref().map_or(0, Span::bytes);
+        self.inputs += if group.settles { 0 } else { bytes + overlap };
+        self.bytes += bytes;
+        self.groups.push((rank, group));
+    }
+
+    /// Returns a plan for the victims. Output tables end where a group ends and the next begins.
+    fn plan(
+        mut self,
+        context: &PickContext<'a>,
+        reason: CompactionReason,
+    ) -> Option<CompactionPlan> {
+        let last = self.groups.last().map(|(rank, _)| *rank);
+        self.groups.sort_unstable_by_key(|(rank, _)| *rank);
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for (_, next) in self.groups {
+            if !groups.last_mut().is_some_and(|group| group.absorb(context, &next)) {
+                groups.push(next);
+            }
+        }
+        let (settled, rewritten): (Vec<_>, Vec<_>) = groups.iter().partition(|group| group.settles);
+        let settle: Vec<_> = settled.iter().flat_map(|group| group.start.clone()).collect();
+        let mut rewrite: Vec<_> = rewritten.iter().flat_map(|group| group.start.clone()).collect();
+        rewrite.extend(rewritten.iter().filter_map(|group| group.below.clone()));
+        let output = (self.level + 1, Epoch(0));
+        let mut plan = context.plan(reason, &rewrite, &settle, output)?;
+        plan.breaks = groups.iter().skip(1).filter_map(Group::smallest).cloned().collect();
+        plan.compact_pointer = last.and_then(|rank| pointer(context, self.level, self.run, rank));
+        Some(plan)
+    }
+}
+
 /// Returns a plan for the best victims of `level`, up to the budget of a group. `only_good`: the
 /// level is overlap-aware.
 pub(super) fn pick_group(
@@ -74,51 +133,49 @@ pub(super) fn pick_group(
     only_good: bool,
 ) -> Option<CompactionPlan> {
     let run = context.version.level(level).sorted()?;
-    let level_bytes = context.version.level(level).bytes();
     let unneeded = context.targets.lowest_unneeded_level.is_some_and(|lowest| level <= lowest);
-    let any = !only_good || unneeded || level_bytes >= context.targets.crowded(level);
+    let any = !only_good || unneeded;
+    let limit = context.options.overlap_limit(level, context.targets.base_level);
     let budget = match (only_good, unneeded) {
         (true, false) => context.options.target_file_size(level, context.targets.base_level),
         (true, true) => context.options.compaction_input_max(),
         (false, _) => context.options.leveled.group_compaction_bytes,
     };
-    let mut bytes = 0;
-    let mut inputs = 0;
-    let mut last = None;
-    let mut chosen = Vec::new();
+    let mut chosen = Chosen::none_of(level, run);
     // The score counts good tables wherever they stand, so all tables are candidates.
     let candidates_max = if any { candidates_max(context) } else { run.len() };
     for rank in victims(context, level, run, candidates_max) {
-        let enough = bytes >= budget || inputs >= context.group_bytes_max;
-        if enough && !chosen.is_empty() {
+        if chosen.is_enough(context, budget) {
             break;
         }
         let victim = Span { level, run, ranks: rank..rank + 1 };
-        let victim_bytes = victim.bytes();
         let Some(group) = Group::of_one(context, victim) else { continue };
         let overlap = group.below.as_ref().map_or(0, Span::bytes);
-        if !any && !context.options.is_good_overlap(victim_bytes, overlap) {
-            continue;
-        }
-        inputs += if group.settles { 0 } else { victim_bytes + overlap };
-        chosen.push((rank, group));
-        bytes += victim_bytes;
-        last = Some(rank);
-    }
-    chosen.sort_unstable_by_key(|(rank, _)| *rank);
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for (_, next) in chosen {
-        if !groups.last_mut().is_some_and(|group| group.absorb(context, &next)) {
-            groups.push(next);
+        let tables = group.below.as_ref().map_or(0, |below| below.ranks.len()) as u64;
+        if any || limit.allows(tables, overlap) {
+            chosen.add(rank, group);
         }
     }
-    let (settled, rewritten): (Vec<_>, Vec<_>) = groups.iter().partition(|group| group.settles);
-    let settle: Vec<_> = settled.iter().flat_map(|group| group.start.clone()).collect();
-    let mut rewrite: Vec<_> = rewritten.iter().flat_map(|group| group.start.clone()).collect();
-    rewrite.extend(rewritten.iter().filter_map(|group| group.below.clone()));
-    let output = (level + 1, Epoch(0));
-    let mut plan = context.plan(reason_of(context, level), &rewrite, &settle, output)?;
-    plan.breaks = groups.iter().skip(1).filter_map(Group::smallest).cloned().collect();
-    plan.compact_pointer = last.and_then(|rank| pointer(context, level, run, rank));
-    Some(plan)
+    chosen.plan(context, reason_of(context, level))
+}
+
+/// Returns a plan for one table and the tables behind it, up to the budget of a group; `None` if
+/// that table is not free.
+pub(super) fn group_from<'a>(
+    context: &PickContext<'a>,
+    reason: CompactionReason,
+    table: Span<'a>,
+) -> Option<CompactionPlan> {
+    let Span { level, run, ranks } = table;
+    let budget = context.options.leveled.group_compaction_bytes;
+    let mut chosen = Chosen::none_of(level, run);
+    for rank in ranks.start..run.len() {
+        let victim = Span { level, run, ranks: rank..rank + 1 };
+        let Some(group) = Group::of_one(context, victim) else { break };
+        chosen.add(rank, group);
+        if chosen.is_enough(context, budget) {
+            break;
+        }
+    }
+    chosen.plan(context, reason)
 }

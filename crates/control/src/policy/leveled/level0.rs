@@ -4,13 +4,13 @@
 //!    are.
 //! 2. [`intra_level0_by_size`] merges level 0 into itself while the base level is very large.
 //! 3. [`level0_to_base`] merges tables into the base level: stripes ([`stripes_to_base`]), the
-//!    oldest run of a queue ([`is_queue`]), or all tables that are connected by overlap with the
+//!    oldest runs of a queue ([`oldest`]), or all tables that are connected by overlap with the
 //!    oldest one.
 //! 4. [`intra_level0_when_blocked`] merges the newest runs into one while other jobs block the base
 //!    level.
 
 use super::intra_level0::{intra_level0_by_size, intra_level0_when_blocked, is_free};
-use super::queue::is_queue;
+use super::queue::{is_queue, oldest};
 use super::settle::settle_level0;
 use super::stripes::{Stripe, free_stripes, goes_by_stripes, stripes_to_base, stuck_stripe};
 use crate::geometry::{Bounds, Span, closure, hull, union};
@@ -50,7 +50,7 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         return None;
     }
     if let Some(below) = &below
-        && !context.options.leveled.level0_fifo
+        && !is_queue(context.options)
     {
         // More tables of level 0 are added if they rewrite no more of the base level.
         let wider = level0_closure(runs, union(bounds, below.bounds()));
@@ -67,6 +67,26 @@ fn level0_to_base(context: &PickContext<'_>) -> Option<CompactionPlan> {
         return None;
     }
     context.plan(CompactionReason::Level0Runs, &inputs, &[], (base, Epoch(0)))
+}
+
+/// Returns a plan for `table` of level 0 with all tables that are connected with it by overlap, and
+/// for what they overlap in the base level.
+pub(super) fn level0_around<'a>(
+    context: &PickContext<'a>,
+    reason: CompactionReason,
+    table: &Span<'a>,
+) -> Option<CompactionPlan> {
+    let base = context.targets.base_level;
+    if context.in_flight.level0_going_down(context.cf()) {
+        return None;
+    }
+    let connected = level0_closure(context.version.level(0).runs(), table.bounds()?);
+    let mut inputs = context.oldest_of_level0(connected);
+    inputs.extend(context.overlap(base, hull(&inputs)?));
+    if !context.may_take(&inputs, base) {
+        return None;
+    }
+    context.plan(reason, &inputs, &[], (base, Epoch(0)))
 }
 
 /// Returns the inputs of the next compaction out of level 0, with those in the base level.
@@ -90,13 +110,13 @@ pub(super) fn waits_for_others<'a>(context: &PickContext<'a>) -> Option<Vec<Span
     going_down(context, context.version.level(0).runs())
 }
 
-/// Returns the tables that are compacted first of `runs`, the oldest runs of level 0: the whole
-/// oldest run of a queue; otherwise the tables that are connected by overlap with the first table
+/// Returns the tables that are compacted first of `runs`, the oldest runs of level 0: the oldest
+/// runs of a queue, whole and newest first; otherwise the tables that are connected by overlap with the first table
 /// of the oldest run.
 fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
     if is_queue(context.options) {
-        return Some(vec![Span::whole(0, run)]);
+        return Some(oldest(context.options, runs).iter().map(|run| Span::whole(0, run)).collect());
     }
     Some(level0_closure(runs, Span { level: 0, run, ranks: 0..1 }.bounds()?))
 }

@@ -1,17 +1,20 @@
 //! The leveled policy: one run in each level but level 0. RocksDB's leveled compaction, LevelDB's,
-//! BoLT's, vLSM's, TRIAD's and the default are values of its options.
+//! HyperLevelDB's, BoLT's, vLSM's, TRIAD's and the default are values of its options.
 //!
 //! 1. `targets`: how large each level may be. `score`: how urgent each is. `debt`: the bytes that
 //!    wait. `chain`: what a flush could have to wait for.
 //! 2. [`Leveled::pick`] first looks at level 0 if that goes before all else, then at many tiny runs
-//!    (`tiny`), then makes room in an overlap-aware base level (`overlap_aware`).
+//!    (`tiny`), then makes room in the base level below a queue (`overlap_aware`).
 //! 3. It then goes through the levels that are due, most urgent first: level 0 by `level0`
-//!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`).
-//!    While level 0 is blocked, the base level gets no further compaction.
+//!    (`stripes`, `queue`, `intra_level0`, `settle`), others by `deeper` (`victims`, `group`,
+//!    `range`). While level 0 is blocked, the base level gets no further compaction.
 //! 4. When nothing is due it merges tiny runs.
-//! 5. `wait_for_overlap` lets level 0 wait until its keys overlap.
+//! 5. [`Leveled::pick_charged`] compacts a table that reads looked into in vain too often
+//!    (`charged`).
+//! 6. `wait_for_overlap` lets level 0 wait until its keys overlap.
 
 mod chain;
+mod charged;
 mod debt;
 mod deeper;
 mod group;
@@ -20,6 +23,7 @@ mod level0;
 mod options;
 mod overlap_aware;
 mod queue;
+mod range;
 mod score;
 mod settle;
 mod stripes;
@@ -28,6 +32,7 @@ mod tiny;
 mod victims;
 mod wait_for_overlap;
 
+pub use charged::charges_max;
 pub(crate) use level0::level0_closure;
 pub use options::{CompactionPriority, LeveledOptions};
 pub use overlap_aware::good_bytes;
@@ -139,14 +144,21 @@ impl CompactionPolicy for Leveled {
         merge_tiny(context)
     }
 
+    fn pick_charged<'a>(
+        &self,
+        context: &PickContext<'a>,
+        charged: Span<'a>,
+    ) -> Option<CompactionPlan> {
+        charged::pick_charged(context, charged)
+    }
+
     fn split(&self, context: &PickContext<'_>, level: u8, _: Bounds<'_>) -> OutputSplit {
-        let options = context.options;
-        let target_bytes = options.target_file_size(level, context.targets.base_level);
-        if options.leveled.overlap_aware_tables && level == context.targets.base_level {
-            return overlap_aware::split(options, target_bytes);
+        let (options, base_level) = (context.options, context.targets.base_level);
+        if options.leveled.overlap_aware_tables && level == base_level {
+            return overlap_aware::split(options, base_level);
         }
         OutputSplit::BySize {
-            target_bytes,
+            target_bytes: options.target_file_size(level, base_level),
             grandparent_overlap_bytes_max: settle::grandparent_overlap_bytes_max(options),
             at_grandparent_boundaries: options.leveled.align_tables,
             at_gaps: options.cut_tables_at_gaps,
@@ -207,8 +219,8 @@ pub(super) fn cut_stripes(before: &Stripes, view: &TreeView<'_>) -> Stripes {
     )
 }
 
-/// Returns a plan that moves good tables out of an overlap-aware base level before the next run of
-/// level 0 comes into it, if it has no room for that (vLSM §4.2.1).
+/// Returns a plan that moves tables out of the base level before the next runs of level 0 come into
+/// it, if it has no room for them (vLSM §4.2.1).
 fn make_room(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let wanted = lacks_room(context) && !context.level0_only;
     if wanted { pick_deeper(context, context.targets.base_level) } else { None }

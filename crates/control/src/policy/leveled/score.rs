@@ -73,10 +73,10 @@ pub(in crate::policy) fn level0_score(
         0 => level0.runs().len().saturating_sub(in_flight.level0_runs(cf)),
         _ => depth(level0.runs(), |table| !in_flight.is_claimed(table)),
     } as u64;
-    if waits_for_overlap(version, options, runs) {
+    let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
+    if waits_for_overlap(version, options, runs, bytes) {
         return KEPT_SCORE;
     }
-    let bytes = level0.bytes().saturating_sub(in_flight.bytes(cf, 0));
     let base = options.level_base_bytes;
     let mut score = ratio(runs, u64::from(options.level0_trigger));
     if !dynamic {

@@ -1,8 +1,9 @@
 //! Moves tables that overlap nothing in the next level there as they are: a trivial move, or the
 //! settled part of a group (BoLT §3.4).
 //!
-//! 1. [`may_settle`] refuses a table that overlaps too much of the level below its new one: it
-//!    would soon have to be compacted with all of that.
+//! 1. [`may_settle`] refuses a table that overlaps too much of the level below its new one, its
+//!    grandparents: it would soon have to be compacted with all of that. BoLT's text has no such
+//!    check (`settle_checks_grandparents`).
 //! 2. [`settle_level0`] sorts the tables of all runs of level 0 by key. It moves those at once that
 //!    overlap no other table of level 0.
 //! 3. [`settle_more`] moves a victim of a deeper level, with neighbours, up to
@@ -25,12 +26,15 @@ pub(super) fn grandparent_overlap_bytes_max(options: &CfOptions) -> u64 {
     }
 }
 
-/// Returns true if `table` overlaps so little of the level below `level` that it may settle there.
+/// Returns true if `table`, which overlaps nothing in `level`, may settle there.
 pub(super) fn may_settle(context: &PickContext<'_>, table: &TableMeta, level: u8) -> bool {
     // Separated values keep their WAL alive as long as the table exists, so such a table must be
     // rewritten.
     if table.placement.values().is_some() {
         return false;
+    }
+    if !context.options.leveled.settle_checks_grandparents {
+        return true;
     }
     let grandparents = context
         .overlap(level + 1, (&table.smallest, &table.largest))

@@ -6,6 +6,8 @@
 //!    them.
 //! 3. [`fn@pointer`] moves the cursor when a plan has been made.
 
+use std::ops::Range;
+
 use crate::policy::{CompactionPriority, PickContext};
 use crate::types::UserKey;
 use crate::version::{Run, TableMeta};
@@ -60,6 +62,13 @@ pub(super) fn pointer(
     Some((level, run.get(rank)?.largest.clone()))
 }
 
+/// Returns the ranks of neighbouring tables that are weighed: from the window's start on, without
+/// going round.
+pub(super) fn window(context: &PickContext<'_>, level: u8, run: &Run) -> Range<usize> {
+    let start = window_start(context, level, run);
+    start..run.len().min(start + candidates_max(context))
+}
+
 /// Returns the ranks of the tables to try, best first, of `candidates_max` that are looked at.
 pub(super) fn victims(
     context: &PickContext<'_>,
@@ -92,7 +101,7 @@ pub(super) fn victims(
 fn weight(context: &PickContext<'_>, level: u8, table: &TableMeta) -> u64 {
     match context.options.leveled.compaction_priority {
         CompactionPriority::RoundRobin => 0,
-        CompactionPriority::MinOverlappingRatio => {
+        CompactionPriority::MinOverlappingRatio | CompactionPriority::MinOverlappingRange => {
             let below = context.overlap(level + 1, (&table.smallest, &table.largest));
             let bytes = below.map_or(0, |span| span.bytes());
             bytes.saturating_mul(1024) / compensated_bytes(table).max(1)

@@ -276,6 +276,9 @@ impl Driver {
 
     /// Returns true if control would start work now.
     pub(crate) fn has_due_work(&self) -> bool {
+        if self.has_charged_tables() {
+            return true;
+        }
         let shared = lock(&self.shared);
         self.memory_changed.load(Ordering::Acquire)
             || shared.has_work()

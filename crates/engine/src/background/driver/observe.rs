@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sateen_control::compaction::CompactionChain;
 use sateen_control::{
-    ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId, JobResult, Note,
-    Outlook, PauseReason, ScrubStep,
+    CfOptions, ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId,
+    JobResult, Note, Outlook, PauseReason, ScrubStep,
 };
 use sateen_store::base::clock;
 use sateen_store::base::error::Result;
@@ -89,6 +89,12 @@ impl Driver {
     /// Returns the compaction debt of a column family in bytes.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
         lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+    }
+
+    /// Returns the options of a column family that are in force: the configured ones, with what the
+    /// tuner has adjusted; `None` if control does not know the column family.
+    pub(crate) fn family_options(&self, family: ColumnFamilyId) -> Option<CfOptions> {
+        lock(&self.shared).plane.family_options(family).cloned()
     }
 
     /// Returns the longest chain of compactions that a flush of a column family might wait for.
@@ -247,5 +253,6 @@ pub(crate) fn memtables_event(family: &ColumnFamilyData) -> Event {
         sealed: u32::try_from(sealed).unwrap_or(u32::MAX),
         sealed_bytes,
         active_bytes: family.active_memtable().used_bytes() as u64,
+        size_bytes: family.memtable_bytes_max() as u64,
     }
 }

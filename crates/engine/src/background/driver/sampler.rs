@@ -31,6 +31,7 @@ const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 impl Driver {
     /// Takes a sample, reports it to control and carries out what control decides.
     fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
+        self.report_charged_tables();
         let totals = self.env.vfs.totals();
         let user_bytes = self.env.metrics.write_bytes();
         let mut sample = Box::<Sample>::default();
@@ -67,6 +68,24 @@ impl Driver {
         }
         if shared.has_work() {
             self.wake.notify_all();
+        }
+    }
+
+    /// Returns true if a table is still to be reported for what reads were charged to it.
+    pub(crate) fn has_charged_tables(&self) -> bool {
+        let families = self.tree.families();
+        !self.env.read_only && families.values().any(|family| family.super_version().has_charged())
+    }
+
+    /// Reports tables that should be compacted for what reads were charged to them.
+    pub(crate) fn report_charged_tables(&self) {
+        if self.env.read_only {
+            return;
+        }
+        for family in self.tree.families().values() {
+            if let Some(table) = family.super_version().take_charged() {
+                self.report(self.env.now(), Event::TableCharged { cf: family.id(), table });
+            }
         }
     }
 

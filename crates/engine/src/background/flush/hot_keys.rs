@@ -1,8 +1,8 @@
 //! Hot keys: keys that are overwritten often stay in memory when their memtable is flushed (TRIAD's
 //! memory component), so that level 0 does not get them.
 //!
-//! 1. `hot_keys` counts the entries of each key, and takes the most frequent ones up to a share of
-//!    the memtable (`memtable_hot_part`).
+//! 1. `hot_keys` counts the entries of each key. Of the keys with at least as many as the mean it
+//!    takes the most frequent ones, up to a share of the memtable (`memtable_hot_part`).
 //! 2. `write_again` of the commit pipeline writes their newest values to the WAL and the active
 //!    memtable again.
 //! 3. [`FlushJob::keep`] merges these newer entries into the input, where they hide the old ones.
@@ -16,6 +16,9 @@
 //! - Nothing is left out if a client waits until everything is stored.
 //! - Nothing is left out if some writes bypass the WAL. What is written again is logged, so a part
 //!   of an unlogged batch would get into the WAL.
+//!
+//! If the values of the memtable stay in the WAL, no key stays in memory: the flush writes none of
+//! these values anyway, and writing them again would cost more than it saves.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -31,8 +34,8 @@ use super::Flusher;
 use super::job::FlushJob;
 use crate::tree::families::Sealed;
 
-/// Number of entries that make a key hot.
-const ENTRIES_MIN: u32 = 2;
+/// Number of entries that make a key hot, at least. The mean counts if it is higher.
+const ENTRIES_MIN: u64 = 2;
 /// Number of keys that are written again at a time, while clients' writes wait.
 const KEYS_AT_A_TIME: usize = 32;
 
@@ -41,7 +44,10 @@ impl Flusher {
     /// say so. If that is not possible, the flush stores them as usual.
     pub(crate) fn keep_hot_keys(&self, job: &mut FlushJob) {
         let part = job.family.options().memtable_hot_part;
-        if part <= 0.0 || job.must_store() || !self.has_log_for(&job.family) {
+        if part <= 0.0 || job.must_store() || job.leaves_values() {
+            return;
+        }
+        if !self.has_log_for(&job.family) {
             return;
         }
         // A part of a batch that was not logged must not get into a WAL.
@@ -75,20 +81,24 @@ impl Flusher {
 }
 
 /// Returns the keys of `memtables` with the most entries, in ascending order. Their entries have at
-/// most `bytes_max` bytes together. A key whose newest entry is a deletion is left out.
+/// most `bytes_max` bytes together. A key with fewer entries than the mean is left out, and so is
+/// one whose newest entry is a deletion.
 fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Result<Vec<UserKey>> {
     struct Hot {
-        entries: u32,
+        entries: u64,
         bytes: u64,
         key: UserKey,
     }
     let children = memtables.iter().map(|sealed| sealed.memtable.iter()).collect();
     let mut input = MergingIter::new(children, comparator);
     let mut hot: Vec<Hot> = Vec::new();
+    let (mut keys_all, mut entries_all) = (0_u64, 0_u64);
     // The key under the cursor, its entries so far, and the bytes of its newest entry (0 if that is
     // a deletion).
-    let mut current: (Vec<u8>, u32, u64) = (Vec::new(), 0, 0);
-    let mut take = |(key, entries, bytes): &(Vec<u8>, u32, u64)| {
+    let mut current: (Vec<u8>, u64, u64) = (Vec::new(), 0, 0);
+    let mut take = |(key, entries, bytes): &(Vec<u8>, u64, u64)| {
+        keys_all += u64::from(*entries > 0);
+        entries_all += entries;
         if *entries >= ENTRIES_MIN && *bytes > 0 {
             hot.push(Hot { entries: *entries, bytes: *bytes, key: comparator.key(key) });
         }
@@ -109,6 +119,7 @@ fn hot_keys(memtables: &[Sealed], bytes_max: u64, comparator: &Comparator) -> Re
         input.next()?;
     }
     take(&current);
+    hot.retain(|hot| hot.entries.saturating_mul(keys_all) >= entries_all);
     hot.sort_by_key(|hot| Reverse(hot.entries));
     let mut bytes = 0;
     let fits = hot.iter().take_while(|hot| {

@@ -126,6 +126,11 @@ impl FlushJob {
         self.values = Some(values);
     }
 
+    /// Returns true if it leaves values in the WAL.
+    pub(crate) fn leaves_values(&self) -> bool {
+        self.values.is_some()
+    }
+
     /// Returns true if the flush leaves out entries or values that only a WAL has.
     pub(crate) fn needs_log(&self) -> bool {
         self.kept.is_some() || self.values.is_some()

@@ -410,8 +410,8 @@ const STATE: &[Family] = &[
     gauge(
         "sateen_level_good_bytes",
         "bytes",
-        "Approximate bytes of tables whose overlap with the next level suits their size, by column \
-         family and level.",
+        "Approximate bytes of tables that overlap little of the next level, by column family and \
+         level.",
         |m, s| {
             s.by_family_and_level(m, |level| level.good_bytes);
         },

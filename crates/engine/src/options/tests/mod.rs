@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sateen_control::JobSlots;
-use sateen_control::options::TunerOptions;
+use sateen_control::options::{TunerBatch, TunerOptions};
 use sateen_store::table::Compression;
 
 use super::text::{Bytes, Span, Unit};
@@ -51,6 +51,7 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
     let as_paper = told("adoc", "tuner_slots_max=16");
     let paper = TunerOptions {
         kind: Tuner::Adoc,
+        batch: TunerBatch::Paper,
         slots_max: 16,
         debt_bytes: Some(64 * GIB),
         ..TunerOptions::default()
@@ -65,6 +66,7 @@ fn what_adoc_adjusts_and_how_far_is_what_the_profile_says() {
         assert_eq!(adjusts, (slots, memtables), "{profile}");
     }
     assert_eq!(told("sateen", "").tuner.kind, Tuner::Off, "not by default");
+    assert_eq!(told("sateen", "").tuner.batch, TunerBatch::Memtable, "tables stay small");
     assert!(told("adoc", "").tuner.slots_max >= 2, "from the machine");
 
     // Three memtables in half of the budget; as many in each region.
@@ -83,11 +85,11 @@ fn each_option_of_background_work_reaches_control() {
         rate_limit_mode=all-io;rate_limit_refill_period=7ms;rate_limit_fairness=3;\
         scheduler_bandwidth=false;scheduler_priority=false;preemption=random;preempt_discard=true;\
         device_bandwidth=2MiB;scheduler_floor=3;scheduler_change_threshold=4;\
-        scheduler_drain_time=5s;scheduler_headroom=6;debt_floor=false;tuner=adoc;\
-        tuner_interval=7s;tuner_hold_time=8s;tuner_slots_max=9;tuner_memtable_bytes_max=10;\
-        tuner_debt_time=11s;tuner_debt_bytes=12;write_controller=triggers;\
-        delayed_write_bytes_per_second=13;scrub_rate=14;scrub_interval_seconds=15;\
-        atomic_flush=true;memtable_bytes=16;memtables_max=17;memtables_to_flush_min=16;\
+        scheduler_drain_time=5s;scheduler_slot_bandwidth=6;scheduler_headroom=6;\
+        debt_floor=false;tuner=adoc;tuner_interval=7s;tuner_hold_time=8s;tuner_slots_max=9;\
+        tuner_memtable_bytes_max=10;tuner_debt_time=11s;tuner_debt_bytes=12;\
+        write_controller=triggers;delayed_write_bytes_per_second=13;scrub_rate=14;\
+        scrub_interval_seconds=15;atomic_flush=true;memtable_bytes=16;memtables_max=17;memtables_to_flush_min=16;\
         level0_trigger=2;level0_slowdown=18;level0_stop=19;levels=3;level_base_bytes=20;\
         level_multiplier=3;base_level_multiplier=21;dynamic_level_bytes=false;table_bytes=22;\
         flush_table_bytes=23;level0_stripe_bytes=24;cut_tables_at_gaps=false;table_multiplier=2;\
@@ -95,7 +97,8 @@ fn each_option_of_background_work_reaches_control() {
         intra_level0_compaction=false;compaction_priority=oldest-smallest-seq-first;\
         compaction_candidates_max=27;soft_pending_compaction_bytes=28;\
         hard_pending_compaction_bytes=29;group_compaction_bytes=30;settled_compaction=false;\
-        level0_overlap_min=0.5;level0_overlap_runs_max=5;level0_fifo=true;\
+        settle_checks_grandparents=false;seek_compaction_bytes=35;level0_overlap_min=0.5;\
+        level0_overlap_runs_max=5;level0_fifo=true;level0_fifo_runs_max=3;\
         overlap_aware_tables=true;disable_auto_compactions=true;compression=zstd;\
         compaction_style=guards;guard_runs=4;tiered_size_ratio=31;tiered_merge_width_min=3;\
         tiered_merge_width_max=32;tiered_size_amplification_max=33;\

@@ -16,6 +16,7 @@ pub(crate) mod ranges;
 pub(crate) mod readers;
 pub(crate) mod regions;
 pub(crate) mod secondary;
+pub(crate) mod seek_compaction;
 pub(crate) mod stored;
 pub(crate) mod styles;
 pub(crate) mod tables;

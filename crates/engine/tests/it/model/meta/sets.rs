@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sateen::{
     CompactionPriority, CompactionStyle, Compression, Options, Prefixing, Regions, StatisticsLevel,
-    StopStyle, Tuner, WalMode, WalRecovery, WriteController,
+    StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 
 use super::keys::mirror;
@@ -219,7 +219,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
             "two regions of the shape of vlsm, no log"
         }
         43..48 => {
-            let others = ["bolt", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
+            let others = ["hyperleveldb", "bolt-rocksdb", "silk", "sateen", "rocksdb-autotuned"];
             let name = others[number - 43];
             options = small(name, 4 << 10);
             name
@@ -233,6 +233,7 @@ pub(crate) fn fixed(number: usize) -> (&'static str, Options) {
         51 => {
             options = small("sateen", 4 << 10);
             options.tuner = Tuner::Adoc;
+            options.tuner_batch = TunerBatch::Paper;
             adjusted_often(&mut options);
             "sateen, adjusted"
         }
@@ -387,6 +388,10 @@ fn random_shape(random: &mut Random) -> Options {
     if random.one_in(3) {
         let each = [Tuner::Adoc, Tuner::AdocThreads, Tuner::AdocBatch];
         options.tuner = each[random.below(3) as usize];
+        if random.one_in(2) {
+            options.tuner_batch = TunerBatch::Paper;
+            options.tuner_threshold = 0.5;
+        }
         options.tuner_interval = Duration::from_nanos(1);
         options.tuner_hold_time = Duration::from_secs(60 * random.below(2));
         options.tuner_slots_max = 1 + random.below(8) as u32;
@@ -410,8 +415,12 @@ fn random_shape(random: &mut Random) -> Options {
     family.group_compaction_bytes = random.below(3) << 11;
     family.base_level_multiplier = [0.0, 10.0, 32.0][random.below(3) as usize];
     family.level0_fifo = random.one_in(4);
+    family.level0_fifo_runs_max = 1 + random.below(4) as u32;
     family.overlap_aware_tables = random.one_in(3);
     family.settled_compaction = random.one_in(2);
+    family.settle_checks_grandparents = random.one_in(2);
+    // With the largest of these, one read is enough.
+    family.seek_compaction_bytes = [0, 64 << 10, 2 << 20][random.below(3) as usize];
     family.compaction_files = !random.one_in(4);
     family.memtables_to_flush_min = 1 + random.below(u64::from(family.memtables_max) - 1) as u32;
     family.level0_trigger = 1 + random.below(5) as u32;

@@ -1,0 +1,132 @@
+//! ADOC on other workloads (§6.3, §6.4): Figures 17, 18 and 19.
+
+use super::{ADOC, AT, SILK_O};
+use crate::figure::model::{Axis, Check, Figure, Job, Means, Mode, Panel, Paper, Plan, X, at, of};
+use crate::figure::read;
+
+const SETTING: &str = "Engine, 5 million records of 1 KB on 500 MB/s, 30 s a workload instead of \
+                       an hour. All schemes are our policies.";
+
+pub(super) static FIGURES: &[Figure] = &[
+    Figure::measured(
+        Paper::Adoc,
+        "17",
+        "throughput in YCSB",
+        Plan {
+            claim: "ADOC is 8 to 11 % above auto-tuned RocksDB; it loads faster than SILK-O, which \
+                    is ahead in A, B, C and F.",
+            setting: SETTING,
+            means: Means::Real,
+            minutes: 15,
+            jobs: ycsb,
+            panels: &[Panel::groups(Axis::linear(""), Axis::linear("throughput, K/s"), read::kops)
+                .checks(&[
+                    Check::at_least(at(ADOC, "Load"), 1.03, at(AT, "Load")).paper(1.1),
+                    Check::at_least(at(ADOC, "Load"), 1.0, at(SILK_O, "Load")),
+                    Check::at_most(at(ADOC, "A"), 1.0, at(SILK_O, "A")),
+                    Check::at_most(at(ADOC, "C"), 1.05, at(SILK_O, "C")),
+                ])],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Adoc,
+        "18",
+        "memory in YCSB",
+        Plan {
+            claim: "SILK-O has up to 76.8 % more memory than ADOC, 22.2 % in the mean.",
+            setting: SETTING,
+            means: Means::Real,
+            minutes: 15,
+            jobs: ycsb,
+            panels: &[Panel::groups(Axis::linear(""), Axis::linear("memory, MB"), read::memory_mb)
+                .checks(&[
+                    Check::at_least(at(SILK_O, "Load"), 1.0, at(ADOC, "Load")).paper(1.222),
+                    Check::at_least(at(SILK_O, "A"), 1.0, at(ADOC, "A")).paper(1.222),
+                ])],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Adoc,
+        "19",
+        "reading while writing",
+        Plan {
+            claim: "ADOC's throughput is 5 to 45 % above SILK-O's and about twice auto-tuned \
+                    RocksDB's.",
+            setting: "Engine, one reader beside one writer, 60 s on 500 MB/s instead of 50 million \
+                      operations. Every key is loaded, so that every read finds its key.",
+            means: Means::Real,
+            minutes: 8,
+            jobs: reading,
+            panels: &[
+                Panel::bars(Axis::linear("written, GB"), read::input_gb)
+                    .titled("input of the writer")
+                    .checks(&[
+                        Check::at_least(of(ADOC), 1.0, of(SILK_O)).paper(1.05),
+                        Check::at_least(of(ADOC), 1.5, of(AT)).paper(1.95),
+                    ]),
+                Panel::bars(Axis::linear("reads, K/s"), read::kops).titled("reads"),
+                Panel::bars(Axis::linear("keys found, %"), read::found_percent).titled("found"),
+            ],
+            because: "",
+        },
+    ),
+];
+
+const SYSTEMS: [(&str, &str); 3] = [
+    (AT, "--profile rocksdb-autotuned --set rate_limit_bytes_per_second=500000000"),
+    (
+        SILK_O,
+        "--profile silk --jobs 8 --set max_background_flushes=2 --set max_background_compactions=6 \
+         --memtable-size 512M --set table_bytes=512M --set level_base_bytes=2G \
+         --set scheduler_floor=125000000 --set level0_slowdown=1000000 --set level0_stop=1000000",
+    ),
+    (ADOC, "--profile adoc"),
+];
+
+fn common(mode: Mode) -> String {
+    let keys = mode.pick("200k", "5M");
+    format!(
+        "-n {keys} -t 4 --key-size 10 --value-size 1000 --compression none --wal buffered --direct \
+         --block-cache 64M --keep"
+    )
+}
+
+fn ycsb(mode: Mode) -> Vec<Job> {
+    const WORKLOADS: [(&str, &str, &str); 6] = [
+        ("a", "A", "zipfian"),
+        ("b", "B", "zipfian"),
+        ("c", "C", "zipfian"),
+        ("f", "F", "zipfian"),
+        ("d", "D", "latest"),
+        ("e", "E", "uniform"),
+    ];
+    let seconds = mode.pick(2, 30);
+    let one = |(series, options): (&'static str, &str)| {
+        let common = format!("{} {options}", common(mode));
+        let load = format!("-w ycsb-load {common}");
+        let mut job = Job::limited(mode.pick(4, 24), 8).run(series, &load).at(X::Is("Load"));
+        job = job.mb_per_second(500);
+        for (workload, name, keys) in WORKLOADS {
+            let words = format!("-w ycsb-{workload} --distribution {keys} {common}");
+            job = job.run(series, &format!("{words} -d {seconds} --ops 1G --use-existing"));
+            job = job.at(X::Is(name)).mb_per_second(500);
+        }
+        job
+    };
+    SYSTEMS.map(one).into_iter().collect()
+}
+
+fn reading(mode: Mode) -> Vec<Job> {
+    let one = |(series, options): (&'static str, &str)| {
+        let keys = mode.pick("200k", "4M");
+        let words = format!(
+            "-w readwhilewriting -n {keys} -t 1 --value-size 1000 --compression none \
+             --wal buffered --direct --block-cache 64M {options} -d {} --ops 1G",
+            mode.pick(4, 60)
+        );
+        Job::limited(mode.pick(4, 30), 8).run(series, &words).mb_per_second(500)
+    };
+    SYSTEMS.map(one).into_iter().collect()
+}

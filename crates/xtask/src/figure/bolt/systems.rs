@@ -1,0 +1,216 @@
+//! BoLT against the other stores in YCSB (§4.3): Figures 13 to 16.
+
+use super::{BOLT, LEVELDB, SLOW_BARRIERS, common, ycsb};
+use crate::figure::model::{
+    Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
+};
+use crate::figure::read;
+
+const KOPS: Axis = Axis::linear("throughput, K/s");
+const SLOWER: Axis = Axis::log("operations that are slower, %");
+const LATENCY: Axis = Axis::log("latency, ms");
+const LVL64: &str = "LVL64MB";
+const HYPER: &str = "HyperLevelDB";
+const HYPERBOLT: &str = "HyperBoLT";
+const PEBBLES: &str = "PebblesDB";
+const ROCKS: &str = "RocksDB";
+const REAL_ROCKS: &str = "RocksDB 11.8.1";
+const SETTING: &str = "Engine, 10 GB instead of 50 GB; each barrier takes 5 ms longer than this \
+                       machine's disk needs. All stores are our policies: a real one's barriers \
+                       cannot be made slower.";
+
+pub(super) static FIGURES: &[Figure] = &[
+    Figure::measured(
+        Paper::Bolt,
+        "13a",
+        "YCSB of all stores, zipfian keys",
+        Plan {
+            claim: "BoLT loads 3.24 times as fast as LevelDB and 17 % faster than with tables of \
+                    64 MB; HyperBoLT 1.44 times as fast as HyperLevelDB.",
+            setting: SETTING,
+            means: Means::Real,
+            minutes: 60,
+            jobs: |mode| all("zipfian", mode),
+            panels: &[ycsb_panel(&[
+                Check::at_least(at(BOLT, "LA"), 1.5, at(LEVELDB, "LA")).paper(3.24),
+                Check::at_least(at(LVL64, "LA"), 1.5, at(LEVELDB, "LA")).paper(2.75),
+                Check::at_least(at(BOLT, "LA"), 1.05, at(LVL64, "LA")).paper(1.17),
+                Check::at_least(at(HYPERBOLT, "LA"), 1.1, at(HYPER, "LA")).paper(1.44),
+                Check::at_least(at(PEBBLES, "LA"), 1.3, at(BOLT, "LA")).paper(2.0),
+                Check::at_least(at(BOLT, "C"), 1.0, at(PEBBLES, "C")),
+            ])],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Bolt,
+        "13b",
+        "YCSB of all stores, uniform keys",
+        Plan {
+            claim: "The same with uniform keys.",
+            setting: SETTING,
+            means: Means::Real,
+            minutes: 60,
+            jobs: |mode| all("uniform", mode),
+            panels: &[ycsb_panel(&[
+                Check::at_least(at(BOLT, "LA"), 1.5, at(LEVELDB, "LA")).paper(3.24),
+                Check::at_least(at(HYPERBOLT, "LA"), 1.1, at(HYPER, "LA")).paper(1.44),
+                Check::at_least(at(BOLT, "C"), 1.0, at(PEBBLES, "C")),
+            ])],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Bolt,
+        "14",
+        "tail latency of all stores",
+        Plan {
+            claim: "Insertions: BoLT is below LevelDB. Reads: RocksDB's jump at p98, the others \
+                    stay together.",
+            setting: "The runs of Fig. 13a.",
+            means: Means::Real,
+            minutes: 60,
+            jobs: |mode| all("zipfian", mode),
+            panels: &[
+                Panel::curves(SLOWER, LATENCY, |it| of_workload(it, "LA", read::tail_of_writes))
+                    .titled("(a) insertions, Load A")
+                    .checks(&[Check::at_most(at_number(BOLT, 1.0), 1.0, at_number(LEVELDB, 1.0))]),
+                Panel::curves(SLOWER, LATENCY, |it| of_workload(it, "C", read::tail_of_reads))
+                    .titled("(b) reads, C")
+                    .checks(&[Check::at_least(at_number(ROCKS, 1.0), 1.0, at_number(BOLT, 1.0))]),
+            ],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Bolt,
+        "15",
+        "BoLT against RocksDB on a large database",
+        Plan {
+            claim: "BoLT loads up to 58 % faster than RocksDB with records of 1 KB; RocksDB writes \
+                    small records faster; RocksDB scans faster.",
+            setting: "Engine, 10 GB instead of 100 GB, with BoLT on RocksDB's limits of level 0 \
+                      and L1. One format of tables for both, so the paper's gain of RocksDB's \
+                      format with small records can show only in RocksDB 11.8.1.",
+            means: Means::Real,
+            minutes: 40,
+            jobs: large,
+            panels: &[
+                Panel::groups(Axis::linear(""), KOPS, |it| read::only(it, "1 KB", read::kops))
+                    .titled("(a) records of 1 KB")
+                    .published(&[Published {
+                        name: BOLT,
+                        source: "§4.3.3",
+                        times: Some(ROCKS),
+                        points: &[(X::Is("LA"), 1.58), (X::Is("LE"), 1.58)],
+                    }])
+                    .checks(&[
+                        Check::at_least(at(BOLT, "LA"), 1.1, at(ROCKS, "LA")).paper(1.58),
+                        Check::at_most(at(BOLT, "E"), 1.0, at(ROCKS, "E")),
+                    ]),
+                Panel::groups(Axis::linear(""), KOPS, |it| read::only(it, "100 B", read::kops))
+                    .titled("(c) records of 100 bytes")
+                    .checks(&[Check::at_most(at(BOLT, "LA"), 1.0, at(REAL_ROCKS, "LA"))]),
+            ],
+            because: "",
+        },
+    ),
+    Figure::measured(
+        Paper::Bolt,
+        "16",
+        "tail latency on a large database",
+        Plan {
+            claim: "RocksDB has the higher tail in all workloads, because of large index blocks.",
+            setting: "The runs of Fig. 15 with records of 1 KB.",
+            means: Means::Real,
+            minutes: 40,
+            jobs: large,
+            panels: &[
+                Panel::curves(SLOWER, LATENCY, |it| one_kb(it, "LA", read::tail_of_writes))
+                    .titled("insertions, Load A")
+                    .checks(&[Check::at_least(at_number(ROCKS, 0.1), 1.0, at_number(BOLT, 0.1))]),
+                Panel::curves(SLOWER, LATENCY, |it| one_kb(it, "C", read::tail_of_reads))
+                    .titled("reads, C")
+                    .checks(&[Check::at_least(at_number(ROCKS, 0.1), 1.0, at_number(BOLT, 0.1))]),
+            ],
+            because: "",
+        },
+    ),
+];
+
+const fn ycsb_panel(checks: &'static [Check]) -> Panel {
+    Panel::groups(Axis::linear(""), KOPS, read::kops).published(LOADS).checks(checks)
+}
+
+/// Throughput in Load A, in multiples of LevelDB's.
+const LOADS: &[Published] = &[
+    Published {
+        name: LVL64,
+        source: "§4.3.1",
+        times: Some(LEVELDB),
+        points: &[(X::Is("LA"), 2.75)],
+    },
+    Published {
+        name: BOLT,
+        source: "§4.3.1",
+        times: Some(LEVELDB),
+        points: &[(X::Is("LA"), 3.24)],
+    },
+];
+
+fn of_workload(output: &Output, name: &'static str, read: Curve) -> Vec<(f64, f64)> {
+    if output.run.x == Some(X::Is(name)) { read(output) } else { Vec::new() }
+}
+
+fn one_kb(output: &Output, name: &'static str, read: Curve) -> Vec<(f64, f64)> {
+    if output.run.group == "1 KB" { of_workload(output, name, read) } else { Vec::new() }
+}
+
+type Curve = fn(&Output) -> Vec<(f64, f64)>;
+
+fn all(distribution: &str, mode: Mode) -> Vec<Job> {
+    let every = [
+        (LEVELDB, "--profile leveldb"),
+        (LVL64, "--profile leveldb --set table_bytes=64MiB"),
+        (HYPER, "--profile hyperleveldb"),
+        (PEBBLES, "--profile pebblesdb"),
+        (ROCKS, "--profile rocksdb"),
+        (BOLT, "--profile bolt"),
+        (HYPERBOLT, "--profile hyperbolt"),
+    ];
+    let quick = every.iter().filter(|(series, _)| [LEVELDB, ROCKS, BOLT].contains(series));
+    let systems: Vec<_> = mode.pick(quick.collect(), every.iter().collect());
+    let jobs = systems.into_iter().flat_map(|(series, options)| {
+        ycsb(series, &format!("{options} {SLOW_BARRIERS}"), distribution, mode)
+    });
+    jobs.collect()
+}
+
+/// BoLT with RocksDB's limits of level 0 and RocksDB's L1.
+const ON_ROCKSDB: &str = "--profile bolt --set level0_slowdown=20 --set level0_stop=36 --set \
+                          level_base_bytes=256M";
+
+fn large(mode: Mode) -> Vec<Job> {
+    let systems =
+        [(ROCKS, "--profile rocksdb"), (BOLT, ON_ROCKSDB), (REAL_ROCKS, "--peer {rocksdb}")];
+    let ours = mode.pick(&systems[..2], &systems[..]);
+    let mut jobs: Vec<Job> = Vec::new();
+    for (series, options) in ours {
+        jobs.extend(ycsb(series, options, "zipfian", mode).map(|job| grouped(job, "1 KB")));
+        let small = format!("--value-size 77 {options}");
+        let keys = mode.pick("1M", "50M");
+        let words = common(mode).replace("--value-size 1000", "");
+        let words = words.split_whitespace().skip(2).collect::<Vec<_>>().join(" ");
+        let load = format!("-w ycsb-load -n {keys} {words} --keep {small}");
+        jobs.push(grouped(Job::disk().run(series, &load).at(X::Is("LA")), "100 B"));
+    }
+    jobs
+}
+
+/// Puts all runs of a job into a group.
+fn grouped(mut job: Job, group: &'static str) -> Job {
+    for run in &mut job.runs {
+        run.group = group;
+    }
+    job
+}
