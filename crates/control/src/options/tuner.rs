@@ -52,8 +52,8 @@ pub struct TunerOptions {
     pub kind: Tuner,
     /// What an adjustment of the memtable size changes besides.
     pub batch: TunerBatch,
-    /// The part of a limit at which a stage overflows: the limit on runs of level 0, on the debt, and
-    /// the size of the active memtable while another one is to be flushed. 1: the limit itself.
+    /// The part of a limit at which a stage overflows: the limit on runs of level 0, on the debt,
+    /// and the size of the active memtable while another one is to be flushed. 1: the limit itself.
     pub threshold: f64,
     /// Time between two looks for an overflow, and so between two adjustments.
     pub interval: Duration,

@@ -93,7 +93,8 @@ impl World {
         }
     }
 
-    /// The size at which the next memtable is sealed: what control says, or less if memory is short.
+    /// The size at which the next memtable is sealed: what control says, or less if memory is
+    /// short.
     pub(super) fn size_bytes(&mut self) -> u64 {
         if self.random.one_in(8) { self.random.below(512 << 20) } else { u64::MAX }
     }

@@ -155,8 +155,8 @@ pub struct LevelShape {
     pub tables: u64,
     /// Bytes of the tables.
     pub bytes: u64,
-    /// Approximate bytes of tables that overlap at most `level_multiplier` tables of the next level,
-    /// or the bytes of as many full ones (vLSM §4.2). 0 in level 0 and in the last level.
+    /// Approximate bytes of tables that overlap at most `level_multiplier` tables of the next
+    /// level, or the bytes of as many full ones (vLSM §4.2). 0 in level 0 and in the last level.
     pub good_bytes: u64,
     /// The size at which the level is compacted, in bytes. For the last level it is its size times
     /// the growth factor, which is the ratio of this value to that of the level above. 0 if there

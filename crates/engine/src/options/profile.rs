@@ -40,7 +40,7 @@ macro_rules! profiles {
 profiles! {
     "sateen", "The default." => Options::default();
     "silk", "RocksDB's shape under SILK's scheduler, with the paper's four job slots." => silk();
-    "silk-paper", "SILK as its paper sets it up, for a device of 200 MB/s: set `device_bandwidth`." =>
+    "silk-paper", "SILK as in its paper, at 200 MB/s: set `device_bandwidth`." =>
         silk_paper();
     "bolt", "BoLT on LevelDB's shape." => bolt(leveldb());
     "bolt-rocksdb", "BoLT on RocksDB's shape." => bolt(rocksdb());
@@ -115,9 +115,9 @@ fn silk() -> Options {
     }
 }
 
-/// SILK as its paper sets it up (§5.2, §6.1), where a setting can say so. The device is not learned:
-/// set `device_bandwidth` for another than the paper's. If it is slower than told, clients wait
-/// behind background work; if it is faster, background work gets no more than told.
+/// SILK as its paper sets it up (§5.2, §6.1), where a setting can say so. The device is not
+/// learned: set `device_bandwidth` for another than the paper's. If it is slower than told, clients
+/// wait behind background work; if it is faster, background work gets no more than told.
 fn silk_paper() -> Options {
     let mut options = Options {
         device_bandwidth: Some(200 * MB),
@@ -247,9 +247,9 @@ fn hyperbolt() -> Options {
     options
 }
 
-/// vLSM (§4) with tables of 8 MB (§6) on RocksDB's shape and scheduling: level 0 is a queue and level
-/// 1 has eight tables. Level 2 is so many times as large, at most 32, that the tree has the levels
-/// that it has with a tiered level 0 (§4.1). That number follows from the size of the tree.
+/// vLSM (§4) with tables of 8 MB (§6) on RocksDB's shape and scheduling: level 0 is a queue and
+/// level 1 has eight tables. Level 2 is so many times as large, at most 32, that the tree has the
+/// levels that it has with a tiered level 0 (§4.1). That number follows from the size of the tree.
 fn vlsm() -> Options {
     let mut options = Options { background_threads: 4, max_background_compactions: 3, ..rocksdb() };
     let family = &mut options.column_family;
@@ -265,8 +265,8 @@ fn vlsm() -> Options {
     options
 }
 
-/// LSMi (vLSM §2.3, Fig. 3a): level 0 is a queue and tables are small, but level 2 is only 8 times as
-/// large as level 1, so that there are more levels, and tables of level 1 are like all others.
+/// LSMi (vLSM §2.3, Fig. 3a): level 0 is a queue and tables are small, but level 2 is only 8 times
+/// as large as level 1, so that there are more levels, and tables of level 1 are like all others.
 fn lsmi() -> Options {
     let mut options = vlsm();
     let family = &mut options.column_family;

@@ -325,8 +325,8 @@ option_struct! {
         level_multiplier: f64 = 8.0, Ratio, mutable, "max_bytes_for_level_multiplier",
             Growing { above: 1.0, to: 1000.0, instead: 2.0 };
         /// How many times larger the second level in use is than the first (vLSM's Φ). With
-        /// `dynamic_level_bytes` at most that: as many times as the size of the last level needs, so
-        /// that there are as few levels as with the largest step. 0: as `level_multiplier`.
+        /// `dynamic_level_bytes` at most that: as many times as the size of the last level needs,
+        /// so that there are as few levels as with the largest step. 0: as `level_multiplier`.
         base_level_multiplier: f64 = 0.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Targets of levels follow from the size of the last level. It then holds most of the
         /// data, and old versions take little space.
@@ -413,11 +413,11 @@ option_struct! {
         /// have as many bytes as that many memtables. It is compacted at twice that number (or
         /// twice `level0_trigger` if that is more), or when writers would be slowed down.
         level0_overlap_runs_max: u32 = 7, Count, mutable, none;
-        /// A compaction out of level 0 takes only the oldest runs, so it is small. Level 1 makes room
-        /// for them first (vLSM).
+        /// A compaction out of level 0 takes only the oldest runs, so it is small. Level 1 makes
+        /// room for them first (vLSM).
         level0_fifo: bool = false, Flag, mutable, none;
-        /// With `level0_fifo`: the most runs that one compaction takes. More than one rewrite level 1
-        /// less often. 1: as in the paper.
+        /// With `level0_fifo`: the most runs that one compaction takes. More than one rewrite level
+        /// 1 less often. 1: as in the paper.
         level0_fifo_runs_max: u32 = 1, Count, mutable, none, 1..;
         /// Tables of level 1 are cut by their overlap with the next level: at `level_multiplier`
         /// tables of it, or the bytes of as many full ones. Tables that overlap more stay until

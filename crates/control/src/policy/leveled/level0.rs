@@ -111,8 +111,8 @@ pub(super) fn waits_for_others<'a>(context: &PickContext<'a>) -> Option<Vec<Span
 }
 
 /// Returns the tables that are compacted first of `runs`, the oldest runs of level 0: the oldest
-/// runs of a queue, whole and newest first; otherwise the tables that are connected by overlap with the first table
-/// of the oldest run.
+/// runs of a queue, whole and newest first; otherwise the tables that are connected by overlap with
+/// the first table of the oldest run.
 fn going_down<'a>(context: &PickContext<'a>, runs: &'a [Run]) -> Option<Vec<Span<'a>>> {
     let run = runs.last()?;
     if is_queue(context.options) {

@@ -2,8 +2,8 @@
 //! that what goes down rewrites little.
 //!
 //! 1. [`split`] cuts outputs of the base level by what they overlap in the next one.
-//! 2. A table is good if its overlap is within [`CfOptions::overlap_limit`]. [`keeps_all`] holds the
-//!    base level back while it has no good table: the next merge from level 0 cuts it anew
+//! 2. A table is good if its overlap is within [`CfOptions::overlap_limit`]. [`keeps_all`] holds
+//!    the base level back while it has no good table: the next merge from level 0 cuts it anew
 //!    (§4.2.1). The denser the base level becomes, the fewer tables its smallest ones overlap, so
 //!    it has good tables at the latest when it has one of them for each two tables below.
 //! 3. [`lacks_room`] tells whether the base level has no room for the next runs of level 0. Good
@@ -55,8 +55,8 @@ fn is_good(view: &TreeView<'_>, level: u8, table: &TableMeta) -> bool {
     view.options.overlap_limit(level, view.targets.base_level).allows(tables, bytes)
 }
 
-/// Returns true if the base level is overlap-aware or below a queue, and has no room for the runs of
-/// level 0 that go down next.
+/// Returns true if the base level is overlap-aware or below a queue, and has no room for the runs
+/// of level 0 that go down next.
 pub(super) fn lacks_room(context: &PickContext<'_>) -> bool {
     let PickContext { version, options, targets, .. } = *context;
     let base = targets.base_level;

@@ -16,8 +16,8 @@ pub(super) fn is_queue(options: &CfOptions) -> bool {
     options.leveled.level0_fifo
 }
 
-/// Returns the runs of `runs`, which are in the order of level 0, that one compaction out of a queue
-/// takes: the oldest.
+/// Returns the runs of `runs`, which are in the order of level 0, that one compaction out of a
+/// queue takes: the oldest.
 pub(super) fn oldest<'a>(options: &CfOptions, runs: &'a [Run]) -> &'a [Run] {
     let most = options.leveled.level0_fifo_runs_max.max(1) as usize;
     &runs[runs.len().saturating_sub(most)..]

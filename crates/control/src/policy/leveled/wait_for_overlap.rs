@@ -6,15 +6,15 @@
 //! 2. [`waits_for_overlap`] lets level 0 wait while that part is below `level0_overlap_min`.
 //! 3. The wait ends at `level0_overlap_runs_max` runs if they have as many bytes as that many
 //!    memtables. A run is smaller than its memtable where keys are overwritten within it, and
-//!    smaller runs would end the wait too early. It ends in any case before the number of runs slows
-//!    writers down, which also limits the runs that a reader looks into.
+//!    smaller runs would end the wait too early. It ends in any case before the number of runs
+//!    slows writers down, which also limits the runs that a reader looks into.
 
 use crate::geometry::repeated_part;
 use crate::policy::CfOptions;
 use crate::version::Version;
 
-/// Returns true if level 0, with `runs` of `bytes` together that lie on top of each other, waits for
-/// more overlap.
+/// Returns true if level 0, with `runs` of `bytes` together that lie on top of each other, waits
+/// for more overlap.
 pub(super) fn waits_for_overlap(
     version: &Version,
     options: &CfOptions,

@@ -89,7 +89,8 @@ fn each_option_of_background_work_reaches_control() {
         debt_floor=false;tuner=adoc;tuner_interval=7s;tuner_hold_time=8s;tuner_slots_max=9;\
         tuner_memtable_bytes_max=10;tuner_debt_time=11s;tuner_debt_bytes=12;\
         write_controller=triggers;delayed_write_bytes_per_second=13;scrub_rate=14;\
-        scrub_interval_seconds=15;atomic_flush=true;memtable_bytes=16;memtables_max=17;memtables_to_flush_min=16;\
+        scrub_interval_seconds=15;atomic_flush=true;memtable_bytes=16;memtables_max=17;\
+        memtables_to_flush_min=16;\
         level0_trigger=2;level0_slowdown=18;level0_stop=19;levels=3;level_base_bytes=20;\
         level_multiplier=3;base_level_multiplier=21;dynamic_level_bytes=false;table_bytes=22;\
         flush_table_bytes=23;level0_stripe_bytes=24;cut_tables_at_gaps=false;table_multiplier=2;\

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sateen::{
-    CompactionPriority, CompactionStyle, Compression, Options, Prefixing, Regions, StatisticsLevel,
-    StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
+    ColumnFamilyOptions, CompactionPriority, CompactionStyle, Compression, Options, Prefixing,
+    Regions, StatisticsLevel, StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 
 use super::keys::mirror;
@@ -397,7 +397,11 @@ fn random_shape(random: &mut Random) -> Options {
         options.tuner_slots_max = 1 + random.below(8) as u32;
         options.tuner_debt_bytes = random.one_in(2).then_some(16 << 10);
     }
-    let family = &mut options.column_family;
+    random_family(&mut options.column_family, random);
+    options
+}
+
+fn random_family(family: &mut ColumnFamilyOptions, random: &mut Random) {
     if random.one_in(5) {
         family.compaction_style = CompactionStyle::Tiered;
         family.tiered_size_ratio = random.below(3) as u32 * 50;
@@ -457,7 +461,6 @@ fn random_shape(random: &mut Random) -> Options {
     let codes = [Compression::None, Compression::Lz4, Compression::Zstd];
     family.compression = (0..=random.below(3)).map(|_| codes[random.below(3) as usize]).collect();
     family.zstd_level = 1;
-    options
 }
 
 /// A cache that worlds of all threads have, and each of them again after a restart.
