@@ -112,7 +112,9 @@ pub(super) static FIGURES: &[Figure] = &[
                     ],
                 ),
             ],
-            because: "",
+            because: "A thread of the model moves 900 MB/s, so that twelve reach the limit of an \
+                      NVMe device in single seconds. The mean stays below 0.4 of it there, and is \
+                      0.86 on a HDD",
         },
     ),
     Figure::measured(
