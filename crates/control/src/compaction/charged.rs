@@ -41,8 +41,7 @@ impl ChargedTables {
     /// Forgets tables that have left their level.
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
-            let runs = version.level(*level).runs();
-            runs.iter().any(|run| run.locate(smallest.bytes(), *id).is_some())
+            version.level(*level).locate(smallest.bytes(), *id).is_some()
         });
     }
 
@@ -51,9 +50,7 @@ impl ChargedTables {
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         let policy = context.options.policy();
         let plan = |(level, smallest, id): (u8, UserKey, TableId)| {
-            let mut runs = context.version.level(level).runs().iter();
-            let (run, rank) =
-                runs.find_map(|run| Some((run, run.locate(smallest.bytes(), id)?.0)))?;
+            let (run, rank) = context.version.level(level).locate(smallest.bytes(), id)?;
             policy.pick_charged(context, Span { level, run, ranks: rank..rank + 1 })
         };
         std::iter::from_fn(|| self.0.pop_front()).find_map(plan)

@@ -101,8 +101,7 @@ impl SparseTables {
     /// Forgets tables that are not in `version` any more.
     fn keep_those_of(&mut self, version: &Version) {
         self.0.retain(|(level, smallest, id)| {
-            let runs = version.level(*level).runs();
-            runs.iter().any(|run| run.locate(smallest.bytes(), *id).is_some())
+            version.level(*level).locate(smallest.bytes(), *id).is_some()
         });
     }
 

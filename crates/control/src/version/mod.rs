@@ -52,6 +52,11 @@ impl Level {
         &self.runs
     }
 
+    /// Returns the run that has the table `id`, which begins at `smallest`, and the table's rank.
+    pub(crate) fn locate(&self, smallest: &[u8], id: TableId) -> Option<(&Run, usize)> {
+        self.runs.iter().find_map(|run| Some((run, run.locate(smallest, id)?.0)))
+    }
+
     /// Returns the run of `epoch`.
     #[must_use]
     pub fn run(&self, epoch: Epoch) -> Option<&Run> {
