@@ -48,12 +48,14 @@ pub(crate) struct SimArgs {
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     settings: Vec<String>,
 
-    /// Run these workloads, separated by commas: bursts, nutanix, or with --rate another one of
-    /// the benchmark's
+    /// Run these workloads, separated by commas: bursts, nutanix, or another one of the
+    /// benchmark's
     #[arg(long, short = 'w', default_value = "bursts", value_delimiter = ',')]
     workload: Vec<String>,
 
-    /// Offer this many operations a second; with bursts, in the peak [default: 20k]
+    /// Offer this many operations a second; with bursts, in the peak [default: 20k with bursts,
+    /// the workload's own with nutanix; with others each client begins an operation when its last
+    /// one has ended]
     #[arg(long, value_parser = parse_count)]
     rate: Option<u64>,
 

@@ -1,8 +1,9 @@
-//! The clients: an open loop with a fixed number of threads. An operation is due on schedule and
-//! begins when its thread is free. Its latency counts from the moment at which it was due.
+//! The clients: a fixed number of threads. In an open loop an operation is due on schedule and
+//! begins when its thread is free; its latency counts from the moment at which it was due. In a
+//! closed loop it is due when the one before it has ended.
 
 use sateen_control::{IoClass, StallCause};
-use sateen_workload::{Mix, Rng, ScanLength, Schedule};
+use sateen_workload::{ArrivalSpec, Mix, Rng, ScanLength, Schedule};
 
 use crate::admission::{Passage, Places};
 use crate::config::Load;
@@ -52,16 +53,19 @@ pub(crate) struct Clients {
     total: u32,
     scan: ScanLength,
     entry_bytes: u64,
+    /// True if an operation is due when the one before it has ended.
+    closed: bool,
     /// No operation begins at or after this moment.
     end: u64,
 }
 
 impl Clients {
     pub(crate) fn new(load: &Load, entry_bytes: u64, end: u64) -> Clients {
+        let closed = load.spec.arrivals == ArrivalSpec::Closed;
         let thread = |nth| {
             let (spec, count) = (load.spec.arrivals, load.threads);
             let mut schedule = Schedule::new(spec, load.process, load.seed, nth, count);
-            let due = schedule.next_due_ns();
+            let due = if closed { 0 } else { schedule.next_due_ns() };
             let rng = Rng::stream(load.seed, 0x636c_6965_6e74 + nth as u64);
             Thread { schedule, rng, region: 0, due, at: due, state: Activity::Idle }
         };
@@ -73,6 +77,7 @@ impl Clients {
             total: (read + write + scan + read_modify_write).max(1),
             scan: load.spec.scan.unwrap_or(load.scan),
             entry_bytes,
+            closed,
             end,
         }
     }
@@ -139,7 +144,9 @@ impl Clients {
             kind @ (Kind::Read | Kind::ReadModifyWrite) => {
                 let costs = data.costs;
                 let reads = self.misses(nth, data, 1, level0_runs + levels);
-                let ready = now + costs.read_ns + level0_runs * costs.read_run_ns;
+                let cpu_ns = costs.read_ns + level0_runs * costs.read_run_ns;
+                data.client_cpu_ns += cpu_ns;
+                let ready = now + cpu_ns;
                 self.look(nth, ready, reads, kind == Kind::ReadModifyWrite, data)
             }
             Kind::Scan => {
@@ -149,7 +156,9 @@ impl Clients {
                 let blocks = level0_runs + levels;
                 let further = (entries * self.entry_bytes).div_ceil(data.block_bytes);
                 let reads = self.misses(nth, data, blocks + further, 0);
-                let ready = now + data.costs.read_ns + entries * data.costs.scan_entry_ns;
+                let cpu_ns = data.costs.read_ns + entries * data.costs.scan_entry_ns;
+                data.client_cpu_ns += cpu_ns;
+                let ready = now + cpu_ns;
                 self.look(nth, ready, reads, false, data)
             }
         }
@@ -211,6 +220,7 @@ impl Clients {
             Passage::Now => {
                 let sealed = data.write(now, region);
                 let done = now + data.write_ns();
+                data.client_cpu_ns += data.write_ns();
                 self.done(nth, done, data);
                 return sealed;
             }
@@ -226,7 +236,7 @@ impl Clients {
     fn done(&mut self, nth: usize, at: u64, data: &mut DataPlane) {
         let thread = &mut self.threads[nth];
         data.recorder.record(thread.due, at);
-        thread.due = thread.schedule.next_due_ns();
+        thread.due = if self.closed { at } else { thread.schedule.next_due_ns() };
         thread.at = thread.due.max(at);
         thread.state = Activity::Idle;
     }

@@ -2,7 +2,7 @@
 
 use sateen::{Compression, Options, Preemption, control_options};
 use sateen_control::{CfOptions, ControlOptions, DeviceProfile};
-use sateen_workload::{ArrivalSpec, Process, Rng, ScanLength, Spec, ValueSize};
+use sateen_workload::{Process, Rng, ScanLength, Spec, ValueSize};
 
 use crate::device::DeviceConfig;
 use crate::error::{Error, Result};
@@ -280,9 +280,6 @@ impl SimConfig {
         let usage = |text: &str| Err(Error::usage(text));
         if self.load.threads == 0 || self.load.threads > 1024 {
             return usage("threads must be between 1 and 1024");
-        }
-        if self.load.spec.arrivals == ArrivalSpec::Closed {
-            return usage("arrivals must be on schedule: give a rate");
         }
         if self.load.key_bytes == 0 || self.load.key_bytes > 1 << 15 {
             return usage("a key must have between 1 and 32768 bytes");

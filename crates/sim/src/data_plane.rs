@@ -76,6 +76,9 @@ pub(crate) struct DataPlane {
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
+    /// Processor time of clients and of background work, in nanoseconds, since the start.
+    pub(crate) client_cpu_ns: u64,
+    pub(crate) background_cpu_ns: u64,
     /// Bytes of the key and the value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
@@ -104,6 +107,8 @@ impl DataPlane {
             regions: vec![region; config.regions()],
             classes: Classes::default(),
             user_bytes: 0,
+            client_cpu_ns: 0,
+            background_cpu_ns: 0,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
             read_bytes: config.read_bytes,

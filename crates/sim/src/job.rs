@@ -69,6 +69,8 @@ pub(crate) enum Next {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) work: Work,
+    /// The moment at which it was made.
+    pub(crate) began: u64,
     /// True if the control plane has discarded it.
     pub(crate) discarded: bool,
     /// The first key that it does not process, if it ends early.
@@ -87,10 +89,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that processes `input` bytes, of which `in_memory` are in memory, and writes `outputs`
-    /// of `output` bytes in all.
+    /// A job that begins at `began`, processes `input` bytes, of which `in_memory` are in memory,
+    /// and writes `outputs` of `output` bytes in all.
     pub(crate) fn new(
         work: Work,
+        began: u64,
         input: u64,
         in_memory: u64,
         outputs: Vec<Output>,
@@ -102,6 +105,7 @@ impl Job {
         };
         Job {
             work,
+            began,
             discarded: false,
             ends_before: None,
             outputs,
@@ -176,6 +180,11 @@ impl Job {
         (part / u128::from(self.input.max(1))) as u64
     }
 
+    /// Returns the bytes that the job has read and written.
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        self.moved.read + self.moved.written
+    }
+
     /// Returns the bytes that the step moved on the device.
     fn on_device(&self) -> Moved {
         Moved { read: self.step.read - self.part_in_memory(self.step.read), ..self.step }
@@ -195,7 +204,9 @@ impl Job {
                         Work::Compaction(_) => (self.step.read, costs.compaction_kib_ns),
                     };
                     self.phase = Phase::Write { left: self.step.written };
-                    return Next::At(now + bytes * kib_ns / 1024);
+                    let cpu_ns = bytes * kib_ns / 1024;
+                    data.background_cpu_ns += cpu_ns;
+                    return Next::At(now + cpu_ns);
                 }
                 Phase::Read { left } => {
                     let bytes = left.min(most.read);

@@ -46,7 +46,7 @@ pub use config::{Costs, Load, POLICY_NAMES, Policy, SimConfig, Wal};
 pub use device::{Bandwidth, Device, DeviceConfig, Direction};
 pub use error::{Error, Result};
 pub use recorder::Second;
-pub use report::{Chains, ClassBytes, Counts, Report, table};
+pub use report::{BaseLevel, Chains, ClassBytes, Counts, Jobs, Report, table};
 pub use settings::SETTINGS;
 #[cfg(feature = "engine")]
 pub use sim_vfs::{SimCounts, SimVfs};

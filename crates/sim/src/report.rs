@@ -68,6 +68,35 @@ impl Chains {
     }
 }
 
+/// The jobs of one kind that were installed, without trivial moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Jobs {
+    /// Their number.
+    pub count: u64,
+    /// Bytes that they read and wrote.
+    pub bytes: u64,
+    /// Nanoseconds from their beginnings to their ends, pauses included.
+    pub ns: u64,
+}
+
+impl Jobs {
+    pub(crate) fn add(&mut self, bytes: u64, ns: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+        self.ns += ns;
+    }
+}
+
+/// The tables of the base level that overlap little of the level below (vLSM §4.2), looked at after
+/// each flush.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BaseLevel {
+    /// The sum of the tables of the level.
+    pub tables: u64,
+    /// The sum of its good tables.
+    pub good_tables: u64,
+}
+
 /// The work of the device for one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassBytes {
@@ -120,6 +149,16 @@ pub struct Report {
     pub debt_bytes: u64,
     /// The chains of compactions that flushes could have to wait for.
     pub chains: Chains,
+    /// Flushes.
+    pub flushes: Jobs,
+    /// Compactions by the level from which they took tables down.
+    pub compactions: Vec<Jobs>,
+    /// The good tables of the base level.
+    pub base_level: BaseLevel,
+    /// Processor time of clients, in nanoseconds.
+    pub client_cpu_ns: u64,
+    /// Processor time of flushes and compactions, in nanoseconds.
+    pub background_cpu_ns: u64,
     /// Bytes of each level at the end.
     pub level_bytes: Vec<u64>,
     /// Counts of background work.
@@ -159,6 +198,11 @@ impl Report {
             write_amplification: 0.0,
             debt_bytes: 0,
             chains: Chains::default(),
+            flushes: Jobs::default(),
+            compactions: Vec::new(),
+            base_level: BaseLevel::default(),
+            client_cpu_ns: 0,
+            background_cpu_ns: 0,
             level_bytes: Vec::new(),
             counts,
             series,

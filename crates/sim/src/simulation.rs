@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use sateen_control::compaction::Stripes;
+use sateen_control::compaction::{LevelTargets, Stripes, TreeView, good_tables};
 use sateen_control::{
     Action, CfOptions, ColumnFamilyId, CompactionPlan, ControlPlane, Event, Instant, JobId,
     JobResult, Limit, Note, SAMPLE_PERIOD, Sample, SeqNo, VersionEdit,
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, key, number, outputs, spread};
 use crate::recorder::SECOND_NS;
-use crate::report::{Chains, Counts, Report};
+use crate::report::{BaseLevel, Chains, Counts, Jobs, Report};
 use crate::tree::Tree;
 
 const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
@@ -58,6 +58,9 @@ pub struct Simulation {
     stalled_ns: u64,
     counts: Counts,
     chains: Chains,
+    flushes: Jobs,
+    compactions: Vec<Jobs>,
+    base_level: BaseLevel,
 }
 
 impl Simulation {
@@ -106,6 +109,9 @@ impl Simulation {
             stalled_ns: 0,
             counts: Counts::default(),
             chains: Chains::default(),
+            flushes: Jobs::default(),
+            compactions: vec![Jobs::default(); family.level_count()],
+            base_level: BaseLevel::default(),
             workers: config.workers.unwrap_or_else(|| config.slots()),
             family,
             config,
@@ -341,7 +347,7 @@ impl Simulation {
     ) -> Result<()> {
         let entry_bytes = self.trees[0].entry_bytes;
         let bytes = outputs.iter().map(|output| output.entries * entry_bytes).sum();
-        match self.jobs.insert(id, Job::new(work, input, in_memory, outputs, bytes)) {
+        match self.jobs.insert(id, Job::new(work, self.now, input, in_memory, outputs, bytes)) {
             None => Ok(()),
             Some(_) => Err(Error::broken(format!("{id} is started twice"))),
         }
@@ -423,6 +429,7 @@ impl Simulation {
                 let edit = VersionEdit { column_family, added, ..VersionEdit::default() };
                 tree.install(&edit)?;
                 self.data.regions[region].sealed.drain(..memtables.len());
+                self.flushes.add(job.moved_bytes(), self.now - job.began);
                 self.counts.flushes += 1;
             }
             Work::Compaction(plan) => {
@@ -438,6 +445,11 @@ impl Simulation {
                     edit.added.push(tree.added(level, epoch, output, range));
                 }
                 tree.install(&edit)?;
+                let inputs = plan.rewrite.iter().filter(|input| !input.tables.is_empty());
+                let from = inputs.map(|input| usize::from(input.level)).min().unwrap_or(0);
+                if !plan.is_trivial_move() {
+                    self.compactions[from].add(job.moved_bytes(), self.now - job.began);
+                }
                 self.counts.compactions += u64::from(!plan.is_trivial_move());
                 self.counts.moves += u64::from(plan.is_trivial_move());
             }
@@ -448,11 +460,21 @@ impl Simulation {
         self.plane.handle(Instant(self.now), Event::VersionInstalled { version });
         if matches!(job.work, Work::Flush(..)) {
             self.chains.add(self.plane.compaction_chain(id_of(region)).unwrap_or_default());
+            self.look_at_base_level(region);
             self.memtables_changed();
         }
         let event = Event::JobFinished { job: id, result: JobResult::Done };
         self.plane.handle(Instant(self.now), event);
         Ok(())
+    }
+
+    fn look_at_base_level(&mut self, region: usize) {
+        let version = &*self.trees[region].version;
+        let targets = LevelTargets::new(version, &self.family);
+        let level = targets.base_level;
+        let view = TreeView { version, options: &self.family, targets: &targets };
+        self.base_level.tables += version.level(level).tables() as u64;
+        self.base_level.good_tables += good_tables(&view, level);
     }
 
     /// Ends the load and runs until no work is left. A simulation that does not come to rest is an
@@ -524,6 +546,11 @@ impl Simulation {
             (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
         report.debt_bytes = self.debt_bytes();
         report.chains = self.chains;
+        report.flushes = self.flushes;
+        report.compactions.clone_from(&self.compactions);
+        report.base_level = self.base_level;
+        report.client_cpu_ns = self.data.client_cpu_ns;
+        report.background_cpu_ns = self.data.background_cpu_ns;
         report
     }
 }

@@ -110,6 +110,36 @@ fn operations_are_those_that_were_due() {
     assert!(peak.offered > 9_500 && valley.offered < 2_800);
 }
 
+/// A client that writes takes 4 µs an operation, and begins the next one then.
+#[test]
+fn in_a_closed_loop_an_operation_is_due_when_the_last_has_ended() {
+    let mut config = standard("rocksdb", 1.0, 2);
+    config.load.spec = Spec::named("ycsb-load").unwrap();
+    config.device.bandwidth = Bandwidth { read: 10_000_000_000, write: 10_000_000_000 };
+    let report = Simulation::run(config.clone()).unwrap();
+    assert!(report.done.abs_diff(1_000_000) < 50_000, "{}", report.done);
+    assert!(report.offered - report.done <= 2, "{}", report.offered);
+    assert!(report.p50_ns.abs_diff(4_000) < 200, "{}", report.p50_ns);
+    assert!(report.client_cpu_ns.abs_diff(report.done * 4_000) < 10_000);
+
+    config.device.bandwidth = Bandwidth { read: 50_000_000, write: 50_000_000 };
+    let slow = Simulation::run(config).unwrap();
+    assert!(slow.done < report.done / 3, "{}", slow.done);
+    assert!(slow.max_ns > MS * 10, "{}", slow.max_ns);
+}
+
+#[test]
+fn jobs_and_good_tables_are_counted() {
+    let report = Simulation::run(standard("vlsm", 20_000.0, 40)).unwrap();
+    assert_eq!(report.flushes.count, report.counts.flushes);
+    let compactions: u64 = report.compactions.iter().map(|jobs| jobs.count).sum();
+    assert_eq!(compactions, report.counts.compactions);
+    assert_eq!(report.flushes.bytes, written(&report, "flush"));
+    assert!(report.flushes.ns > 0 && report.background_cpu_ns > 0);
+    let base = report.base_level;
+    assert!(base.good_tables > 0 && base.good_tables <= base.tables, "{base:?}");
+}
+
 #[test]
 fn rocksdb_stalls_in_the_standard_case_and_not_when_idle() {
     let report = Simulation::run(standard("rocksdb", 20_000.0, 150)).unwrap();
@@ -207,7 +237,6 @@ fn nonsense_is_refused_with_the_setting_named() {
         assert!(error.contains(part), "{error}");
     };
     refused(|config| config.load.threads = 0, "threads");
-    refused(|config| config.load.spec = Spec::named("ycsb-a").unwrap(), "rate");
     refused(|config| config.device.bandwidth.read = 0, "bandwidth");
     refused(|config| config.db_bytes = 5, "database");
     refused(|config| config.duration_ns = 0, "duration");

@@ -28,7 +28,7 @@ pub use crate::geometry::{OutputCutter, OutputSplit, OverlapLimit, Stripes};
 pub use crate::plan::{
     Below, ClaimError, CompactionPlan, CompactionReason, EarlyEnd, InFlight, Input, KeysBelow,
 };
-pub use crate::policy::leveled::{charges_max, good_bytes};
+pub use crate::policy::leveled::{charges_max, good_bytes, good_tables};
 pub use crate::policy::{
     CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
     levels_to_lift,

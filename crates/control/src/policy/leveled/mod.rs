@@ -35,7 +35,7 @@ mod wait_for_overlap;
 pub use charged::charges_max;
 pub(crate) use level0::level0_closure;
 pub use options::{CompactionPriority, LeveledOptions};
-pub use overlap_aware::good_bytes;
+pub use overlap_aware::{good_bytes, good_tables};
 pub(super) use score::{level0_runs, level0_score};
 pub(super) use targets::{fixed as fixed_targets, levels_to_lift};
 

@@ -72,17 +72,43 @@ pub(super) fn lacks_room(context: &PickContext<'_>) -> bool {
 /// tables it is an estimate from a sample of them.
 #[must_use]
 pub fn good_bytes(view: &TreeView<'_>, level: u8) -> u64 {
-    const LOOKED_AT_MAX: usize = 256;
+    let looked_at = looked_at(view, level);
+    scale(view.version.level(level).bytes(), ratio(looked_at.good_bytes, looked_at.bytes))
+}
+
+/// The same as the number of good tables.
+#[must_use]
+pub fn good_tables(view: &TreeView<'_>, level: u8) -> u64 {
+    let looked_at = looked_at(view, level);
+    let tables = view.version.level(level).tables() as u64;
+    scale(tables, ratio(looked_at.good, looked_at.tables))
+}
+
+/// The tables of a level that were looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct LookedAt {
+    tables: u64,
+    bytes: u64,
+    good: u64,
+    good_bytes: u64,
+}
+
+/// Looks at a level, or at a sample of its tables; at none where nothing lies below.
+fn looked_at(view: &TreeView<'_>, level: u8) -> LookedAt {
+    const TABLES_MAX: usize = 256;
     let version = view.version;
     let lowest = version.levels().iter().skip(usize::from(level) + 1).all(|below| below.is_empty());
     let run = version.level(level).sorted().filter(|_| level > 0 && !lowest);
-    let Some(run) = run else { return 0 };
-    let each = run.len().div_ceil(LOOKED_AT_MAX).max(1);
-    let tables = (0..run.len()).step_by(each).filter_map(|rank| run.get(rank));
-    let (mut all, mut good) = (0_u64, 0_u64);
-    for table in tables {
-        all += table.size_bytes;
-        good += if is_good(view, level, table) { table.size_bytes } else { 0 };
+    let mut looked_at = LookedAt::default();
+    let Some(run) = run else { return looked_at };
+    let each = run.len().div_ceil(TABLES_MAX).max(1);
+    for table in (0..run.len()).step_by(each).filter_map(|rank| run.get(rank)) {
+        looked_at.tables += 1;
+        looked_at.bytes += table.size_bytes;
+        if is_good(view, level, table) {
+            looked_at.good += 1;
+            looked_at.good_bytes += table.size_bytes;
+        }
     }
-    scale(run.bytes(), ratio(good, all))
+    looked_at
 }

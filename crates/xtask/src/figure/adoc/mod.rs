@@ -56,12 +56,46 @@ fn threads(count: u32) -> String {
     )
 }
 
-/// db_bench's `fillrandom` on the engine, as fast as it goes, from an empty database.
-fn fill(series: &'static str, options: &str, limit: u32, mode: Mode) -> Job {
-    let (keys, seconds) = mode.pick(("400k", 8), ("4M", 300));
-    let words = format!(
-        "-w fillrandom -n {keys} --ops 1G -d {seconds} -t 4 --value-size 1000 --compression none \
-         --wal buffered --direct --block-cache 64M {options}"
-    );
-    Job::limited(mode.pick(6, 40), 8).run(series, &words).mb_per_second(limit)
+/// db_bench's `fillrandom` for an hour, as fast as one client goes, with the paper's limits (§3.1).
+/// The model overwrites a database of 100 GB where the paper fills an empty one.
+fn fill(series: &'static str, options: &str, mb_per_second: u32, mode: Mode) -> Job {
+    let seconds = mode.pick(60, 3600);
+    Job::sim(
+        series,
+        &format!(
+            "-w overwrite -t 1 --db-size 100G --wal buffered --cache 64M \
+             --device-bandwidth {mb_per_second}M {LIMITS} {options} -d {seconds}"
+        ),
+    )
+}
+
+const LIMITS: &str = "--set memtables_max=2 --set level0_slowdown=20 --set level0_stop=36 \
+                      --set soft_pending_compaction_bytes=64GiB \
+                      --set hard_pending_compaction_bytes=128GiB";
+
+/// The paper's schemes (Table 3). SILK reserves a quarter of the device for compactions, and level
+/// 0 does not hold its writers up.
+fn auto_tuned(mb_per_second: u32) -> String {
+    let rate = u64::from(mb_per_second) * 1_000_000;
+    let limit = format!("--set rate_limit_bytes_per_second={rate}");
+    format!("--policy rocksdb-autotuned {limit} {} {}", threads(2), batch(64))
+}
+
+fn silk(count: u32, megabytes: u32, mb_per_second: u32) -> String {
+    let floor = u64::from(mb_per_second) * 250_000;
+    format!(
+        "--policy silk-paper {} {} --set scheduler_floor={floor} --set level0_slowdown=1000000 \
+         --set level0_stop=1000000",
+        threads(count),
+        batch(megabytes)
+    )
+}
+
+/// ADOC's tuner, or one of its halves. It begins as RocksDB does.
+fn tuned(policy: &str) -> String {
+    format!(
+        "--policy {policy} --set max_background_flushes=1 \
+             --set max_background_compactions=1 {}",
+        batch(64)
+    )
 }

@@ -1,6 +1,6 @@
 //! ADOC's sweep of threads and batches (§3.2): Figures 3, 4, 5, 7 and 8.
 
-use super::{DEVICES, HDD, NVME, PM, SATA, batch, fill, overload, threads};
+use super::{DEVICES, HDD, NVME, PM, SATA, batch, overload, threads};
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, ONE, Output, Panel, Paper, Plan, Series, X, at_number,
     greatest,
@@ -12,9 +12,6 @@ const SMALL: &str = "64 MB";
 const LARGE: &str = "512 MB";
 const SETTING: &str = "Virtual time, on a database of 20 GB that is overwritten; a flush or \
                        compaction has a processor for itself.";
-const REAL: &str = "Engine, from an empty database on 490 MB/s; this machine has two processors, \
-                    so threads beyond them share.";
-
 pub(super) static FIGURES: &[Figure] = &[
     Figure::measured(
         Paper::Adoc,
@@ -25,7 +22,7 @@ pub(super) static FIGURES: &[Figure] = &[
                     and fewer than with 64 MB on SSDs.",
             setting: SETTING,
             means: Means::Virtual,
-            minutes: 15,
+            minutes: 2,
             jobs: sweep,
             panels: &[
                 stalled(PM, |it| read::only(it, PM, read::stalled_percent), &[]),
@@ -63,10 +60,10 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "The use of each thread is high up to six threads and falls beyond; the batch \
                     makes little difference.",
-            setting: REAL,
-            means: Means::Real,
-            minutes: 25,
-            jobs: real_sweep,
+            setting: SETTING,
+            means: Means::Virtual,
+            minutes: 2,
+            jobs: on_nvme,
             panels: &[Panel::points(
                 THREADS,
                 Axis::linear("processor time of a thread, %"),
@@ -89,7 +86,7 @@ pub(super) static FIGURES: &[Figure] = &[
                     below on the others; the mean is far below everywhere.",
             setting: SETTING,
             means: Means::Virtual,
-            minutes: 15,
+            minutes: 2,
             jobs: sweep,
             panels: &[
                 bandwidth(PM, |all| used(all, PM), &[]),
@@ -123,11 +120,11 @@ pub(super) static FIGURES: &[Figure] = &[
         "background jobs against threads",
         Plan {
             claim: "More threads, more compactions; each job gets slower.",
-            setting: REAL,
-            means: Means::Real,
-            minutes: 25,
+            setting: SETTING,
+            means: Means::Virtual,
+            minutes: 2,
             jobs: |mode| {
-                let jobs = real_sweep(mode).into_iter();
+                let jobs = on_nvme(mode).into_iter();
                 jobs.filter(|job| job.runs[0].series == SMALL).collect()
             },
             panels: &[
@@ -158,7 +155,7 @@ pub(super) static FIGURES: &[Figure] = &[
                     cause most; a larger batch has fewer debt stalls.",
             setting: SETTING,
             means: Means::Virtual,
-            minutes: 15,
+            minutes: 2,
             jobs: sweep,
             panels: &[
                 Panel::whole(THREADS, Axis::linear("stalls"), |all| causes(all, SMALL))
@@ -209,21 +206,8 @@ fn sweep(mode: Mode) -> Vec<Job> {
     jobs
 }
 
-fn real_sweep(mode: Mode) -> Vec<Job> {
-    let counts = mode.pick(vec![2, 20], vec![2, 4, 8, 20]);
-    let mut jobs = Vec::new();
-    for (series, size) in [(SMALL, 64), (LARGE, 512)] {
-        for count in &counts {
-            let size = size / mode.pick(8, 1);
-            let options = format!(
-                "--profile rocksdb --jobs {count} --memtable-size {size}M \
-                 --set table_bytes={size}M --set level_base_bytes={}M",
-                4 * size
-            );
-            jobs.push(fill(series, &options, 490, mode).at(X::At(f64::from(*count))));
-        }
-    }
-    jobs
+fn on_nvme(mode: Mode) -> Vec<Job> {
+    sweep(mode).into_iter().filter(|job| job.runs[0].group == NVME).collect()
 }
 
 /// The mean and the peak of the bandwidth on a device, and the limit of reads and writes together.

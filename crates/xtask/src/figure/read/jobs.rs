@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{at, by_second, list, p99_by_second, total};
-use crate::figure::model::{Output, Series, X};
+use crate::figure::model::{Output, Series, Tool, X};
 
 /// The kinds of background jobs in figures.
 const KINDS: [&str; 3] = ["flushes", "compactions of L0", "deeper compactions"];
@@ -41,29 +41,42 @@ fn by_kind(outputs: &[Output], value: fn(&Output, &str) -> Option<f64>) -> Vec<S
     KINDS.map(of_kind).into_iter().collect()
 }
 
+/// What the jobs of a kind did in all: their number, the bytes that they moved, and their seconds.
+/// A benchmark's bytes and seconds are of jobs that had ended.
+fn totals(output: &Output, name: &str) -> (f64, f64, f64) {
+    if output.run.tool == Tool::Bench {
+        let ended = || jobs(output, name).filter(|job| moved(job).is_some());
+        let bytes = ended().filter_map(moved).sum();
+        return (jobs(output, name).count() as f64, bytes, ended().filter_map(seconds_of).sum());
+    }
+    let compactions = list(&output.json, "/compactions");
+    let own: Vec<&Value> = match name {
+        "flushes" => output.json.pointer("/flushes").into_iter().collect(),
+        "compactions of L0" => compactions.iter().take(1).collect(),
+        _ => compactions.iter().skip(1).collect(),
+    };
+    let sum = |field| own.iter().filter_map(|jobs| at(jobs, field)).sum::<f64>();
+    (sum("/count"), sum("/bytes"), sum("/ns") / 1e9)
+}
+
 /// How many jobs of each kind ended.
 pub(crate) fn counts(outputs: &[Output]) -> Vec<Series> {
-    by_kind(outputs, |output, name| Some(jobs(output, name).count() as f64))
+    by_kind(outputs, |output, name| Some(totals(output, name).0))
 }
 
 /// The MB/s that a job of each kind moves, in the mean.
 pub(crate) fn rates(outputs: &[Output]) -> Vec<Series> {
     by_kind(outputs, |output, name| {
-        let sum = |value: fn(&Value) -> Option<f64>| {
-            let whole = jobs(output, name).filter(|job| moved(job).is_some());
-            whole.filter_map(value).sum::<f64>()
-        };
-        let seconds = sum(seconds_of);
-        (seconds > 0.0).then(|| sum(moved) / 1e6 / seconds)
+        let (_, bytes, seconds) = totals(output, name);
+        (seconds > 0.0).then(|| bytes / 1e6 / seconds)
     })
 }
 
 /// The share of each kind in the time of all jobs, in percent.
 pub(crate) fn shares(outputs: &[Output]) -> Vec<Series> {
     by_kind(outputs, |output, name| {
-        let sum = |name| jobs(output, name).filter_map(seconds_of).sum::<f64>();
-        let all: f64 = KINDS.iter().map(|name| sum(name)).sum();
-        (all > 0.0).then(|| sum(name) / all * 100.0)
+        let all: f64 = KINDS.iter().map(|name| totals(output, name).2).sum();
+        (all > 0.0).then(|| totals(output, name).2 / all * 100.0)
     })
 }
 
@@ -72,6 +85,12 @@ pub(crate) fn width_by_level(outputs: &[Output]) -> Vec<Series> {
     const STEPS: [&str; 4] = ["L0→L1", "L1→L2", "L2→L3", "L3→L4"];
     let of_run = |output: &Output| {
         let point = |step: &'static str| {
+            if output.run.tool == Tool::Sim {
+                let from = STEPS.iter().position(|it| *it == step)?;
+                let level = output.json.pointer(&format!("/compactions/{from}"))?;
+                let count = at(level, "/count").filter(|count| *count > 0.0)?;
+                return Some((X::Is(step), at(level, "/bytes")? / count / 1e9));
+            }
             let all = list(&output.json, "/measured/jobs").iter();
             let named = all.filter(|job| job.pointer("/what").is_some_and(|it| it == step));
             let bytes: Vec<f64> = named.filter_map(moved).collect();

@@ -161,9 +161,14 @@ pub(crate) fn tail_of_reads(output: &Output) -> Vec<(f64, f64)> {
 const TAIL: [(f64, &str); 4] = [(50.0, "p50"), (1.0, "p99"), (0.1, "p999"), (0.01, "p9999")];
 
 fn tail(output: &Output, path: &str) -> Vec<(f64, f64)> {
-    let Some(latency) = output.json.pointer(path) else { return Vec::new() };
+    // A simulation has one distribution, of all operations.
+    let (latency, unit) = match output.run.tool {
+        Tool::Sim => (Some(&output.json), "_ns"),
+        Tool::Bench => (output.json.pointer(path), ""),
+    };
+    let Some(latency) = latency else { return Vec::new() };
     let part = |(slower, name): (f64, &str)| {
-        Some((slower, (at(latency, &format!("/{name}"))? / 1e6).max(0.001)))
+        Some((slower, (at(latency, &format!("/{name}{unit}"))? / 1e6).max(0.001)))
     };
     TAIL.into_iter().filter_map(part).collect()
 }
@@ -257,59 +262,97 @@ pub(crate) fn stall_count(output: &Output) -> Option<f64> {
 
 /// Processor time of an operation in microseconds, settling included.
 pub(crate) fn cpu_us_per_op(output: &Output) -> Option<f64> {
-    at(&output.json, "/measured/cpu_us_per_op_settled")
+    match output.run.tool {
+        Tool::Sim => Some(cpu_seconds(output)? * 1e6 / at(&output.json, "/done")?),
+        Tool::Bench => at(&output.json, "/measured/cpu_us_per_op_settled"),
+    }
 }
 
-/// The longest period in which writers waited, in seconds.
+/// The longest period in which writers waited, in seconds. A simulation tells how much of each
+/// second was stalled: seconds that are stalled from beginning to end join those beside them.
 pub(crate) fn longest_stall(output: &Output) -> Option<f64> {
-    let stalls = list(&output.json, "/measured/stalls").iter();
-    let lengths = stalls.filter_map(|stall| Some(at(stall, "/end")? - at(stall, "/start")?));
-    Some(lengths.fold(0.0, f64::max))
+    match output.run.tool {
+        Tool::Sim => {
+            let (mut longest, mut current) = (0.0_f64, 0.0);
+            for (_, percent) in stalled_by_second(output) {
+                current += percent / 100.0;
+                longest = longest.max(current);
+                if percent < 99.9 {
+                    current = percent / 100.0;
+                }
+            }
+            Some(longest)
+        }
+        Tool::Bench => {
+            let stalls = list(&output.json, "/measured/stalls").iter();
+            let lengths =
+                stalls.filter_map(|stall| Some(at(stall, "/end")? - at(stall, "/start")?));
+            Some(lengths.fold(0.0, f64::max))
+        }
+    }
 }
 
 /// The widest chain of compactions, in gigabytes.
 pub(crate) fn widest_chain_gb(output: &Output) -> Option<f64> {
-    let widths = seconds(output).iter().filter_map(|second| at(second, "/chain/1"));
-    widths.reduce(f64::max).map(|bytes| bytes / 1e9)
+    let bytes = match output.run.tool {
+        Tool::Sim => at(&output.json, "/chains/bytes_max"),
+        Tool::Bench => {
+            let widths = seconds(output).iter().filter_map(|second| at(second, "/chain/1"));
+            widths.reduce(f64::max)
+        }
+    };
+    Some(bytes? / 1e9)
 }
 
 /// The longest chain of compactions, in levels.
 pub(crate) fn longest_chain(output: &Output) -> Option<f64> {
-    seconds(output).iter().filter_map(|second| at(second, "/chain/0")).reduce(f64::max)
+    match output.run.tool {
+        Tool::Sim => at(&output.json, "/chains/length_max"),
+        Tool::Bench => {
+            seconds(output).iter().filter_map(|second| at(second, "/chain/0")).reduce(f64::max)
+        }
+    }
 }
 
-/// The percentage of level 1 that overlaps little of level 2, in the mean of all seconds.
+/// The percentage of the base level's tables that overlap little of the level below, in virtual
+/// time.
 pub(crate) fn good_percent(output: &Output) -> Option<f64> {
-    let shares = seconds(output).iter().filter_map(|second| {
-        let level = second.pointer("/levels/1")?;
-        let bytes = at(level, "/bytes").filter(|bytes| *bytes > 0.0)?;
-        Some(at(level, "/good")? / bytes * 100.0)
-    });
-    let shares: Vec<f64> = shares.collect();
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    let tables = at(&output.json, "/base_level/tables").filter(|tables| *tables > 0.0)?;
+    Some(at(&output.json, "/base_level/good_tables")? / tables * 100.0)
 }
 
-/// Processor time of background threads as a percentage of one processor for each job slot.
+/// Processor time in virtual time as a percentage of one processor for each job slot.
 pub(crate) fn cpu_percent_per_slot(output: &Output) -> Option<f64> {
-    let ns = at(&output.json, "/measured/cpu/background")?;
-    let jobs = at(&output.json, "/config/jobs")?;
-    Some(ns / 1e9 / at(&output.json, "/measured/seconds")? / jobs * 100.0)
+    let slots = at(&output.json, "/series/0/slots")?;
+    Some(cpu_seconds(output)? / at(&output.json, "/seconds")? / slots * 100.0)
 }
 
 /// Processor time of all threads in seconds.
 pub(crate) fn cpu_seconds(output: &Output) -> Option<f64> {
-    let part = |name| at(&output.json, name);
-    Some((part("/measured/cpu/background")? + part("/measured/cpu/client")?) / 1e9)
+    let (background, client) = match output.run.tool {
+        Tool::Sim => ("/background_cpu_ns", "/client_cpu_ns"),
+        Tool::Bench => ("/measured/cpu/background", "/measured/cpu/client"),
+    };
+    Some((at(&output.json, background)? + at(&output.json, client)?) / 1e9)
 }
 
-/// The peak of resident memory in megabytes.
+/// Megabytes of memtables that are active or wait for their flush, in virtual time: the mean of all
+/// seconds.
 pub(crate) fn memory_mb(output: &Output) -> Option<f64> {
-    Some(at(&output.json, "/measured/peak_memory")? / 1e6)
+    let all = by_second(output, |second| {
+        Some(at(second, "/memtable_bytes")? * (1.0 + at(second, "/sealed")?) / 1e6)
+    });
+    let sum: f64 = all.iter().map(|(_, mb)| mb).sum();
+    (!all.is_empty()).then(|| sum / all.len() as f64)
 }
 
 /// Gigabytes of the database's files at the end.
 pub(crate) fn database_gb(output: &Output) -> Option<f64> {
-    Some(at(&output.json, "/measured/database_bytes")? / 1e9)
+    let bytes = match output.run.tool {
+        Tool::Sim => total(output.json.pointer("/level_bytes")?),
+        Tool::Bench => at(&output.json, "/measured/database_bytes")?,
+    };
+    Some(bytes / 1e9)
 }
 
 /// Gigabytes of keys and values that clients wrote.
@@ -328,12 +371,19 @@ pub(crate) fn found_percent(output: &Output) -> Option<f64> {
     (reads > 0.0).then(|| 100.0 - missing / reads * 100.0)
 }
 
-/// The mean over all seconds of the p99 of writes, in milliseconds.
+/// The mean over all seconds of the p99 of writes, in milliseconds. In virtual time of all
+/// operations.
 pub(crate) fn mean_p99_of_writes(output: &Output) -> Option<f64> {
-    let all = by_second(output, |second| {
-        let writes = second.pointer("/latency/1")?;
-        at(writes, "/count").filter(|count| *count >= RARE)?;
-        Some(at(writes, "/p99")? / 1e6)
+    let all = by_second(output, |second| match output.run.tool {
+        Tool::Sim => {
+            at(second, "/done").filter(|count| *count >= RARE)?;
+            Some(at(second, "/p99_ns")? / 1e6)
+        }
+        Tool::Bench => {
+            let writes = second.pointer("/latency/1")?;
+            at(writes, "/count").filter(|count| *count >= RARE)?;
+            Some(at(writes, "/p99")? / 1e6)
+        }
     });
     let sum: f64 = all.iter().map(|(_, p99)| p99).sum();
     (!all.is_empty()).then(|| sum / all.len() as f64)

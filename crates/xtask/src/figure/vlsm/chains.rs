@@ -1,6 +1,6 @@
 //! Chains and amplification (§2.3, §3.2): Figures 1 to 4, and Figure 9 of §6.2.
 
-use super::{ROCKSDB, SETTING, VLSM, bytes, load, load_at, tiered, vlsm};
+use super::{ROCKSDB, SETTING, VLSM, at_rate, load, tiered, vlsm};
 use crate::figure::model::{
     Axis, Check, Figure, Form, Job, Means, Mode, ONE, Output, Panel, Paper, Plan, X, at, at_number,
     of,
@@ -20,8 +20,8 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "RocksDB stalls for 40 % of the time of Load A, and its p99 is in seconds below \
                     60 % of its greatest load.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 7,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: rocksdb,
             panels: &[
                 Panel::curves(Axis::linear("time, s"), Axis::linear("throughput, K/s"), |it| {
@@ -37,7 +37,7 @@ pub(super) static FIGURES: &[Figure] = &[
                     if closed(it) { None } else { read::p99(it) }
                 })
                 .titled("(b) p99 against the rate")
-                .checks(&[Check::at_least(at_number(ROCKSDB, 12.0), 1000.0, ONE).paper(1000.0)]),
+                .checks(&[Check::at_least(at_number(ROCKSDB, 55.0), 1000.0, ONE).paper(1000.0)]),
             ],
             because: "",
         },
@@ -50,9 +50,9 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "The step from L0 is the widest, about the same for every table size; with five \
                     levels 10 GB must be compacted to free 64 MB.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 7,
-            jobs: |mode| sizes(mode).into_iter().map(|size| rocksdb_of(size, mode)).collect(),
+            means: Means::Virtual,
+            minutes: 1,
+            jobs: sizes,
             panels: &[
                 Panel::whole(Axis::linear(""), Axis::log("GB a compaction"), |outputs| {
                     read::jobs::width_by_level(outputs)
@@ -81,8 +81,8 @@ pub(super) static FIGURES: &[Figure] = &[
                     ÷ table, up to 128; if L1 shrinks instead, there are two more levels and 69 % \
                     more I/O.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 10,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: small_tables,
             panels: &[
                 Panel::points(SIZE, AMPLIFICATION, |it| {
@@ -95,9 +95,9 @@ pub(super) static FIGURES: &[Figure] = &[
                     at_number("no tiering", 64.0),
                 )]),
                 Panel::bars(AMPLIFICATION, |it| read::only(it, "b", read::io_amplification))
-                    .titled("(b) tables of 8 MB")
+                    .titled("(b) more levels")
                     .checks(&[
-                        Check::at_least(of("L1 of 64 MB"), 1.2, of("L1 of 256 MB")).paper(1.69)
+                        Check::at_least(of("LSMi 8 MB"), 1.2, of("RocksDB 64 MB")).paper(1.69)
                     ]),
             ],
             because: "",
@@ -112,8 +112,8 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "vLSM's chains are narrower the smaller its tables: 20 times with tables of 8 \
                     MB, 320 times with 4 MB.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 10,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: chains,
             panels: &[
                 Panel::points(SIZE, CHAIN, read::widest_chain_gb).titled("width").checks(&[
@@ -136,47 +136,32 @@ fn closed(output: &Output) -> bool {
 }
 
 fn rocksdb(mode: Mode) -> Vec<Job> {
-    let options = tiered("rocksdb", 64, mode);
-    let rates = mode.pick(vec![12], vec![4, 8, 12, 16, 20]);
-    let offered = rates
-        .into_iter()
-        .map(|rate: u32| load_at(ROCKSDB, &options, rate * 1000, mode).at(X::At(f64::from(rate))));
+    let options = tiered("rocksdb", 64);
+    let offered = [20, 40, 55, 75, 85]
+        .map(|rate| at_rate(ROCKSDB, &options, rate, mode).at(X::At(f64::from(rate))));
     std::iter::once(load(ROCKSDB, &options, mode).group("closed")).chain(offered).collect()
 }
 
-fn sizes(mode: Mode) -> Vec<(&'static str, u32)> {
-    let all = vec![("8 MB", 8), ("16 MB", 16), ("32 MB", 32), ("64 MB", 64)];
-    mode.pick(vec![all[0], all[3]], all.clone())
-}
-
-fn rocksdb_of((series, megabytes): (&'static str, u32), mode: Mode) -> Job {
-    load(series, &tiered("rocksdb", megabytes, mode), mode)
+fn sizes(mode: Mode) -> Vec<Job> {
+    const SIZES: [(&str, u32); 4] = [("8 MB", 8), ("16 MB", 16), ("32 MB", 32), ("64 MB", 64)];
+    let one = |(series, size): (&'static str, u32)| load(series, &tiered("rocksdb", size), mode);
+    SIZES.map(one).into_iter().collect()
 }
 
 fn small_tables(mode: Mode) -> Vec<Job> {
     let queue = |megabytes: u32| {
-        let options = format!("{} --set level0_fifo=true", tiered("rocksdb", megabytes, mode));
+        let options = format!("{} --set level0_fifo=true", tiered("rocksdb", megabytes));
         load("no tiering", &options, mode).at(X::At(f64::from(megabytes))).group("a")
     };
-    let levels = |series, megabytes: u32| {
-        let (table, base) = (bytes(8, mode), bytes(megabytes, mode));
-        let options = format!(
-            "--profile lsmi --memtable-size {table} --set table_bytes={table} \
-             --set level_base_bytes={base}"
-        );
-        load(series, &options, mode).group("b")
-    };
-    let sizes = mode.pick(vec![8, 64], vec![8, 16, 32, 64]);
-    let mut jobs: Vec<Job> = sizes.into_iter().map(queue).collect();
-    jobs.extend([levels("L1 of 256 MB", 256), levels("L1 of 64 MB", 64)]);
-    jobs
+    let lsmi = vlsm(8).replace("--policy vlsm", "--policy lsmi");
+    let levels = [("RocksDB 64 MB", tiered("rocksdb", 64)), ("LSMi 8 MB", lsmi)];
+    let levels = levels.map(|(series, options)| load(series, &options, mode).group("b"));
+    [8, 16, 32, 64].map(queue).into_iter().chain(levels).collect()
 }
 
 fn chains(mode: Mode) -> Vec<Job> {
-    let sizes = mode.pick(vec![8, 64], vec![4, 8, 16, 32, 64]);
-    let ours = sizes
-        .into_iter()
-        .map(|size| load(VLSM, &vlsm(size, mode), mode).at(X::At(f64::from(size))));
-    let rocksdb = load(ROCKSDB, &tiered("rocksdb", 64, mode), mode).at(X::At(64.0));
+    let ours =
+        [4, 8, 16, 32, 64].map(|size| load(VLSM, &vlsm(size), mode).at(X::At(f64::from(size))));
+    let rocksdb = load(ROCKSDB, &tiered("rocksdb", 64), mode).at(X::At(64.0));
     std::iter::once(rocksdb).chain(ours).collect()
 }

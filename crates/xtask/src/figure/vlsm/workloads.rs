@@ -1,6 +1,6 @@
 //! Workloads by table size (§6.1, §6.3): Figures 6, 12 and 13.
 
-use super::{SETTING, VLSM, common, device, limit, load, tiered, vlsm};
+use super::{SETTING, VLSM, adoc, load, of_workload, regions, tiered, vlsm, vlsm_with};
 use crate::figure::model::{
     Axis, Check, Figure, HERE, Job, Means, Mode, ONE, Panel, Paper, Plan, Published, X, at,
     at_number, of,
@@ -26,8 +26,8 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "Smaller tables improve RocksDB's p99 by 1.4 to 1.8 times and leave it in \
                     seconds; ADOC needs twice the processor time.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 50,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: others,
             panels: &[
                 Panel::groups(WORKLOAD, P99, |it| read::only(it, "open", read::p99))
@@ -55,8 +55,8 @@ pub(super) static FIGURES: &[Figure] = &[
                     in the reads of A, its throughput up to twice, its processor time 4 % worse at \
                     most.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 40,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: all,
             panels: &[
                 Panel::groups(WORKLOAD, P99, |it| read::only(it, "open", read::p99))
@@ -88,15 +88,17 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "I/O amplification stays low up to Φ = 32 (tables of 8 MB) and jumps at 64 (4 \
                     MB).",
-            setting: "Engine, 3 million records of 1 KB on 200 MB/s. L2 is smaller than the \
-                      paper's 2 GB, so that Φ is the profile's for every size.",
-            means: Means::Real,
-            minutes: 9,
+            setting: "As Fig. 7, as fast as it goes. Level sizes are fixed: L1 has eight tables, \
+                      and L2 is Φ times as large, whether the tree needs it or not; Φ is 256 MB by \
+                      the size of tables, but at least 8.",
+            means: Means::Virtual,
+            minutes: 1,
             jobs: |mode| {
-                let sizes = mode.pick(vec![4, 8], vec![4, 8, 16, 32, 64]);
-                let job =
-                    |size: u32| load(VLSM, &vlsm(size, mode), mode).at(X::At(f64::from(size)));
-                sizes.into_iter().map(job).collect()
+                let sizes = [(64, 4), (32, 8), (16, 16), (8, 32), (8, 64)];
+                let job = |(phi, size): (u32, u32)| {
+                    load(VLSM, &vlsm_with(phi, size), mode).at(X::At(f64::from(size)))
+                };
+                sizes.map(job).into_iter().collect()
             },
             panels: &[Panel::points(Axis::log("table size, MB"), AMPLIFICATION, |it| {
                 read::io_amplification(it)
@@ -114,18 +116,14 @@ pub(super) static FIGURES: &[Figure] = &[
         "good and poor tables of L1",
         Plan {
             claim: "With tables of 8 MB (Φ = 32) 90 % of L1 is good; with 4 MB (Φ = 64) 6 %.",
-            setting: "Engine, 3 million records of 1 KB on 200 MB/s. The share is of L1's bytes, \
-                      in the mean of all seconds; the paper's is of tables over all compactions.",
-            means: Means::Real,
-            minutes: 4,
+            setting: "As Fig. 13a. The share is of the tables in L1 after each flush.",
+            means: Means::Virtual,
+            minutes: 1,
             jobs: |mode| {
-                let one = |series, megabytes: u32, factor: u32| {
-                    let wide = format!("--set base_level_multiplier={factor}");
-                    load(series, &format!("{} {wide}", vlsm(megabytes, mode)), mode)
-                };
-                vec![one("8 MB", 8, 32), one("4 MB", 4, 64)]
+                let systems = [("8 MB", vlsm_with(32, 8)), ("4 MB", vlsm_with(64, 4))];
+                systems.map(|(series, options)| load(series, &options, mode)).into_iter().collect()
             },
-            panels: &[Panel::bars(Axis::linear("good part of L1, %"), read::good_percent)
+            panels: &[Panel::bars(Axis::linear("good tables of L1, %"), read::good_percent)
                 .published(&[Published {
                     name: HERE,
                     source: "§6.3",
@@ -159,65 +157,69 @@ pub(super) static FIGURES: &[Figure] = &[
     ),
 ];
 
-/// The workloads, each as fast as it goes and at a rate.
-const WORKLOADS: [(&str, &str); 4] = [("a", "A"), ("b", "B"), ("c", "C"), ("d", "D")];
+const WORKLOADS: [(&str, &str); 5] =
+    [("ycsb-load", "Load A"), ("ycsb-a", "A"), ("ycsb-b", "B"), ("ycsb-c", "C"), ("ycsb-d", "D")];
 
-/// Load A and the runs on what it leaves.
-fn suite(series: &'static str, options: &str, mode: Mode) -> [Job; 2] {
-    let (seconds, rate) = mode.pick((2, "2k"), (20, "8k"));
-    let load = format!("-w ycsb-load {} {options}", common(mode));
-    let one = |group: &'static str, open: &str| {
-        let job = device(mode).run(series, &format!("{load} {open}"));
-        let mut job = job.at(X::Is("Load A")).group(group).mb_per_second(limit(mode));
-        for (workload, name) in WORKLOADS {
-            let words = format!("-w ycsb-{workload} {} {options} --use-existing", common(mode));
-            let words = format!("{words} {open} --ops 100M -d {seconds}");
-            job = job.run(series, &words).at(X::Is(name)).group(group).mb_per_second(limit(mode));
-        }
-        job
+/// The rate of the open loop, below 95 % of what each of them serves, in thousands a second.
+const OPEN: u32 = 55;
+
+/// The workloads, each as fast as it goes and at a rate.
+fn suite(series: &'static str, options: &str, mode: Mode) -> Vec<Job> {
+    let options = format!("{} {options}", regions(4));
+    let one = |(workload, name): (&str, &'static str)| {
+        [("closed", 400), ("open", OPEN)].map(|(group, rate)| {
+            of_workload(series, workload, &options, rate, mode).at(X::Is(name)).group(group)
+        })
     };
-    [one("closed", ""), one("open", &format!("--mode open --rate {rate}"))]
+    WORKLOADS.into_iter().flat_map(one).collect()
 }
 
 fn others(mode: Mode) -> Vec<Job> {
     let named = [
-        (IO8, "rocksdb-io", 8),
-        ("RocksDB-IO 16 MB", "rocksdb-io", 16),
-        ("RocksDB-IO 32 MB", "rocksdb-io", 32),
-        (IO64, "rocksdb-io", 64),
-        ("ADOC 8 MB", "adoc", 8),
-        (ADOC64, "adoc", 64),
+        (IO8, tiered("rocksdb-io", 8)),
+        ("RocksDB-IO 16 MB", tiered("rocksdb-io", 16)),
+        ("RocksDB-IO 32 MB", tiered("rocksdb-io", 32)),
+        (IO64, tiered("rocksdb-io", 64)),
+        ("ADOC 8 MB", adoc(8)),
+        (ADOC64, adoc(64)),
     ];
-    let quick = [named[0], named[3], named[5]];
-    let systems = mode.pick(&quick[..], &named[..]);
-    let jobs = systems
-        .iter()
-        .flat_map(|(series, profile, size)| suite(series, &tiered(profile, *size, mode), mode));
-    jobs.collect()
+    named.into_iter().flat_map(|(series, options)| suite(series, &options, mode)).collect()
 }
 
 fn all(mode: Mode) -> Vec<Job> {
     let systems = [
-        (VLSM8, vlsm(8, mode)),
-        ("vLSM 16 MB", vlsm(16, mode)),
-        ("vLSM 64 MB", vlsm(64, mode)),
-        (IO64, tiered("rocksdb-io", 64, mode)),
-        (ADOC64, tiered("adoc", 64, mode)),
+        (VLSM8, vlsm(8)),
+        ("vLSM 16 MB", vlsm(16)),
+        ("vLSM 64 MB", vlsm(64)),
+        (IO64, tiered("rocksdb-io", 64)),
+        (ADOC64, adoc(64)),
     ];
-    let jobs = systems
-        .iter()
-        .filter(|(series, _)| mode == Mode::Full || [VLSM8, IO64, ADOC64].contains(series));
-    jobs.flat_map(|(series, options)| suite(series, options, mode)).collect()
+    systems.into_iter().flat_map(|(series, options)| suite(series, &options, mode)).collect()
 }
 
+/// Overwrites on the engine: the model draws keys uniformly.
 fn distributions(mode: Mode) -> Vec<Job> {
+    let (records, seconds, limit) = mode.pick(("300k", 4, 60), ("3M", 90, 200));
+    let size = mode.pick(8, 1);
+    let sized = |profile: &str, megabytes: u32, base: u32| {
+        format!(
+            "--profile {profile} --memtable-size {table} --set table_bytes={table} \
+             --set level_base_bytes={}",
+            (base << 20) / size,
+            table = (megabytes << 20) / size,
+        )
+    };
     let one = |series: &'static str, options: String| {
         ["uniform", "zipfian"].map(|keys| {
-            let common = common(mode);
-            let words = format!("-w overwrite {common} {options} --distribution {keys}");
-            let words = format!("{words} --ops 100M -d {}", mode.pick(4, 90));
-            device(mode).run(series, &words).at(X::Is(keys)).mb_per_second(limit(mode))
+            let words = format!(
+                "-w overwrite -n {records} -t 8 --value-size 1000 --compression none \
+                 --wal buffered --direct --keep {options} --distribution {keys} --ops 100M \
+                 -d {seconds}"
+            );
+            let job = Job::limited(mode.pick(3, 16), mode.pick(1, 2));
+            job.run(series, &words).at(X::Is(keys)).mb_per_second(limit)
         })
     };
-    one(VLSM8, vlsm(8, mode)).into_iter().chain(one(IO64, tiered("rocksdb-io", 64, mode))).collect()
+    let rocksdb = sized("rocksdb-io", 64, 256);
+    one(VLSM8, sized("vlsm", 8, 64)).into_iter().chain(one(IO64, rocksdb)).collect()
 }
