@@ -255,6 +255,30 @@ pub(crate) fn stall_count(output: &Output) -> Option<f64> {
     }
 }
 
+/// A client that waits longer than this for an operation waits long, in milliseconds.
+const LONG_WAIT_MS: f64 = 100.0;
+
+/// Seconds of a benchmark in which a client waited for more than 100 ms, and those in which no
+/// operation ended. Clients measure it, so that it means the same for all engines.
+pub(crate) fn seconds_with_waits(output: &Output) -> Option<f64> {
+    at(&output.json, "/measured/seconds")?;
+    let waited = |second: &&Value| match second.pointer("/all").filter(|all| !all.is_null()) {
+        Some(all) => at(all, "/max").is_some_and(|ns| ns / 1e6 > LONG_WAIT_MS),
+        None => true,
+    };
+    Some(seconds(output).iter().filter(waited).count() as f64)
+}
+
+/// The longest operation of a benchmark in milliseconds.
+pub(crate) fn longest_wait(output: &Output) -> Option<f64> {
+    Some(at(&output.json, "/measured/all/max")? / 1e6)
+}
+
+/// Bytes written to the device for each byte that clients wrote, settling included.
+pub(crate) fn write_amplification(output: &Output) -> Option<f64> {
+    at(&output.json, "/measured/write_amplification")
+}
+
 /// Processor time of an operation in microseconds, settling included.
 pub(crate) fn cpu_us_per_op(output: &Output) -> Option<f64> {
     at(&output.json, "/measured/cpu_us_per_op_settled")
