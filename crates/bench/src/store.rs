@@ -74,7 +74,7 @@ pub struct StoreConfig {
     pub regions: Vec<Vec<u8>>,
     /// Sateen: options by name, after the profile.
     pub set: Vec<(String, String)>,
-    /// Sateen: extra time of each barrier, in nanoseconds.
+    /// Extra time of each barrier, in nanoseconds.
     #[serde(default)]
     pub barrier_cost_ns: u64,
     /// A peer: an options string of its own, applied last.

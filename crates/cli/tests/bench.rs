@@ -76,12 +76,16 @@ fn leveldb_is_measured_and_its_stalls_are_observed() {
 #[test]
 fn leveldb_runs_beside_sateen_with_the_same_settings() {
     let Some(library) = peers::leveldb() else { return };
-    let (runs, _) = runs(&library, "-w fillseq --compare --rounds 1 --wal sync --ops 200 -t 1");
+    let (runs, _) = runs(
+        &library,
+        "-w fillseq --compare --rounds 1 --wal sync --ops 200 -t 1 --barrier-cost 2",
+    );
     let engines: Vec<&str> = runs.iter().map(|run| run["engine"].as_str().unwrap()).collect();
     assert_eq!(engines, ["sateen", "leveldb"]);
     for run in &runs {
-        // Each write is synced.
+        // Each write is synced, and each sync takes 2 ms or more.
         assert!(number(run, "barriers") >= 200.0, "{run}");
+        assert!(number(run, "seconds") >= 0.4, "{run}");
     }
 }
 

@@ -217,6 +217,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
     pub device_limit: Option<u64>,
 
+    /// Add this many milliseconds to each barrier (sync of a file or directory), as on a device that
+    /// flushes its cache more slowly; the peer's are slowed down likewise
+    #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = STORE)]
+    pub barrier_cost: f64,
+
     /// Start from this profile of Sateen's; options that are given override its values
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
@@ -233,17 +238,6 @@ pub struct BenchArgs {
     /// Set one of Sateen's options, after the profile; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", help_heading = SATEEN)]
     pub set: Vec<String>,
-
-    /// Add this many milliseconds to each of Sateen's barriers (syncs of files and directories), as
-    /// on a device that flushes its cache more slowly
-    #[arg(
-        long,
-        value_name = "MS",
-        default_value_t = 0.0,
-        conflicts_with = "peer",
-        help_heading = SATEEN,
-    )]
-    pub barrier_cost: f64,
 
     /// Run RocksDB or LevelDB from this shared library instead of Sateen, or beside it with
     /// --compare (`cargo xtask fetch-rocksdb` fetches RocksDB's; Debian's package libleveldb1d has

@@ -1,6 +1,7 @@
 //! A peer on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
 //! libc are redirected here: opening, reading, mapping, writing, syncing and closing. Syncs are
-//! counted, also without a device. A file that is mapped costs a read of its whole length.
+//! counted, and may be slowed down, also without a device. A file that is mapped costs a read of its
+//! whole length.
 //!
 //! Invariants: files outside of the database's directory and all other code of the process see no
 //! difference, and a call returns the result of libc, `errno` included. I/O of the library through
@@ -13,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use libc::{off_t, size_t, ssize_t};
 
@@ -52,6 +54,22 @@ pub(in crate::peer) fn barriers() -> u64 {
     BARRIERS.load(Ordering::Relaxed)
 }
 
+/// Extra time of each barrier in nanoseconds.
+static BARRIER_COST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Makes each barrier take this much longer from now on.
+///
+/// # Errors
+/// If the library does not sync with functions that are redirected.
+pub(super) fn slow_down(cost_ns: u64, redirected: &BTreeMap<&'static str, usize>) -> Result<()> {
+    if cost_ns > 0 && !SYNCS.iter().any(|(name, _)| redirected.contains_key(name)) {
+        let text = "--barrier-cost: the library does not call fsync or fdatasync";
+        return Err(Error::Failed(text.to_owned()));
+    }
+    BARRIER_COST_NS.store(cost_ns, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Puts the files below `directory` on `device`, as soon as the hooks are installed.
 ///
 /// # Errors
@@ -82,7 +100,7 @@ pub(super) fn check(redirected: &BTreeMap<&'static str, usize>) -> Result<()> {
     }
 }
 
-/// The hooks that count barriers.
+/// The hooks that count barriers and slow them down.
 pub(super) const SYNCS: [Hook; 2] =
     [("fsync", fsync as *const ()), ("fdatasync", fdatasync as *const ())];
 
@@ -199,6 +217,10 @@ fn writing(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
 
 /// Makes a call that returns 0 when the file is durable.
 fn syncing(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let cost_ns = BARRIER_COST_NS.load(Ordering::Relaxed);
+    if cost_ns > 0 {
+        std::thread::sleep(Duration::from_nanos(cost_ns));
+    }
     let done = call();
     BARRIERS.fetch_add(u64::from(done == 0), Ordering::Relaxed);
     if let Some((limited, descriptor, _)) = of_database(fd).filter(|_| done == 0) {
@@ -339,6 +361,12 @@ mod tests {
         assert_eq!(device.passed(), passed);
         // The caller sees a failure of libc.
         assert_eq!(call(&directory.join("no/file"), &text).0, -1);
+        slow_down(30_000_000, &BTreeMap::from([("fdatasync", 1)])).unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(call(&inside, &text).0, 0);
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+        let error = slow_down(1, &BTreeMap::new()).unwrap_err().to_string();
+        assert!(error.contains("--barrier-cost"), "{error}");
         // SAFETY: as above.
         let again = unsafe { install(twice, &directory, device) };
         assert!(again.unwrap_err().to_string().contains("one database"));

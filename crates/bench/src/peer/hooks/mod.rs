@@ -1,7 +1,7 @@
-//! Redirects calls that a loaded library makes to libc, to limit and to count them.
+//! Redirects calls that a loaded library makes to libc, to limit, to slow down and to count them.
 //!
 //! 1. [`install`] gathers the hooks: those of the limited device (`limited`) if there is one, those
-//!    that count barriers in any case, and those of the engine.
+//!    that count barriers and may slow them down in any case, and those of the engine.
 //! 2. `elf` puts them into the library's own slots. The rest of the process sees no difference.
 
 mod elf;
@@ -16,14 +16,15 @@ pub(super) use elf::Hook;
 pub(super) use limited::barriers;
 
 use crate::device::Device;
+use crate::store::StoreConfig;
 use crate::{Error, Result};
 
-/// Counts the barriers of the library that has the address `inside`, puts the files below
-/// `directory` on a device of `device_limit` bytes a second, and installs the hooks `more`. Returns
-/// how many slots of each name were changed.
+/// Redirects calls of the library that has the address `inside`: counts its barriers, slows them
+/// down and limits the device below `directory` as the settings say, and installs the hooks `more`.
+/// Returns how many slots of each name were changed.
 ///
 /// # Errors
-/// If the library does not read and write with the functions that are limited, or the process
+/// If the library does not read, write or sync with the functions that are limited, or the process
 /// already has a limited library.
 ///
 /// # Safety
@@ -33,15 +34,17 @@ use crate::{Error, Result};
 pub(super) unsafe fn install(
     inside: *const c_void,
     directory: &Path,
-    device_limit: Option<u64>,
+    config: &StoreConfig,
     more: &[Hook],
 ) -> Result<BTreeMap<&'static str, usize>> {
-    let device = device_limit.map(|limit| Arc::new(Device::new(limit)));
+    let device = config.device_limit.map(|limit| Arc::new(Device::new(limit)));
     // SAFETY: as the caller promises.
-    unsafe { install_on(inside, directory, device, more) }
+    let redirected = unsafe { install_on(inside, directory, device, more)? };
+    limited::slow_down(config.barrier_cost_ns, &redirected)?;
+    Ok(redirected)
 }
 
-/// Does the work of [`install`] with a device that exists.
+/// Redirects calls of a library to a device that exists, if there is one.
 ///
 /// # Safety
 /// As for [`install`].

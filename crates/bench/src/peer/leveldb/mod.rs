@@ -60,7 +60,7 @@ pub(crate) fn open(
     let more = waits::hooks(&loaded);
     // SAFETY: the hooks have the signatures of their functions. The library has just been loaded,
     // and this process has opened nothing with it.
-    let redirected = unsafe { hooks::install(inside, directory, config.device_limit, &more)? };
+    let redirected = unsafe { hooks::install(inside, directory, config, &more)? };
     if !waits::CONDITIONS.iter().any(|name| redirected.contains_key(name)) {
         return Err(Error::Failed(format!(
             "{}: waits of this LevelDB cannot be counted: it does not call {}",

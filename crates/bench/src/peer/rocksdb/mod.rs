@@ -46,7 +46,7 @@ pub(crate) fn open(
     let directory = &absolute(directory);
     let inside = api.inherited.options_create as *const c_void;
     // SAFETY: the library has just been loaded, and this process has opened nothing with it.
-    unsafe { hooks::install(inside, directory, config.device_limit, &[])? };
+    unsafe { hooks::install(inside, directory, config, &[])? };
     // SAFETY: objects are made by their constructors, used once as their functions require, and
     // destroyed; the options keep the cache and the filter policy alive by reference counts.
     unsafe {

@@ -1,6 +1,6 @@
 //! What BoLT's parts do (§2.4, §2.6, §4.2): Figures 4, 6, 11 and 12, and the diagrams.
 
-use super::{BOLT, LEVELDB, SLOW_BARRIERS, load, ycsb};
+use super::{BOLT, LEVELDB, REAL_LEVELDB, SLOW_BARRIERS, load, real_leveldb, ycsb};
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
     greatest,
@@ -14,10 +14,10 @@ const LATENCY: Axis = Axis::log("latency, ms");
 const SETTING: &str = "Engine, 10 GB instead of 50 GB; each barrier takes 5 ms longer than this \
                        machine's disk needs. All stores are our policies.";
 
-/// The setting of the figures that count the barriers of the real LevelDB, too.
+/// The setting of the figures that have LevelDB itself, too.
 const WITH_ORIGINAL: &str = "Engine, 10 GB instead of 50 GB; each barrier takes 5 ms longer than \
-                             this machine's disk needs. All stores are our policies, but for \
-                             LevelDB 1.23, whose barriers are counted and not made slower.";
+                             this machine's disk needs. LevelDB 1.23 is LevelDB itself, the other \
+                             stores are our policies.";
 
 pub(super) static FIGURES: &[Figure] = &[
     Figure::diagram(Paper::Bolt, "1", "architecture of an LSM-tree in LevelDB"),
@@ -45,13 +45,15 @@ pub(super) static FIGURES: &[Figure] = &[
                             at_number(LEVELDB, 64.0),
                         )
                         .paper(32.0),
-                        Check::between(at_number(LEVELDB, 2.0), 0.5, 2.0, at_number(ORIGINAL, 2.0)),
+                        Check::between(
+                            at_number(LEVELDB, 2.0),
+                            0.5,
+                            2.0,
+                            at_number(REAL_LEVELDB, 2.0),
+                        ),
                     ]),
-                Panel::curves(SLOWER, LATENCY, |it| {
-                    if is_original(it) { Vec::new() } else { read::tail_of_writes(it) }
-                })
-                .titled("(b) insertions"),
-                Panel::points(Axis::log("table size, MB"), KOPS, kops_of_ours)
+                Panel::curves(SLOWER, LATENCY, read::tail_of_writes).titled("(b) insertions"),
+                Panel::points(Axis::log("table size, MB"), KOPS, read::kops)
                     .titled("throughput")
                     .checks(&[Check::at_least(
                         at_number(LEVELDB, 64.0),
@@ -103,7 +105,7 @@ pub(super) static FIGURES: &[Figure] = &[
                             .paper(2.0),
                         Check::at_least(at_number(BOLT, 2.0), 5.0, at_number(BOLT, 64.0)),
                     ]),
-                Panel::points(Axis::log("group size, MB"), KOPS, kops_of_ours)
+                Panel::points(Axis::log("group size, MB"), KOPS, read::kops)
                     .titled("throughput")
                     .checks(&[Check::at_least(at_number(BOLT, 64.0), 1.0, at_number(BOLT, 2.0))]),
             ],
@@ -165,23 +167,6 @@ pub(super) static FIGURES: &[Figure] = &[
 const SMALL: &str = "tables of 1 MB";
 const LARGE: &str = "tables of 64 MB";
 
-/// LevelDB itself.
-const ORIGINAL: &str = "LevelDB 1.23";
-
-/// LevelDB's load with tables of 2 MB, for its number of barriers.
-fn original(mode: Mode) -> Job {
-    load(ORIGINAL, "--peer {leveldb} --peer-options max_file_size=2M", mode)
-}
-
-/// True for runs without slow barriers. Only their number of barriers can be compared.
-fn is_original(output: &Output) -> bool {
-    output.run.series == ORIGINAL
-}
-
-fn kops_of_ours(output: &Output) -> Option<f64> {
-    if is_original(output) { None } else { read::kops(output) }
-}
-
 fn written_by_load(output: &Output) -> Option<f64> {
     let loads = output.run.x == Some(X::Is("LA"));
     loads.then(|| read::written_gb(output)).flatten()
@@ -193,7 +178,7 @@ fn table_sizes(mode: Mode) -> Vec<Job> {
         load(LEVELDB, &options, mode).at(X::At(f64::from(megabytes)))
     };
     let sizes = mode.pick(vec![2, 8, 64], vec![2, 4, 8, 16, 32, 64]);
-    let real = original(mode).at(X::At(2.0));
+    let real = load(REAL_LEVELDB, &real_leveldb(), mode).at(X::At(2.0));
     sizes.into_iter().map(one).chain([real]).collect()
 }
 
@@ -228,7 +213,7 @@ fn groups(mode: Mode) -> Vec<Job> {
     };
     let sizes = mode.pick(vec![2, 64], vec![2, 4, 8, 16, 32, 64]);
     let stock = load(LEVELDB, &stock("leveldb"), mode).at(X::At(1.0));
-    let real = original(mode).at(X::At(1.0));
+    let real = load(REAL_LEVELDB, &real_leveldb(), mode).at(X::At(1.0));
     [stock, real].into_iter().chain(sizes.into_iter().map(one)).collect()
 }
 

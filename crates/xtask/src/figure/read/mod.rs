@@ -138,6 +138,11 @@ pub(crate) fn p50(output: &Output) -> Option<f64> {
     quantile(output, "p50")
 }
 
+/// The 99.9th percentile of a benchmark in milliseconds.
+pub(crate) fn p999(output: &Output) -> Option<f64> {
+    Some(at(&output.json, "/measured/all/p999")? / 1e6)
+}
+
 fn quantile(output: &Output, name: &str) -> Option<f64> {
     let ns = match output.run.tool {
         Tool::Sim => at(&output.json, &format!("/{name}_ns")),
