@@ -217,8 +217,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
     pub device_limit: Option<u64>,
 
-    /// Add this many milliseconds to each barrier (sync of a file or directory), as on a device that
-    /// flushes its cache more slowly; the peer's are slowed down likewise
+    /// Add this many milliseconds to each barrier (sync of a file or directory), as on a device
+    /// that flushes its cache more slowly; the peer's are slowed down likewise
     #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = STORE)]
     pub barrier_cost: f64,
 

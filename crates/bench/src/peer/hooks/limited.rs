@@ -1,7 +1,7 @@
 //! A peer on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
 //! libc are redirected here: opening, reading, mapping, writing, syncing and closing. Syncs are
-//! counted, and may be slowed down, also without a device. A file that is mapped costs a read of its
-//! whole length.
+//! counted, and may be slowed down, also without a device. A file that is mapped costs a read of
+//! its whole length.
 //!
 //! Invariants: files outside of the database's directory and all other code of the process see no
 //! difference, and a call returns the result of libc, `errno` included. I/O of the library through

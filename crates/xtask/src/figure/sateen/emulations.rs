@@ -50,8 +50,8 @@ pub(super) static FIGURES: &[Figure] = &[Figure::measured(
     Plan {
         claim: "A profile has the throughput and the write amplification of the store that it \
                 emulates, within a factor of 1.5.",
-        setting: "Engine, 800 thousand keys of 1 KB on 200 MB/s, with 1 GB of memory and a buffered \
-                  WAL; RocksDB with direct I/O and tables of 16 MB, LevelDB (a build with \
+        setting: "Engine, 800 thousand keys of 1 KB on 200 MB/s, with 1 GB of memory and a \
+                  buffered WAL; RocksDB with direct I/O and tables of 16 MB, LevelDB (a build with \
                   assertions) with buffered I/O and its own sizes.",
         means: Means::Real,
         minutes: 12,
