@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::result::{Loaded, Measured, RunResult};
 use crate::runner::{self, Phase};
 use crate::sampler::{Live, Told};
-use crate::store::{NoStore, Store, StoreConfig};
+use crate::store::{NoStore, Store};
 use crate::system::{self, DiskBytes};
 use crate::{Error, Result, units};
 
@@ -64,7 +64,7 @@ pub(crate) fn run(task_file: &Path) -> Result<()> {
 fn measure(task: &ChildTask) -> Result<RunResult> {
     let args = &task.args;
     let plan = args.plan(&task.workload)?;
-    let config = args.store_config()?;
+    let config = task.engine.adapt(args.store_config()?);
     let replay = plan.replay.as_deref().map(read_replay).transpose()?;
     let engine = args.label.as_deref().unwrap_or(task.engine.name());
     let rate = args.rate.first().copied();
@@ -115,7 +115,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         std::fs::write(mark_path(directory), mark_text(&mark)?)
             .map_err(|error| Error::file(directory, error))?;
     }
-    let version = store.version();
+    let (version, notes) = (store.version(), store.notes());
     drop(store);
     Ok(RunResult {
         engine: engine.to_owned(),
@@ -123,7 +123,8 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         workload: plan.spec.name.to_owned(),
         rate,
         round: task.round,
-        config: StoreConfig { ..config },
+        config,
+        notes,
         load,
         measured,
     })

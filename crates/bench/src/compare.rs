@@ -15,6 +15,7 @@ use crate::child::{self, ChildTask};
 use crate::engine::Engine;
 use crate::result::{Report, RunResult};
 use crate::sampler::Told;
+use crate::store::StoreConfig;
 use crate::system::Machine;
 use crate::{Error, Result, csv, html, sateen_store, terminal};
 
@@ -77,7 +78,7 @@ fn merged(files: &[PathBuf]) -> Result<Report> {
 /// If an option has no meaning, contradicts another one, or does not exist.
 pub fn check(args: &BenchArgs) -> Result<()> {
     args.check()?;
-    let runs_sateen = engines(args).contains(&Engine::Sateen);
+    let runs_sateen = args.peer.is_none() || args.compare;
     if runs_sateen { sateen_store::check(&args.store_config()?) } else { Ok(()) }
 }
 
@@ -88,7 +89,7 @@ pub fn check(args: &BenchArgs) -> Result<()> {
 pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     check(args)?;
     check_outputs(args)?;
-    let engines = engines(args);
+    let engines = engines(args)?;
     let temporary;
     let base: &Path = match &args.db {
         Some(directory) => {
@@ -121,7 +122,7 @@ pub(crate) fn report_of(args: &BenchArgs, runs: Vec<RunResult>) -> Report {
         command: command.join(" "),
         headline: None,
         wait_ns: None,
-        setting: setting(args),
+        setting: setting(args, runs.first().map(|run| run.config.clone())),
         machine: Machine::this(),
         runs,
     }
@@ -192,13 +193,12 @@ fn trace_path(
     }
 }
 
-fn engines(args: &BenchArgs) -> Vec<Engine> {
-    let peer = args.peer.clone().map(|library| Engine::RocksDb { library });
-    match (peer, args.compare) {
-        (None, _) => vec![Engine::Sateen],
-        (Some(peer), false) => vec![peer],
-        (Some(peer), true) => vec![Engine::Sateen, peer],
-    }
+/// Returns the engines to run, in their order.
+fn engines(args: &BenchArgs) -> Result<Vec<Engine>> {
+    let Some(library) = &args.peer else { return Ok(vec![Engine::Sateen]) };
+    let peer = Engine::of_library(library)?;
+    peer.check(&args.given_config()?)?;
+    Ok(if args.compare { vec![Engine::Sateen, peer] } else { vec![peer] })
 }
 
 fn quoted(word: &str) -> String {
@@ -206,7 +206,8 @@ fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
 }
 
-fn setting(args: &BenchArgs) -> String {
+/// Returns the keys, the threads and the settings of the first engine in a line.
+fn setting(args: &BenchArgs, of_first: Option<StoreConfig>) -> String {
     let value = args.value_size.clone().unwrap_or_else(|| "1000".to_owned());
     let keys = format!(
         "{} keys of {} B, values of {value} B, {} client threads",
@@ -214,7 +215,7 @@ fn setting(args: &BenchArgs) -> String {
         args.key_size,
         args.threads,
     );
-    let Ok(config) = args.store_config() else { return keys };
+    let Some(config) = of_first.or_else(|| args.store_config().ok()) else { return keys };
     let of_profile = config.profile.as_ref().map(|name| format!("else as profile {name}"));
     let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
     let compression = config.compression.map(|compression| format!("{compression:?}"));

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::peer::{self, Kind};
 use crate::store::{Store, StoreConfig};
-use crate::{Result, rocksdb, sateen_store};
+use crate::{Result, sateen_store};
 
 /// An engine, and where to find it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,15 +19,50 @@ pub enum Engine {
         /// The shared library.
         library: PathBuf,
     },
+    /// LevelDB, loaded at run time.
+    LevelDb {
+        /// The shared library.
+        library: PathBuf,
+    },
 }
 
 impl Engine {
+    /// Returns the engine of a shared library, which its functions tell.
+    ///
+    /// # Errors
+    /// If there is no library, or if it is of no engine that the benchmark knows.
+    pub fn of_library(library: &Path) -> Result<Engine> {
+        let kind = peer::kind(library)?;
+        let library = library.to_owned();
+        Ok(match kind {
+            Kind::RocksDb => Engine::RocksDb { library },
+            Kind::LevelDb => Engine::LevelDb { library },
+        })
+    }
+
+    /// Refuses settings that the engine does not have. `given` has no defaults.
+    pub(crate) fn check(&self, given: &StoreConfig) -> Result<()> {
+        match self {
+            Engine::Sateen | Engine::RocksDb { .. } => Ok(()),
+            Engine::LevelDb { .. } => peer::leveldb::check(given),
+        }
+    }
+
+    /// Returns the settings that the engine runs with.
+    pub(crate) fn adapt(&self, config: StoreConfig) -> StoreConfig {
+        match self {
+            Engine::Sateen | Engine::RocksDb { .. } => config,
+            Engine::LevelDb { .. } => peer::leveldb::adapt(config),
+        }
+    }
+
     /// Returns the engine's name for tables and directories.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Engine::Sateen => "sateen",
             Engine::RocksDb { .. } => "rocksdb",
+            Engine::LevelDb { .. } => "leveldb",
         }
     }
 
@@ -37,7 +73,8 @@ impl Engine {
     pub fn open(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
         match self {
             Engine::Sateen => sateen_store::open(directory, config),
-            Engine::RocksDb { library } => rocksdb::open(library, directory, config),
+            Engine::RocksDb { library } => peer::rocksdb::open(library, directory, config),
+            Engine::LevelDb { library } => peer::leveldb::open(library, directory, config),
         }
     }
 }

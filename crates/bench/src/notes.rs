@@ -48,7 +48,8 @@ pub(crate) fn debt(sateen: &RunResult, other: &RunResult, name: &str) -> Option<
     })
 }
 
-/// Returns the notes of a whole report: a busy machine, unless the headline says it, and debt.
+/// Returns the notes of a whole report: a busy machine, unless the headline says it, debt, and what
+/// must be known of the engines.
 pub(crate) fn of_report(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     let others = report.runs.iter().map(|run| others_cpus(&run.measured)).fold(0.0, f64::max);
@@ -66,6 +67,11 @@ pub(crate) fn of_report(report: &Report) -> Vec<String> {
         // Of several rounds the first that says it.
         let told = notes.iter().any(|note| note.starts_with("Sateen left"));
         notes.extend(debt(run, other, &other.version).filter(|_| !told));
+    }
+    for note in report.runs.iter().flat_map(|run| &run.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
     }
     notes
 }

@@ -288,6 +288,9 @@ pub struct RunResult {
     pub round: u32,
     /// The settings.
     pub config: StoreConfig,
+    /// What a reader of the figures must know of the engine, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The loading.
     pub load: Option<Loaded>,
     /// The measurement.

@@ -74,17 +74,17 @@ pub struct StoreConfig {
     pub regions: Vec<Vec<u8>>,
     /// Sateen: options by name, after the profile.
     pub set: Vec<(String, String)>,
-    /// Sateen: extra time of each barrier, in nanoseconds.
+    /// Extra time of each barrier, in nanoseconds.
     #[serde(default)]
     pub barrier_cost_ns: u64,
-    /// RocksDB: an options string, applied last.
+    /// A peer: an options string of its own, applied last.
     pub peer_options: Option<String>,
     /// RocksDB: upper end of its auto-tuned rate limiter for flushes and compactions, in bytes a
     /// second; absent for no limiter.
     #[serde(default)]
     pub peer_rate_limit: Option<u64>,
-    /// RocksDB: its block cache.
-    pub peer_cache: PeerCache,
+    /// RocksDB: its block cache; absent for the faster one.
+    pub peer_cache: Option<PeerCache>,
 }
 
 /// The shared settings of [`StoreConfig`], with defaults for absent ones.
@@ -116,6 +116,29 @@ impl Default for Shared {
 }
 
 impl StoreConfig {
+    /// Returns settings that say nothing.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> StoreConfig {
+        StoreConfig {
+            memtable_bytes: None,
+            memtables: None,
+            block_cache_bytes: None,
+            bloom_bits: None,
+            compression: None,
+            wal: None,
+            direct: None,
+            jobs: None,
+            device_limit: None,
+            profile: None,
+            regions: Vec::new(),
+            set: Vec::new(),
+            barrier_cost_ns: 0,
+            peer_options: None,
+            peer_rate_limit: None,
+            peer_cache: None,
+        }
+    }
+
     pub(crate) fn shared(&self) -> Shared {
         let default = Shared::default();
         Shared {
@@ -151,6 +174,11 @@ impl StoreConfig {
 pub trait Store: Send + Sync {
     /// The engine's name and version.
     fn version(&self) -> String;
+
+    /// What a reader of the figures must know of the engine, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// A handle for one thread.
     fn client(&self) -> Box<dyn Client + '_>;

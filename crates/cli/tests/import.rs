@@ -1,9 +1,10 @@
 //! The import of databases that RocksDB and LevelDB made. C programs in `tests/c` make them and
 //! print what the stores themselves read.
 //!
-//! RocksDB's library is the one that `cargo xtask fetch-rocksdb` has fetched, or `SATEEN_ROCKSDB`.
-//! LevelDB's is an installed one, or `SATEEN_LEVELDB`. A test without its library prints: skipped.
+//! A test without its library prints: SKIPPED.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
+
+mod peers;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +26,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// Returns `None` with a message if the library or a C compiler is missing.
-    fn new(name: &str, library: Option<PathBuf>) -> Option<Peer> {
-        let Some(library) = library else {
-            eprintln!("SKIPPED: there is no library of {name}");
-            return None;
-        };
+    /// Builds the program that makes databases with the library.
+    fn new(name: &str, library: PathBuf) -> Peer {
         let folder = TempDir::new().unwrap();
         let maker = folder.path().join("maker");
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -45,7 +42,7 @@ impl Peer {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(Peer { folder, library, maker })
+        Peer { folder, library, maker }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -125,28 +122,11 @@ fn said(output: &Output) -> (i32, String) {
 }
 
 fn rocksdb() -> Option<Peer> {
-    let fetched = || {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
-        let entries = fs::read_dir(root).ok()?.map(|entry| entry.unwrap().path());
-        let mut of_this_version = entries.filter(|path| {
-            let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with("rocksdb-11.8.1") && name.ends_with(".so")
-        });
-        of_this_version.next()
-    };
-    Peer::new("rocksdb", std::env::var_os("SATEEN_ROCKSDB").map(Into::into).or_else(fetched))
+    peers::rocksdb().map(|library| Peer::new("rocksdb", library))
 }
 
 fn leveldb() -> Option<Peer> {
-    let installed = || {
-        let folders = ["/usr/lib", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from);
-        let machine = Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
-        let names = ["libleveldb.so", "libleveldb.so.1d", "libleveldb.so.1"];
-        let all = folders.into_iter().chain([machine]);
-        let mut all = all.flat_map(|folder| names.map(|name| folder.join(name)));
-        all.find(|path| path.exists())
-    };
-    Peer::new("leveldb", std::env::var_os("SATEEN_LEVELDB").map(Into::into).or_else(installed))
+    peers::leveldb().map(|library| Peer::new("leveldb", library))
 }
 
 /// Returns the contents of the database at `path`, its column families numbered in the order of

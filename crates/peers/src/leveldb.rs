@@ -1,22 +1,80 @@
-//! Reads a LevelDB database.
+//! The C functions of LevelDB that the benchmark calls ([`Api`]), and a reader of its databases
+//! ([`LevelDb`]).
 //!
 //! LevelDB cannot open a database for reading only: an open replays the log into a table and begins
 //! a manifest. The library therefore gets a directory of its own. Tables, which never change, are
 //! linked into it; the other files are small and are copied.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::error::explain;
-use crate::library::{ErrorSlot, Free, Handle, New, SetFlag, c_string, call, functions};
+use crate::library::{
+    ErrorSlot, Free, Handle, New, SetFlag, SetHandle, SetInt, SetSize, c_string, call, functions,
+};
 use crate::source::{Cursor, DEFAULT_FAMILY, Iterating, Source};
-use crate::{Error, Library, Result};
+use crate::{Error, Inherited, Library, Result};
+
+const WHAT: &str = "LevelDB";
+const PREFIX: &str = "leveldb_";
 
 functions! {
-    struct Api {
+    /// The functions that the benchmark calls in addition to [`Inherited`].
+    pub struct Calls {
+        required {
+            options_set_block_restart_interval: SetInt,
+            options_set_block_size: SetSize,
+            options_set_cache: SetHandle,
+            options_set_filter_policy: SetHandle,
+            options_set_max_open_files: SetInt,
+            options_set_paranoid_checks: SetFlag,
+            filterpolicy_create_bloom: unsafe extern "C" fn(c_int) -> Handle,
+            filterpolicy_destroy: Free,
+            get: unsafe extern "C" fn(
+                Handle, Handle, *const c_char, usize, *mut usize, ErrorSlot) -> *mut c_char,
+            compact_range: unsafe extern "C" fn(
+                Handle, *const c_char, usize, *const c_char, usize),
+            major_version: unsafe extern "C" fn() -> c_int,
+            minor_version: unsafe extern "C" fn() -> c_int,
+        }
+        optional {
+            options_set_max_file_size: SetSize,
+        }
+    }
+}
+
+/// The functions that the benchmark calls.
+pub struct Api {
+    /// The functions that RocksDB has, too.
+    pub inherited: Inherited,
+    calls: Calls,
+}
+
+impl Api {
+    /// Finds the functions in `library`.
+    ///
+    /// # Errors
+    /// `Failed` with the names of functions that the library lacks.
+    pub fn load(library: &Library) -> Result<Api> {
+        let inherited = Inherited::load(library, WHAT, PREFIX)?;
+        Ok(Api { inherited, calls: Calls::resolve(library, WHAT, PREFIX)? })
+    }
+}
+
+impl Deref for Api {
+    type Target = Calls;
+
+    fn deref(&self) -> &Calls {
+        &self.calls
+    }
+}
+
+functions! {
+    struct Reading {
         required {
             options_create: New,
             options_destroy: Free,
@@ -35,7 +93,7 @@ functions! {
 
 /// An open LevelDB database. Its directory is not written to.
 pub struct LevelDb {
-    api: Api,
+    api: Reading,
     iterating: Iterating,
     db: Handle,
     families: [Vec<u8>; 1],
@@ -50,8 +108,8 @@ impl LevelDb {
     /// system.
     pub fn open(library: &Path, directory: &Path, scratch: &Path) -> Result<LevelDb> {
         let library = Library::open(library)?;
-        let api = Api::resolve(&library, "LevelDB", "leveldb_")?;
-        let iterating = Iterating::resolve(&library, "LevelDB", "leveldb_")?;
+        let api = Reading::resolve(&library, WHAT, PREFIX)?;
+        let iterating = Iterating::resolve(&library, WHAT, PREFIX)?;
         mirror(directory, scratch)?;
         let path = c_string(scratch.as_os_str().as_encoded_bytes(), "the directory's name")?;
         // SAFETY: the options are fresh and freed once, the path ends in a zero.

@@ -1,18 +1,20 @@
 //! The C libraries of other stores, which the user names and the program loads at run time: the
-//! functions of RocksDB that the benchmark calls ([`rocksdb`]), and readers of whole RocksDB and
+//! functions that the benchmark calls ([`rocksdb`], [`leveldb`]), and readers of whole RocksDB and
 //! LevelDB databases ([`Source`]).
 //!
 //! Invariants: a [`Source`] never writes into the directory it reads, and its public functions are
 //! safe.
 
 mod error;
-mod leveldb;
+mod inherited;
+pub mod leveldb;
 mod library;
 mod reader;
 pub mod rocksdb;
 mod source;
 
 pub use error::{Error, Result};
+pub use inherited::Inherited;
 pub use leveldb::LevelDb;
 pub use library::{Free, Handle, Library, Slice, bytes, c_string, call, chars, take_error};
 pub use reader::RocksDb;

@@ -4,10 +4,9 @@
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::ops::Deref;
-use std::path::Path;
 
 use crate::library::{ErrorSlot, New, SetFlag, SetHandle, SetInt, SetSize, functions};
-use crate::{Free, Handle, Library, Result, Slice};
+use crate::{Free, Handle, Inherited, Library, Result};
 
 const WHAT: &str = "RocksDB";
 const PREFIX: &str = "rocksdb_";
@@ -111,14 +110,11 @@ functions! {
 }
 
 functions! {
-    /// The functions that the benchmark calls in addition to [`Common`].
+    /// The functions that the benchmark calls in addition to [`Common`] and [`Inherited`].
     pub struct Calls {
         required {
-            options_set_create_if_missing: SetFlag,
-            options_set_write_buffer_size: SetSize,
             options_set_max_write_buffer_number: SetInt,
             options_set_max_background_jobs: SetInt,
-            options_set_compression: SetInt,
             options_set_use_direct_reads: SetFlag,
             options_set_use_direct_io_for_flush_and_compaction: SetFlag,
             options_set_block_based_table_factory: SetHandle,
@@ -129,41 +125,18 @@ functions! {
             block_based_options_set_no_block_cache: SetFlag,
             filterpolicy_create_bloom_full: unsafe extern "C" fn(f64) -> Handle,
             cache_get_usage: unsafe extern "C" fn(Handle) -> usize,
-            open: unsafe extern "C" fn(Handle, *const c_char, ErrorSlot) -> Handle,
-            put: unsafe extern "C" fn(
-                Handle, Handle, *const c_char, usize, *const c_char, usize, ErrorSlot),
-            delete: unsafe extern "C" fn(Handle, Handle, *const c_char, usize, ErrorSlot),
             get_pinned: unsafe extern "C" fn(
                 Handle, Handle, *const c_char, usize, ErrorSlot) -> Handle,
             pinnableslice_value: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
             pinnableslice_destroy: Free,
             get_default_column_family_handle: unsafe extern "C" fn(Handle) -> Handle,
             batched_multi_get_cf: BatchedMultiGet,
-            create_iterator: unsafe extern "C" fn(Handle, Handle) -> Handle,
-            iter_seek: unsafe extern "C" fn(Handle, *const c_char, usize),
-            iter_next: Free,
-            iter_valid: unsafe extern "C" fn(Handle) -> c_uchar,
-            iter_key: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
-            iter_value: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
-            iter_get_error: unsafe extern "C" fn(Handle, ErrorSlot),
-            iter_destroy: Free,
-            write: unsafe extern "C" fn(Handle, Handle, Handle, ErrorSlot),
-            writebatch_create: New,
-            writebatch_destroy: Free,
-            writebatch_clear: Free,
-            writebatch_put: unsafe extern "C" fn(
-                Handle, *const c_char, usize, *const c_char, usize),
-            writebatch_delete: unsafe extern "C" fn(Handle, *const c_char, usize),
             flushoptions_create: New,
             flushoptions_destroy: Free,
             flushoptions_set_wait: SetFlag,
             flush: unsafe extern "C" fn(Handle, Handle, ErrorSlot),
-            property_value: unsafe extern "C" fn(Handle, *const c_char) -> *mut c_char,
             property_int: unsafe extern "C" fn(Handle, *const c_char, *mut u64) -> c_int,
-            writeoptions_create: New,
-            writeoptions_destroy: Free,
             writeoptions_disable_WAL: SetInt,
-            writeoptions_set_sync: SetFlag,
         }
         optional {
             cache_create_hyper_clock: unsafe extern "C" fn(usize, usize) -> Handle,
@@ -171,8 +144,6 @@ functions! {
             ratelimiter_create_auto_tuned: unsafe extern "C" fn(i64, i64, i32) -> Handle,
             ratelimiter_destroy: Free,
             options_set_ratelimiter: SetHandle,
-            iter_key_slice: unsafe extern "C" fn(Handle) -> Slice,
-            iter_value_slice: unsafe extern "C" fn(Handle) -> Slice,
             wait_for_compact: unsafe extern "C" fn(Handle, Handle, ErrorSlot),
             wait_for_compact_options_create: New,
             wait_for_compact_options_destroy: Free,
@@ -196,18 +167,20 @@ impl Reading {
 pub struct Api {
     /// The functions that every user of a database calls.
     pub common: Common,
+    /// The functions that LevelDB has, too.
+    pub inherited: Inherited,
     calls: Calls,
 }
 
 impl Api {
-    /// Opens the library at `path` and finds the functions in it.
+    /// Finds the functions in `library`.
     ///
     /// # Errors
-    /// Those of [`Library::open`]; `Failed` with the names of functions that the library lacks.
-    pub fn load(path: &Path) -> Result<Api> {
-        let library = Library::open(path)?;
-        let common = Common::load(&library)?;
-        Ok(Api { common, calls: Calls::resolve(&library, WHAT, PREFIX)? })
+    /// `Failed` with the names of functions that the library lacks.
+    pub fn load(library: &Library) -> Result<Api> {
+        let common = Common::load(library)?;
+        let inherited = Inherited::load(library, WHAT, PREFIX)?;
+        Ok(Api { common, inherited, calls: Calls::resolve(library, WHAT, PREFIX)? })
     }
 }
 

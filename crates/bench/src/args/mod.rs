@@ -61,7 +61,7 @@ const LOAD: &str = "Workload";
 const BEFORE: &str = "Before the measurement";
 const STORE: &str = "Store (all engines)";
 const SATEEN: &str = "Sateen alone";
-const PEER: &str = "Comparison with RocksDB";
+const PEER: &str = "Comparison with RocksDB or LevelDB";
 const REPORT: &str = "Report";
 
 /// The options of `sateen bench`.
@@ -217,6 +217,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
     pub device_limit: Option<u64>,
 
+    /// Add this many milliseconds to each barrier (sync of a file or directory), as on a device
+    /// that flushes its cache more slowly; the peer's are slowed down likewise
+    #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = STORE)]
+    pub barrier_cost: f64,
+
     /// Start from this profile of Sateen's; options that are given override its values
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
@@ -234,27 +239,18 @@ pub struct BenchArgs {
     #[arg(long = "set", value_name = "NAME=VALUE", help_heading = SATEEN)]
     pub set: Vec<String>,
 
-    /// Add this many milliseconds to each of Sateen's barriers (syncs of files and directories), as
-    /// on a device that flushes its cache more slowly
-    #[arg(
-        long,
-        value_name = "MS",
-        default_value_t = 0.0,
-        conflicts_with = "peer",
-        help_heading = SATEEN,
-    )]
-    pub barrier_cost: f64,
-
-    /// Run RocksDB from this shared library instead of Sateen, or beside it with --compare
-    /// (`cargo xtask fetch-rocksdb` fetches one)
+    /// Run RocksDB or LevelDB from this shared library instead of Sateen, or beside it with
+    /// --compare (`cargo xtask fetch-rocksdb` fetches RocksDB's; Debian's package libleveldb1d has
+    /// LevelDB's). Its functions tell which of the two it is
     #[arg(long, value_name = "LIB.so", help_heading = PEER)]
     pub peer: Option<PathBuf>,
 
-    /// Set the peer's options by a RocksDB options string, applied last
+    /// Set the peer's own options, applied last: a RocksDB options string, or names and values of
+    /// LevelDB's Options (max_file_size, block_size, max_open_files, compression=snappy, …)
     #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"", help_heading = PEER)]
     pub peer_options: Option<String>,
 
-    /// Give the peer an auto-tuned rate limiter for flushes and compactions, which allows at most
+    /// Give RocksDB an auto-tuned rate limiter for flushes and compactions, which allows at most
     /// this many bytes a second
     #[arg(
         long,
@@ -265,9 +261,9 @@ pub struct BenchArgs {
     )]
     pub peer_rate_limit: Option<u64>,
 
-    /// Choose the peer's block cache
-    #[arg(long, default_value = "hyper-clock", help_heading = PEER)]
-    pub peer_cache: PeerCache,
+    /// Choose the peer's block cache [default: hyper-clock; LevelDB has lru only]
+    #[arg(long, help_heading = PEER)]
+    pub peer_cache: Option<PeerCache>,
 
     /// Compare Sateen with the peer: run them in turn
     #[arg(long, requires = "peer", help_heading = PEER)]
@@ -371,13 +367,20 @@ pub(crate) struct Plan {
 impl BenchArgs {
     /// Returns the settings of the store: those that all engines share and those of one engine.
     pub(crate) fn store_config(&self) -> Result<StoreConfig> {
+        let config = self.given_config()?;
+        // Without a profile the command compares engines, which therefore get the same settings.
+        Ok(if self.profile.is_some() { config } else { config.filled() })
+    }
+
+    /// Returns the settings that the user gave, without defaults.
+    pub(crate) fn given_config(&self) -> Result<StoreConfig> {
         let set = self.set.iter().map(|assignment| {
             let (name, value) = assignment.split_once('=').ok_or_else(|| {
                 Error::Usage(format!("--set {assignment}: not of the form NAME=VALUE"))
             })?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         });
-        let config = StoreConfig {
+        Ok(StoreConfig {
             memtable_bytes: self.memtable_size,
             memtables: self.memtables,
             block_cache_bytes: self.block_cache,
@@ -394,9 +397,7 @@ impl BenchArgs {
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
             peer_cache: self.peer_cache,
-        };
-        // Without a profile the command compares engines, which therefore get the same settings.
-        Ok(if self.profile.is_some() { config } else { config.filled() })
+        })
     }
 
     /// Checks the options before anything runs.

@@ -68,6 +68,7 @@ impl Live {
         self.begun = false;
         let name = match engine {
             Engine::RocksDb { .. } => "RocksDB",
+            Engine::LevelDb { .. } => "LevelDB",
             Engine::Sateen if bench.profile.is_some() => "profile",
             Engine::Sateen => "Sateen",
         };

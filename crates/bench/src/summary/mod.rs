@@ -150,6 +150,7 @@ pub(crate) mod tests {
             rate: None,
             round,
             config: parse("").store_config().unwrap(),
+            notes: Vec::new(),
             load: None,
             measured: Measured {
                 seconds: 4.0,

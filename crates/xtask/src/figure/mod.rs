@@ -16,6 +16,7 @@ mod device;
 mod machine;
 mod model;
 mod page;
+mod peers;
 mod read;
 mod record;
 mod run;

@@ -237,7 +237,7 @@ pub(crate) struct Run {
     pub(crate) x: Option<X>,
     /// The group to which it belongs, where a panel shows one of several.
     pub(crate) group: &'static str,
-    /// Its arguments. `{rocksdb}` stands for the path of RocksDB's library.
+    /// Its arguments. `{rocksdb}` and `{leveldb}` stand for the paths of their libraries.
     pub(crate) words: Vec<String>,
     /// The limit of the device in MB/s, each way.
     pub(crate) mb_per_second: Option<u32>,

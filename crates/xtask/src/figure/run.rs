@@ -25,6 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::device::Device;
 use super::machine::{self, Build, fnv};
 use super::model::{Job, Output, Place, Run, Tool};
+use super::peers::Libraries;
 use crate::chore::cargo;
 
 /// How runs are made.
@@ -54,7 +55,7 @@ pub(super) struct Runner<'a> {
     settings: Settings,
     build: Build,
     command: Option<PathBuf>,
-    rocksdb: Option<PathBuf>,
+    libraries: Libraries,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -66,7 +67,8 @@ impl<'a> Runner<'a> {
                 .map_err(|error| error.to_string())?;
         }
         let build = Build::of(root);
-        Ok(Runner { root, settings, build, command: None, rocksdb: None, interrupted })
+        let libraries = Libraries::default();
+        Ok(Runner { root, settings, build, command: None, libraries, interrupted })
     }
 
     /// Returns the reports of a job's runs, from what is kept or by running them.
@@ -101,7 +103,7 @@ impl<'a> Runner<'a> {
         format!("{:016x}.json", fnv(key.as_bytes()))
     }
 
-    /// Builds the command and fetches the peers that the job needs.
+    /// Builds the command and finds the peers that the job needs.
     fn prepare(&mut self, job: &Job) -> Result<(), String> {
         if self.command.is_none() && self.settings.sateen.is_some() {
             self.command = self.settings.sateen.clone();
@@ -110,11 +112,7 @@ impl<'a> Runner<'a> {
             cargo(self.root, &words, &[]).map_err(|problems| problems.join("; "))?;
             self.command = Some(target(self.root).join("release/sateen"));
         }
-        let needs_rocksdb = job.runs.iter().any(|run| run.words.iter().any(|word| word == ROCKSDB));
-        if needs_rocksdb && self.rocksdb.is_none() {
-            self.rocksdb = Some(rocksdb(self.root)?);
-        }
-        Ok(())
+        self.libraries.find(self.root, job.runs.iter().flat_map(|run| &run.words))
     }
 
     fn run(&self, run: &Run, ground: &Ground, file: &Path) -> Result<(), String> {
@@ -159,9 +157,9 @@ impl<'a> Runner<'a> {
     /// Returns the arguments of the command.
     fn words(&self, run: &Run, ground: &Ground, report: &Path) -> Vec<String> {
         let mut words = vec![run.tool.name().to_owned()];
-        words.extend(run.words.iter().map(|word| match &self.rocksdb {
-            Some(library) if word == ROCKSDB => library.display().to_string(),
-            _ => word.clone(),
+        words.extend(run.words.iter().map(|word| match self.libraries.path(word) {
+            Some(library) => library.display().to_string(),
+            None => word.clone(),
         }));
         if run.tool == Tool::Bench {
             let database = ground.database().display().to_string();
@@ -194,9 +192,6 @@ impl<'a> Runner<'a> {
         }
     }
 }
-
-/// What stands for the path of RocksDB's library in the words of a run.
-pub(super) const ROCKSDB: &str = "{rocksdb}";
 
 /// The problem of a run that the user ended.
 pub(super) const INTERRUPTED: &str = "interrupted";
@@ -295,14 +290,6 @@ fn unreadable(file: &Path) -> String {
 /// Where cargo builds.
 pub(super) fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from))
-}
-
-/// Returns the path of RocksDB's library, and fetches it if it is not there.
-fn rocksdb(root: &Path) -> Result<PathBuf, String> {
-    if let Some(library) = std::env::var_os("SATEEN_ROCKSDB_LIB") {
-        return Ok(PathBuf::from(library));
-    }
-    crate::fetch::usual_library(root).map_err(|problems| problems.join("; "))
 }
 
 fn round_to_hundredth(value: f64) -> f64 {

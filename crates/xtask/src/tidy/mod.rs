@@ -31,7 +31,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/capi/src/",
     "crates/capi/tests/peers/",
     "crates/store/src/vfs/posix/",
-    "crates/bench/src/rocksdb/",
+    "crates/bench/src/peer/",
     "crates/peers/src/",
 ];
 

@@ -9,6 +9,7 @@ use super::model::{Figure, Job, Mode, X};
 pub(super) static FIGURES: &[&[Figure]] = &[parts::FIGURES, systems::FIGURES];
 
 const LEVELDB: &str = "LevelDB";
+const REAL_LEVELDB: &str = "LevelDB 1.23";
 const BOLT: &str = "BoLT";
 
 /// Four clients, keys of 23 bytes, values of 1,000 bytes, filters of 10 bits, memtables of 64 MB,
@@ -24,6 +25,11 @@ fn common(mode: Mode) -> String {
 /// What makes the barriers of this machine's disk as slow as those of the paper's SATA SSD. The
 /// paper does not say how long one takes there: 5 ms is our choice.
 const SLOW_BARRIERS: &str = "--barrier-cost 5";
+
+/// LevelDB itself with its tables of 2 MB, on slow barriers.
+fn real_leveldb() -> String {
+    format!("--peer {{leveldb}} --peer-options max_file_size=2M {SLOW_BARRIERS}")
+}
 
 /// Load A, the write-only part of all comparisons.
 fn load(series: &'static str, options: &str, mode: Mode) -> Job {

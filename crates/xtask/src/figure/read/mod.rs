@@ -138,6 +138,11 @@ pub(crate) fn p50(output: &Output) -> Option<f64> {
     quantile(output, "p50")
 }
 
+/// The 99.9th percentile of a benchmark in milliseconds.
+pub(crate) fn p999(output: &Output) -> Option<f64> {
+    Some(at(&output.json, "/measured/all/p999")? / 1e6)
+}
+
 fn quantile(output: &Output, name: &str) -> Option<f64> {
     let ns = match output.run.tool {
         Tool::Sim => at(&output.json, &format!("/{name}_ns")),
@@ -258,6 +263,30 @@ pub(crate) fn stall_count(output: &Output) -> Option<f64> {
         }
         Tool::Bench => at(&output.json, "/measured/stall_count"),
     }
+}
+
+/// A client that waits longer than this for an operation waits long, in milliseconds.
+const LONG_WAIT_MS: f64 = 100.0;
+
+/// Seconds of a benchmark in which a client waited for more than 100 ms, and those in which no
+/// operation ended. Clients measure it, so that it means the same for all engines.
+pub(crate) fn seconds_with_waits(output: &Output) -> Option<f64> {
+    at(&output.json, "/measured/seconds")?;
+    let waited = |second: &&Value| match second.pointer("/all").filter(|all| !all.is_null()) {
+        Some(all) => at(all, "/max").is_some_and(|ns| ns / 1e6 > LONG_WAIT_MS),
+        None => true,
+    };
+    Some(seconds(output).iter().filter(waited).count() as f64)
+}
+
+/// The longest operation of a benchmark in milliseconds.
+pub(crate) fn longest_wait(output: &Output) -> Option<f64> {
+    Some(at(&output.json, "/measured/all/max")? / 1e6)
+}
+
+/// Bytes written to the device for each byte that clients wrote, settling included.
+pub(crate) fn write_amplification(output: &Output) -> Option<f64> {
+    at(&output.json, "/measured/write_amplification")
 }
 
 /// Processor time of an operation in microseconds, settling included.

@@ -1,12 +1,13 @@
 //! Series of our own, which show no figure of the four papers: bursts beside RocksDB, growth,
-//! shapes of level 0, and the two smaller papers.
+//! shapes of level 0, the two smaller papers, and our emulations beside their originals.
 
 mod bursts;
+mod emulations;
 mod shapes;
 
 use super::model::{Figure, Job, Mode};
 
-pub(super) static FIGURES: &[&[Figure]] = &[bursts::FIGURES, shapes::FIGURES];
+pub(super) static FIGURES: &[&[Figure]] = &[bursts::FIGURES, shapes::FIGURES, emulations::FIGURES];
 
 const OURS: &str = "Sateen";
 const ROCKSDB: &str = "RocksDB 11.8.1";

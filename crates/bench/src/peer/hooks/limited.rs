@@ -1,20 +1,24 @@
-//! RocksDB on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
-//! libc are redirected here ([`elf`]): opening, reading, writing, syncing and closing.
+//! A peer on a limited [`Device`]. Its C interface takes no file system, so its library's calls of
+//! libc are redirected here: opening, reading, mapping, writing, syncing and closing. Syncs are
+//! counted, and may be slowed down, also without a device. A file that is mapped costs a read of
+//! its whole length.
 //!
 //! Invariants: files outside of the database's directory and all other code of the process see no
 //! difference, and a call returns the result of libc, `errno` included. I/O of the library through
 //! other calls costs nothing: that of its info log and of the file CURRENT (`fopen`).
 #![expect(unsafe_code, reason = "functions in place of libc's")]
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use libc::{off_t, size_t, ssize_t};
 
-use super::elf::{self, Hook};
+use super::Hook;
 use crate::device::{Device, WrittenAt};
 use crate::{Error, Result};
 
@@ -42,29 +46,48 @@ struct Limited {
 /// The limited database of the process. It is set before the first call is redirected.
 static LIMITED: OnceLock<Limited> = OnceLock::new();
 
-/// Puts the files below `directory` on `device`, for the library that has the address `inside`.
+/// Syncs of files and directories by the library that succeeded.
+static BARRIERS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of barriers since the library was loaded.
+pub(in crate::peer) fn barriers() -> u64 {
+    BARRIERS.load(Ordering::Relaxed)
+}
+
+/// Extra time of each barrier in nanoseconds.
+static BARRIER_COST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Makes each barrier take this much longer from now on.
 ///
 /// # Errors
-/// If the library does not read and write with these functions, or the process already has a
-/// limited library.
+/// If the library does not sync with functions that are redirected.
+pub(super) fn slow_down(cost_ns: u64, redirected: &BTreeMap<&'static str, usize>) -> Result<()> {
+    if cost_ns > 0 && !SYNCS.iter().any(|(name, _)| redirected.contains_key(name)) {
+        let text = "--barrier-cost: the library does not call fsync or fdatasync";
+        return Err(Error::Failed(text.to_owned()));
+    }
+    BARRIER_COST_NS.store(cost_ns, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Puts the files below `directory` on `device`, as soon as the hooks are installed.
 ///
-/// # Safety
-/// No other thread runs in the library.
-pub(super) unsafe fn limit(
-    inside: *const c_void,
-    directory: &Path,
-    device: Arc<Device>,
-) -> Result<()> {
+/// # Errors
+/// If the process already has a limited library.
+pub(super) fn begin(directory: &Path, device: Arc<Device>) -> Result<()> {
     let mut descriptors = Vec::new();
     descriptors.resize_with(DESCRIPTORS_MAX, Descriptor::default);
     let limited = Limited { directory: directory.to_owned(), device, descriptors };
-    if LIMITED.set(limited).is_err() {
-        return Err(Error::Failed("a process limits one database's device only".to_owned()));
-    }
-    // SAFETY: the hooks have the signatures of libc's functions; the caller promises the rest.
-    let redirected = unsafe { elf::redirect(inside, &hooks()) }.map_err(|error| {
-        Error::Failed(format!("the library's calls cannot be limited: {error}"))
-    })?;
+    LIMITED
+        .set(limited)
+        .map_err(|_| Error::Failed("a process limits one database's device only".to_owned()))
+}
+
+/// Checks that the library reads and writes with functions that are limited.
+///
+/// # Errors
+/// Names the functions that it does not call.
+pub(super) fn check(redirected: &BTreeMap<&'static str, usize>) -> Result<()> {
     let has = |names: &[&str]| names.iter().any(|name| redirected.contains_key(name));
     let needed: [&[&str]; 3] =
         [&["open", "open64"], &["pread", "pread64"], &["write", "pwrite", "pwrite64"]];
@@ -77,21 +100,26 @@ pub(super) unsafe fn limit(
     }
 }
 
-fn hooks() -> [Hook; 13] {
+/// The hooks that count barriers and slow them down.
+pub(super) const SYNCS: [Hook; 2] =
+    [("fsync", fsync as *const ()), ("fdatasync", fdatasync as *const ())];
+
+/// The other hooks of a limited device.
+pub(super) fn hooks() -> [Hook; 13] {
     [
-        ("open", open as *const () as usize),
-        ("open64", open as *const () as usize),
-        ("openat", openat as *const () as usize),
-        ("close", close as *const () as usize),
-        ("read", read as *const () as usize),
-        ("pread", pread as *const () as usize),
-        ("pread64", pread as *const () as usize),
-        ("write", write as *const () as usize),
-        ("pwrite", pwrite as *const () as usize),
-        ("pwrite64", pwrite as *const () as usize),
-        ("pwritev", pwritev as *const () as usize),
-        ("fsync", fsync as *const () as usize),
-        ("fdatasync", fdatasync as *const () as usize),
+        ("open", open as *const ()),
+        ("open64", open as *const ()),
+        ("openat", openat as *const ()),
+        ("close", close as *const ()),
+        ("read", read as *const ()),
+        ("pread", pread as *const ()),
+        ("pread64", pread as *const ()),
+        ("write", write as *const ()),
+        ("pwrite", pwrite as *const ()),
+        ("pwrite64", pwrite as *const ()),
+        ("pwritev", pwritev as *const ()),
+        ("mmap", mmap as *const ()),
+        ("mmap64", mmap as *const ()),
     ]
 }
 
@@ -189,7 +217,12 @@ fn writing(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
 
 /// Makes a call that returns 0 when the file is durable.
 fn syncing(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let cost_ns = BARRIER_COST_NS.load(Ordering::Relaxed);
+    if cost_ns > 0 {
+        std::thread::sleep(Duration::from_nanos(cost_ns));
+    }
     let done = call();
+    BARRIERS.fetch_add(u64::from(done == 0), Ordering::Relaxed);
     if let Some((limited, descriptor, _)) = of_database(fd).filter(|_| done == 0) {
         limited.device.sync(&descriptor.written);
     }
@@ -204,6 +237,23 @@ unsafe extern "C" fn read(fd: c_int, to: *mut c_void, bytes: size_t) -> ssize_t 
 unsafe extern "C" fn pread(fd: c_int, to: *mut c_void, bytes: size_t, at: off_t) -> ssize_t {
     // SAFETY: the library's arguments.
     reading(fd, || unsafe { libc::pread(fd, to, bytes, at) })
+}
+
+unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    bytes: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let begun = of_database(fd).map(|(limited, ..)| (limited, limited.device.now_ns()));
+    // SAFETY: the library's arguments.
+    let mapped = unsafe { libc::mmap(at, bytes, protection, flags, fd, offset) };
+    if let Some((limited, begun)) = begun.filter(|_| mapped != libc::MAP_FAILED) {
+        limited.device.read(begun, bytes);
+    }
+    mapped
 }
 
 unsafe extern "C" fn write(fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t {
@@ -239,11 +289,13 @@ unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::hooks::install_on;
     use sateen_peers::Library;
 
     /// A library that writes, reads and syncs a file in RocksDB's way.
     const SOURCE: &str = r"
         #include <fcntl.h>
+        #include <sys/mman.h>
         #include <unistd.h>
         int twice(const char* path, const char* text, long bytes, char* back) {
             int fd = open(path, O_RDWR | O_CREAT, 0644);
@@ -252,11 +304,18 @@ mod tests {
             if (pwrite(fd, text, bytes, bytes) != bytes) return -3;
             if (fdatasync(fd) != 0) return -4;
             long got = pread(fd, back, 2 * bytes, 0);
+            char* map = mmap(0, bytes, PROT_READ, MAP_SHARED, fd, 0);
+            if (map == MAP_FAILED || map[0] != back[0] || munmap(map, bytes) != 0) return -6;
             return close(fd) == 0 && got == 2 * bytes ? 0 : -5;
         }
     ";
 
     type Twice = unsafe extern "C" fn(*const c_char, *const c_char, i64, *mut c_char) -> c_int;
+
+    unsafe fn install(twice: Twice, directory: &Path, device: Arc<Device>) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { install_on(twice as *const c_void, directory, Some(device), &[]) }.map(drop)
+    }
 
     /// There is one test because a process can limit one database only.
     #[test]
@@ -288,12 +347,13 @@ mod tests {
 
         let device = Arc::new(Device::new(u64::MAX));
         // SAFETY: this thread alone runs in the library.
-        unsafe { limit(twice as *const c_void, &directory, Arc::clone(&device)) }.unwrap();
+        unsafe { install(twice, &directory, Arc::clone(&device)) }.unwrap();
         assert_eq!(device.passed(), crate::device::Passed::default());
         let (inside, outside) = (directory.join("in"), folder.path().join("out"));
         assert_eq!(call(&inside, &text), (0, text.repeat(2)));
         let passed = device.passed();
-        assert_eq!((passed.read_bytes, passed.written_bytes, passed.syncs), (10_000, 10_000, 1));
+        assert_eq!((passed.read_bytes, passed.written_bytes, passed.syncs), (15_000, 10_000, 1));
+        assert_eq!(barriers(), 1);
         // Files elsewhere are not limited, nor are calls of the rest of the process.
         assert_eq!(call(&outside, &text), (0, text.repeat(2)));
         assert_eq!(std::fs::read(&inside).unwrap(), text.repeat(2));
@@ -301,8 +361,14 @@ mod tests {
         assert_eq!(device.passed(), passed);
         // The caller sees a failure of libc.
         assert_eq!(call(&directory.join("no/file"), &text).0, -1);
+        slow_down(30_000_000, &BTreeMap::from([("fdatasync", 1)])).unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(call(&inside, &text).0, 0);
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+        let error = slow_down(1, &BTreeMap::new()).unwrap_err().to_string();
+        assert!(error.contains("--barrier-cost"), "{error}");
         // SAFETY: as above.
-        let again = unsafe { limit(twice as *const c_void, &directory, device) };
+        let again = unsafe { install(twice, &directory, device) };
         assert!(again.unwrap_err().to_string().contains("one database"));
     }
 }

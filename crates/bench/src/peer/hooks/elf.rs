@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 
-/// A function's name, and the address to call instead.
-pub(super) type Hook = (&'static str, usize);
+/// A function's name, and the function to call instead.
+pub(in crate::peer) type Hook = (&'static str, *const ());
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -174,11 +174,11 @@ impl Tables {
                     (relocation, CStr::from_ptr(name).to_bytes())
                 };
                 let hook = search.hooks.iter().find(|(hook, _)| hook.as_bytes() == name);
-                let Some((hook, address)) = hook else { continue };
+                let Some((hook, function)) = hook else { continue };
                 if SLOTS.contains(&(relocation.info & 0xffff_ffff)) {
                     let slot = base.wrapping_add(relocation.offset);
                     // SAFETY: the slot is the object's, for a function of the hook's signature.
-                    unsafe { fill(slot, *address, read_only.contains(&slot))? };
+                    unsafe { fill(slot, function.addr(), read_only.contains(&slot))? };
                     *search.redirected.entry(hook).or_default() += 1;
                 }
             }
