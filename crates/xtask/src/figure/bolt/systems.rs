@@ -91,9 +91,9 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "BoLT loads up to 58 % faster than RocksDB with records of 1 KB; RocksDB writes \
                     small records faster; RocksDB scans faster.",
-            setting: "Engine, 4 GB instead of 100 GB, on 520 MB/s, with BoLT on RocksDB's limits of level 0 \
-                      and L1. One format of tables for both, so the paper's gain of RocksDB's \
-                      format with small records can show only in RocksDB 11.8.1.",
+            setting: "Engine, 4 GB instead of 100 GB, on 520 MB/s, with BoLT on RocksDB's limits \
+                      of level 0 and L1. One format of tables for both, so the paper's gain of \
+                      RocksDB's format with small records can show only in RocksDB 11.8.1.",
             means: Means::Real,
             minutes: 10,
             jobs: large,

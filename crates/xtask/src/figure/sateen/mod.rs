@@ -4,10 +4,12 @@
 mod bursts;
 mod emulations;
 mod shapes;
+mod vlsm;
 
 use super::model::{Figure, Job, Mode};
 
-pub(super) static FIGURES: &[&[Figure]] = &[bursts::FIGURES, shapes::FIGURES, emulations::FIGURES];
+pub(super) static FIGURES: &[&[Figure]] =
+    &[bursts::FIGURES, shapes::FIGURES, vlsm::FIGURES, emulations::FIGURES];
 
 const OURS: &str = "Sateen";
 const ROCKSDB: &str = "RocksDB 11.8.1";
