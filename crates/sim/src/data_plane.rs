@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sateen_control::IoClass;
+use sateen_control::{IoClass, ReadSample};
 
 use crate::admission::Gates;
 use crate::classes::Classes;
@@ -53,6 +53,11 @@ pub(crate) struct Region {
     /// Runs in level 0, and the number of lower levels with tables.
     pub(crate) level0_runs: u64,
     pub(crate) levels: u64,
+    /// The mean number of runs of level 0 with a table whose key range has a key, and how many of
+    /// them are not in memory, in thousandths. A run has no such table where it was compacted in
+    /// part.
+    pub(crate) level0_searched: u64,
+    pub(crate) level0_on_device: u64,
 }
 
 impl Region {
@@ -76,6 +81,7 @@ pub(crate) struct DataPlane {
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
+    pub(crate) reads: ReadSample,
     /// Bytes of the key and the value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
@@ -104,6 +110,7 @@ impl DataPlane {
             regions: vec![region; config.regions()],
             classes: Classes::default(),
             user_bytes: 0,
+            reads: ReadSample::default(),
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
             read_bytes: config.read_bytes,
