@@ -21,6 +21,7 @@ mod named;
 pub mod options;
 mod plan;
 pub mod policy;
+mod reads;
 mod scheduler;
 mod tuner;
 pub mod types;

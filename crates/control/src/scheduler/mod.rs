@@ -45,7 +45,7 @@ use bucket::Bucket;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
-pub(crate) use monitor::{FILL, Smoothed};
+pub(crate) use monitor::{FILL, LONG, Smoothed};
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
 use running::{Running, RunningState, Source, thousandths};

@@ -36,7 +36,7 @@ pub(crate) const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
 /// The rate at which memtables filled in the last peak.
 const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// An average over peaks and valleys.
-const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
+pub(crate) const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
 
 /// Clients without I/O or writes for this time are not active.
 const ACTIVE_NS: u64 = NS_PER_SECOND;

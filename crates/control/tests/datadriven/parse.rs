@@ -103,6 +103,8 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "compaction_bytes_max" => options.compaction_bytes_max = n(),
         "grandparent_bytes_max" => leveled.grandparent_bytes_max = n(),
         "level0_stripe_bytes" => leveled.level0_stripe_bytes = n(),
+        "read_aware_compaction" => leveled.read_aware_compaction = flag(value),
+        "level0_collects" => leveled.level0_collects = small(),
         "base_level_multiplier" => leveled.base_level_multiplier = ratio(),
         "level0_fifo" => leveled.level0_fifo = flag(value),
         "level0_fifo_runs_max" => leveled.level0_fifo_runs_max = small(),

@@ -179,6 +179,9 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
 fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
     LeveledOptions {
         level0_stripe_bytes: options.level0_stripe_bytes,
+        read_aware_compaction: options.read_aware_compaction,
+        // Learned, not set.
+        level0_collects: 0,
         level0_fifo: options.level0_fifo,
         level0_fifo_runs_max: options.level0_fifo_runs_max,
         level0_overlap_min: options.level0_overlap_min,

@@ -311,6 +311,12 @@ option_struct! {
         /// A flush starts a new table at each stripe, and level 0 is compacted one stripe at a
         /// time. 0: no stripes; tables that overlap are compacted together.
         level0_stripe_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        /// The number of runs that start a compaction out of level 0 follows from the load, between
+        /// half of `level0_trigger` and three times as many, and at most half of `level0_slowdown`.
+        /// Where reads look into many runs, scan much or miss the cache, level 0 goes down sooner.
+        /// Where clients mostly write it collects more, so that less is rewritten. Other styles
+        /// than `leveled` ignore it.
+        read_aware_compaction: bool = false, Flag, mutable, none;
         /// Compact level 0 into itself if the next level is busy or too expensive to compact into.
         intra_level0_compaction: bool = true, Flag, mutable, none;
 
