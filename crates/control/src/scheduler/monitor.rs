@@ -13,12 +13,16 @@ pub(crate) struct Smoothed {
 }
 
 impl Smoothed {
-    const fn new(rise_ns: u64, fall_ns: u64) -> Smoothed {
+    pub(super) const fn new(rise_ns: u64, fall_ns: u64) -> Smoothed {
         Smoothed { per_second: 0, rise_ns, fall_ns }
     }
 
     pub(crate) fn add(&mut self, amount: u64, over_ns: u64) {
-        let now = per_second(amount, over_ns);
+        self.follow(per_second(amount, over_ns), over_ns);
+    }
+
+    /// Follows a rate that was `now` for `over_ns`.
+    pub(super) fn follow(&mut self, now: u64, over_ns: u64) {
         let time_ns = if now > self.per_second { self.rise_ns } else { self.fall_ns };
         self.per_second = follow(self.per_second, now, over_ns, time_ns);
     }

@@ -156,6 +156,7 @@ pub(crate) fn set_control(options: &mut ControlOptions, key: &str, value: &str) 
         "device_bandwidth" => scheduler.device_bandwidth = some(),
         "scheduler_floor" => scheduler.floor = some(),
         "scheduler_change_threshold" => scheduler.change_threshold = some(),
+        "scheduler_peak_forecast" => scheduler.peak_forecast = flag(value),
         "scheduler_slot_bandwidth" => scheduler.slot_bandwidth = n(),
         "scheduler_drain_time" => scheduler.drain_time = duration(value),
         "barrier" => scheduler.hint.barrier_ns = duration(value).as_nanos() as u64,

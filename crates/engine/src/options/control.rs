@@ -65,6 +65,7 @@ pub fn database(options: &Options) -> ControlOptions {
             floor: options.scheduler_floor,
             change_threshold: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
+            peak_forecast: options.scheduler_peak_forecast,
             slot_bandwidth: options.scheduler_slot_bandwidth,
             headroom: u64::from(options.scheduler_headroom),
             debt_floor: options.debt_floor,

@@ -218,6 +218,10 @@ option_struct! {
         /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
         /// the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
+        /// Learn how long the peaks and valleys of clients last. In a peak deep compactions are
+        /// then held if the next valley has room for them, and a valley removes the debt before it
+        /// ends. Without a regular pattern nothing changes.
+        scheduler_peak_forecast: bool = false, Flag, mutable, none;
         /// Bytes a second of the device for each flush and compaction that run at a time. No more
         /// compactions run than its bandwidth, which is learned, allows, and at most
         /// `max_background_compactions` (SILK: 50 MB/s). 0: as many as that.
