@@ -188,6 +188,37 @@ pub struct Sample {
     pub classes: [ClassSample; IO_CLASSES],
     /// Bytes of keys and values that clients committed.
     pub user_bytes: u64,
+    /// What clients read.
+    pub reads: ReadSample,
+}
+
+/// The reads of clients in a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadSample {
+    /// Point reads.
+    pub gets: u64,
+    /// Runs that they looked into: those with a table whose key range has the key.
+    pub runs: u64,
+    /// Scans: seeks of iterators.
+    pub scans: u64,
+    /// Data blocks found in the block cache.
+    pub block_hits: u64,
+    /// Data blocks that had to be read.
+    pub block_misses: u64,
+}
+
+impl ReadSample {
+    /// Returns what has happened since `before`, if both count from the same moment.
+    #[must_use]
+    pub fn since(&self, before: &ReadSample) -> ReadSample {
+        ReadSample {
+            gets: self.gets.saturating_sub(before.gets),
+            runs: self.runs.saturating_sub(before.runs),
+            scans: self.scans.saturating_sub(before.scans),
+            block_hits: self.block_hits.saturating_sub(before.block_hits),
+            block_misses: self.block_misses.saturating_sub(before.block_misses),
+        }
+    }
 }
 
 /// How often the driver samples (SILK §5.2.1).

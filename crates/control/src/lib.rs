@@ -21,6 +21,7 @@ mod named;
 pub mod options;
 mod plan;
 pub mod policy;
+mod reads;
 mod scheduler;
 mod tuner;
 pub mod types;
@@ -31,7 +32,8 @@ pub mod write_controller;
 pub use compaction::CompactionPlan;
 pub use control_plane::{ControlPlane, standing};
 pub use event::{
-    Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, SAMPLE_PERIOD, Sample,
+    Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, ReadSample,
+    SAMPLE_PERIOD, Sample,
 };
 pub use options::{CfOptions, ControlOptions, DeviceProfile, JobSlots};
 pub use scheduler::ScrubStep;

@@ -37,11 +37,26 @@ enum Activity {
 struct Thread {
     schedule: Schedule,
     rng: Rng,
-    /// The region of its operation.
+    /// The region of its operation, and whether it writes.
     region: usize,
+    writes: bool,
+    /// Thousandths of a run that are left over from its last reads.
+    left_over: [u64; 2],
     due: u64,
     at: u64,
     state: Activity,
+}
+
+impl Thread {
+    /// Returns the runs that its next read looks into, whose means are given in thousandths.
+    fn runs(&mut self, means: [u64; 2]) -> [u64; 2] {
+        let mut whole = [0; 2];
+        for ((left, mean), whole) in self.left_over.iter_mut().zip(means).zip(&mut whole) {
+            *whole = (*left + mean) / 1000;
+            *left = (*left + mean) % 1000;
+        }
+        whole
+    }
 }
 
 /// The client threads.
@@ -67,7 +82,16 @@ impl Clients {
             let mut schedule = Schedule::new(spec, load.process, load.seed, nth, count);
             let due = if closed { 0 } else { schedule.next_due_ns() };
             let rng = Rng::stream(load.seed, 0x636c_6965_6e74 + nth as u64);
-            Thread { schedule, rng, region: 0, due, at: due, state: Activity::Idle }
+            Thread {
+                schedule,
+                rng,
+                region: 0,
+                writes: false,
+                left_over: [0; 2],
+                due,
+                at: due,
+                state: Activity::Idle,
+            }
         };
         let Mix { read, update, insert, scan, read_modify_write, delete } = load.spec.mix;
         let write = update + insert + delete;
@@ -138,13 +162,17 @@ impl Clients {
         if data.regions.len() > 1 {
             thread.region = thread.rng.below(data.regions.len() as u64) as usize;
         }
-        let Region { level0_runs, levels, .. } = data.regions[thread.region];
+        thread.writes = matches!(kind, Kind::Write | Kind::ReadModifyWrite);
+        let Region { level0_searched, level0_on_device, levels, .. } = data.regions[thread.region];
         match kind {
             Kind::Write => self.write(nth, now, data),
             kind @ (Kind::Read | Kind::ReadModifyWrite) => {
                 let costs = data.costs;
-                let reads = self.misses(nth, data, 1, level0_runs + levels);
-                let cpu_ns = costs.read_ns + level0_runs * costs.read_run_ns;
+                let [searched, on_device] = thread.runs([level0_searched, level0_on_device]);
+                let reads = self.misses(nth, data, 1, on_device + levels);
+                data.reads.gets += 1;
+                data.reads.runs += searched + levels;
+                let cpu_ns = costs.read_ns + searched * costs.read_run_ns;
                 data.client_cpu_ns += cpu_ns;
                 let ready = now + cpu_ns;
                 self.look(nth, ready, reads, kind == Kind::ReadModifyWrite, data)
@@ -153,10 +181,14 @@ impl Clients {
                 let thread = &mut self.threads[nth];
                 let entries = u64::from(self.scan.draw(&mut thread.rng));
                 // The seek reads a block of each run; the following entries are in the last level.
-                let blocks = level0_runs + levels;
+                let [searched, on_device] = thread.runs([level0_searched, level0_on_device]);
+                let blocks = on_device + levels;
                 let further = (entries * self.entry_bytes).div_ceil(data.block_bytes);
                 let reads = self.misses(nth, data, blocks + further, 0);
-                let cpu_ns = data.costs.read_ns + entries * data.costs.scan_entry_ns;
+                let costs = data.costs;
+                data.reads.scans += 1;
+                let cpu_ns =
+                    costs.read_ns + searched * costs.read_run_ns + entries * costs.scan_entry_ns;
                 data.client_cpu_ns += cpu_ns;
                 let ready = now + cpu_ns;
                 self.look(nth, ready, reads, false, data)
@@ -176,10 +208,14 @@ impl Clients {
 
     /// Returns how many reads of the device it takes to read `blocks` blocks and to look into
     /// `filters` filters.
-    fn misses(&mut self, nth: usize, data: &DataPlane, blocks: u64, filters: u64) -> u32 {
+    fn misses(&mut self, nth: usize, data: &mut DataPlane, blocks: u64, filters: u64) -> u32 {
         let rng = &mut self.threads[nth].rng;
         let mistaken = u64::from(rng.below(FILTER_MISTAKES_ONE_IN) < filters);
-        (0..blocks + mistaken).map(|_| u32::from(rng.unit() < data.miss)).sum()
+        let asked = blocks + mistaken;
+        let misses = (0..asked).map(|_| u32::from(rng.unit() < data.miss)).sum();
+        data.reads.block_misses += u64::from(misses);
+        data.reads.block_hits += asked - u64::from(misses);
+        misses
     }
 
     /// Ends the processor work of a thread at `ready`; `reads` reads from the device follow.
@@ -235,7 +271,7 @@ impl Clients {
 
     fn done(&mut self, nth: usize, at: u64, data: &mut DataPlane) {
         let thread = &mut self.threads[nth];
-        data.recorder.record(thread.due, at);
+        data.recorder.record(thread.writes, thread.due, at);
         thread.due = if self.closed { at } else { thread.schedule.next_due_ns() };
         thread.at = thread.due.max(at);
         thread.state = Activity::Idle;

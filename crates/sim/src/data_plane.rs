@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sateen_control::IoClass;
+use sateen_control::{IoClass, ReadSample};
 
 use crate::admission::Gates;
 use crate::classes::Classes;
@@ -53,6 +53,11 @@ pub(crate) struct Region {
     /// Runs in level 0, and the number of lower levels with tables.
     pub(crate) level0_runs: u64,
     pub(crate) levels: u64,
+    /// The mean number of runs of level 0 with a table whose key range has a key, and how many of
+    /// them are not in memory, in thousandths. A run has no such table where it was compacted in
+    /// part.
+    pub(crate) level0_searched: u64,
+    pub(crate) level0_on_device: u64,
 }
 
 impl Region {
@@ -76,6 +81,8 @@ pub(crate) struct DataPlane {
     pub(crate) classes: Classes,
     /// Since the last sample.
     pub(crate) user_bytes: u64,
+    /// Since the last sample.
+    pub(crate) reads: ReadSample,
     /// Processor time of clients and of background work, in nanoseconds, since the start.
     pub(crate) client_cpu_ns: u64,
     pub(crate) background_cpu_ns: u64,
@@ -107,6 +114,7 @@ impl DataPlane {
             regions: vec![region; config.regions()],
             classes: Classes::default(),
             user_bytes: 0,
+            reads: ReadSample::default(),
             client_cpu_ns: 0,
             background_cpu_ns: 0,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),

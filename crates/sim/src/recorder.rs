@@ -50,6 +50,9 @@ pub struct Second {
 pub(crate) struct Recorder {
     current: Histogram,
     pub(crate) total: Histogram,
+    /// Reads and scans, and writes with reads that are followed by one.
+    pub(crate) reads: Histogram,
+    pub(crate) writes: Histogram,
     offered: Vec<u32>,
     pub(crate) seconds: Vec<Second>,
 }
@@ -57,9 +60,11 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Records an operation that was due at `due` and ended at `at`.
     #[inline]
-    pub(crate) fn record(&mut self, due: u64, at: u64) {
+    pub(crate) fn record(&mut self, writes: bool, due: u64, at: u64) {
         self.offer(due);
         self.current.record(at - due);
+        let kind = if writes { &mut self.writes } else { &mut self.reads };
+        kind.record(at - due);
     }
 
     #[inline]

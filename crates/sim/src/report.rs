@@ -133,6 +133,10 @@ pub struct Report {
     pub p999_ns: u64,
     /// The longest latency, in nanoseconds.
     pub max_ns: u64,
+    /// The p99 of reads and scans, in nanoseconds.
+    pub read_p99_ns: u64,
+    /// The p99 of writes, in nanoseconds. A read that a write follows counts as a write.
+    pub write_p99_ns: u64,
     /// The worst second's p99, in nanoseconds.
     pub worst_second_p99_ns: u64,
     /// Seconds whose p99 was above 10 ms.
@@ -190,6 +194,8 @@ impl Report {
             p99_ns: total.quantile(0.99),
             p999_ns: total.quantile(0.999),
             max_ns: total.max(),
+            read_p99_ns: recorder.reads.quantile(0.99),
+            write_p99_ns: recorder.writes.quantile(0.99),
             worst_second_p99_ns: series.iter().map(|second| second.p99_ns).max().unwrap_or(0),
             bad_seconds: series.iter().filter(|s| s.p99_ns > BAD_P99_NS).count() as u64,
             stalls: BTreeMap::new(),
@@ -258,9 +264,9 @@ fn device(config: &SimConfig) -> String {
     }
 }
 
-const HEADS: [&str; 18] = [
-    "policy", "workload", "device", "offered", "done", "p50", "p99", "p99.9", "max", "worst s",
-    "s>10ms", "stalls", "stalled", "waited", "wr.amp", "chain", "debt", "L0",
+const HEADS: [&str; 20] = [
+    "policy", "workload", "device", "offered", "done", "p50", "p99", "p99 rd", "p99 wr", "p99.9",
+    "max", "worst s", "s>10ms", "stalls", "stalled", "waited", "wr.amp", "chain", "debt", "L0",
 ];
 
 /// Writes the reports as a text table: a line for each, and below it the stalls by cause.
@@ -314,6 +320,8 @@ fn row(report: &Report) -> [String; HEADS.len()] {
         grouped(report.done),
         time(report.p50_ns),
         time(report.p99_ns),
+        time(report.read_p99_ns),
+        time(report.write_p99_ns),
         time(report.p999_ns),
         time(report.max_ns),
         time(report.worst_second_p99_ns),

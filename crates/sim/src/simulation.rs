@@ -187,7 +187,8 @@ impl Simulation {
         self.user_bytes += user_bytes;
         self.stalled_ns += if self.data.gates.is_open() { 0 } else { SAMPLE_NS };
         self.memtables_changed();
-        let sample = Sample { classes, user_bytes };
+        let reads = std::mem::take(&mut self.data.reads);
+        let sample = Sample { classes, user_bytes, reads };
         self.plane.handle(Instant(self.now), Event::Sample(Box::new(sample)));
         if self.now.is_multiple_of(SECOND_NS) {
             self.end_second();
@@ -564,6 +565,7 @@ fn id_of(region: usize) -> ColumnFamilyId {
 fn look_at(tree: &Tree, region: &mut Region) {
     let levels = tree.version.levels();
     region.level0_runs = tree.version.level(0).runs().len() as u64;
+    (region.level0_searched, region.level0_on_device) = tree.level0_searched();
     region.levels = levels.iter().skip(1).filter(|level| !level.is_empty()).count() as u64;
 }
 

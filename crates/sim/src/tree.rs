@@ -11,7 +11,7 @@ use sateen_control::{
 use sateen_workload::Rng;
 
 use crate::error::{Error, Result};
-use crate::merge::{Output, key, spread};
+use crate::merge::{self, Output, key, spread};
 
 /// Each region has tables with numbers of its own: this many bits of them.
 const TABLE_BITS: u32 = 40;
@@ -182,6 +182,21 @@ impl Tree {
         Ok(())
     }
 
+    /// Returns the mean number of runs of level 0 with a table whose key range has a key, and how
+    /// many of them are not in memory, in thousandths.
+    pub(crate) fn level0_searched(&self) -> (u64, u64) {
+        let tables = self.version.level(0).runs().iter().flat_map(|run| run.iter());
+        let mut covered = [0, 0];
+        for table in tables {
+            let (smallest, largest) = (&table.smallest, &table.largest);
+            let width = merge::number(largest.bytes()) + 1 - merge::number(smallest.bytes());
+            covered[usize::from(self.in_memory.contains_key(&table.id))] += width;
+        }
+        let [on_device, in_memory] =
+            covered.map(|width| (width as f64 / self.keys as f64 * 1000.0).round() as u64);
+        (on_device + in_memory, on_device)
+    }
+
     /// Returns how many bytes of the tables that `plan` rewrites are in memory.
     pub(crate) fn bytes_in_memory(&self, plan: &CompactionPlan) -> u64 {
         let tables = plan.rewrite.iter().flat_map(|input| &input.tables);
@@ -200,8 +215,7 @@ impl Tree {
             )));
         }
         for (level, _, table) in self.version.tables() {
-            let fit = crate::merge::number(table.largest.bytes())
-                - crate::merge::number(table.smallest.bytes());
+            let fit = merge::number(table.largest.bytes()) - merge::number(table.smallest.bytes());
             if table.entries == 0 || table.entries > fit + 1 {
                 return Err(Error::broken(format!("{} of level {level} is too full", table.id)));
             }

@@ -31,7 +31,7 @@ use crate::plan::{CompactionPlan, InFlight, Input};
 use crate::policy::{
     CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, PickContext, TreeView,
 };
-use crate::scheduler::{FILL, Smoothed};
+use crate::scheduler::{FILL, LONG, Smoothed};
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo, TableId};
 use crate::version::Version;
 use crate::write_controller::{Load, Pressure};
@@ -61,13 +61,15 @@ pub(crate) enum Pick {
 /// The state of a column family.
 #[derive(Debug)]
 pub(crate) struct ColumnFamily {
-    /// The options in force: the configured ones, with `batch`.
+    /// The options in force: the configured ones, with `batch` and `level0_collects`.
     options: Arc<CfOptions>,
     configured: Arc<CfOptions>,
     /// The adjusted batch in force; `None` for the configured sizes.
     batch: Option<Batch>,
     /// The adjusted batch from the next memtable on.
     next_batch: Option<Batch>,
+    /// The learned number of runs that start a compaction out of level 0; 0: the trigger.
+    level0_collects: u32,
     version: Arc<Version>,
     targets: LevelTargets,
     pending_bytes: u64,
@@ -82,6 +84,7 @@ pub(crate) struct ColumnFamily {
     /// Bytes written since the last sample, and the recent rate.
     filled: u64,
     fill: Smoothed,
+    fill_long: Smoothed,
     /// Whether the load has changed since it was last taken.
     load_changed: bool,
     /// What was seen since overflows were last taken.
@@ -125,6 +128,7 @@ impl ColumnFamily {
             options,
             batch: None,
             next_batch: None,
+            level0_collects: 0,
             version,
             pending_bytes: 0,
             stripes: Stripes::default(),
@@ -134,6 +138,7 @@ impl ColumnFamily {
             active_bytes: 0,
             filled: 0,
             fill: FILL,
+            fill_long: LONG,
             load_changed: true,
             window: Window::default(),
             last_sealed_overflowed: false,
@@ -290,16 +295,6 @@ impl ColumnFamily {
             debt_tolerated: self.debt_tolerated(),
             ..Pressure::default()
         }
-    }
-
-    /// Takes in the end of a sample.
-    pub(crate) fn sampled(&mut self, over_ns: u64) {
-        self.fill.add(std::mem::take(&mut self.filled), over_ns);
-    }
-
-    /// Returns the rate at which clients write into the memtables, in bytes per second.
-    pub(crate) fn fill(&self) -> u64 {
-        self.fill.per_second()
     }
 
     /// Returns the mean bytes of a run of level 0, if it is compacted in parts.

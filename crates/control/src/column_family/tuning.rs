@@ -1,17 +1,20 @@
-//! The size of memtables and of what belongs to the same batch, which the tuner may adjust, and the
-//! overflows that the tuner sees.
+//! The size of memtables and of what belongs to the same batch, which the tuner may adjust, the
+//! overflows that the tuner sees, and what is learned from samples.
 //!
 //! 1. [`ColumnFamily::take_overflows`] tells the tuner which stages have overflowed (ADOC §4).
 //! 2. [`ColumnFamily::adjust_memtables`] sets the batch from the next memtable on.
 //! 3. [`ColumnFamily::memtable_switched`] puts it in force when another memtable becomes active.
 //! 4. [`ColumnFamily::reset_memtables`] restores the configured sizes.
+//! 5. [`ColumnFamily::sampled`] follows the rate of writes. [`ColumnFamily::learn_reads`] fits the
+//!    number of runs that collect in level 0 to it and to what reads cost.
 
 use std::sync::Arc;
 
 use super::ColumnFamily;
 use crate::arithmetic::{part_of, scale};
-use crate::options::TunerBatch;
+use crate::options::{DeviceProfile, TunerBatch};
 use crate::policy::CfOptions;
+use crate::reads::{Collecting, ReadCosts};
 use crate::tuner::Overflows;
 
 /// The fill of a full memtable, in [`Window::fill`].
@@ -52,6 +55,40 @@ pub(super) struct Window {
 }
 
 impl ColumnFamily {
+    /// Takes in the end of a sample.
+    pub(crate) fn sampled(&mut self, over_ns: u64) {
+        let filled = std::mem::take(&mut self.filled);
+        self.fill.add(filled, over_ns);
+        self.fill_long.add(filled, over_ns);
+    }
+
+    /// Fits the number of runs that start a compaction out of level 0 to what reads cost. Returns
+    /// true if it has changed.
+    pub(crate) fn learn_reads(&mut self, costs: &ReadCosts, device: DeviceProfile) -> bool {
+        let levels = self.version.levels().iter().skip(1).filter(|level| !level.is_empty());
+        let collecting = Collecting {
+            fill: self.fill_long.per_second(),
+            base_bytes: self.version.level(self.targets.base_level).bytes(),
+            runs: u64::from(self.level0_runs) + levels.count() as u64,
+            device,
+        };
+        let before = self.level0_collects;
+        if self.policy.level0_collects_runs() {
+            self.level0_collects = collecting.next(&self.options, costs, before);
+        }
+        if self.level0_collects == before {
+            return false;
+        }
+        self.apply_batch();
+        self.shape_changed();
+        true
+    }
+
+    /// Returns the rate at which clients write into the memtables, in bytes per second.
+    pub(crate) fn fill(&self) -> u64 {
+        self.fill.per_second()
+    }
+
     /// Returns the configured size of memtables.
     pub(crate) fn configured_memtable_bytes(&self) -> u64 {
         self.configured.memtable_bytes
@@ -115,12 +152,15 @@ impl ColumnFamily {
         resized || redone
     }
 
-    /// Puts the configured options in force, with the sizes of the batch.
-    fn apply_batch(&mut self) {
+    /// Puts the configured options in force, with the sizes of the batch and what is learned.
+    pub(super) fn apply_batch(&mut self) {
         self.options = match self.batch {
             Some(batch) => Arc::new(batch.applied(&self.configured)),
             None => self.configured.clone(),
         };
+        if self.level0_collects > 0 {
+            Arc::make_mut(&mut self.options).leveled.level0_collects = self.level0_collects;
+        }
     }
 
     /// Returns what has overflowed since the last call, if a stage overflows at `threshold` of its

@@ -96,6 +96,7 @@ impl ControlPlane {
                 .unwrap_or(1),
             level0_late: families().any(ColumnFamily::level0_is_late),
             memtable_bytes: families().map(|f| f.options().memtable_bytes).max().unwrap_or(0),
+            ..Demand::default()
         });
         let admission = match self.options.write_controller {
             WriteController::Triggers | WriteController::Off => self.triggers.admission(),

@@ -25,6 +25,7 @@ use crate::event::{Action, Event, JobResult};
 use crate::options::{ControlOptions, DeviceProfile, JobSlots, Preemption};
 use crate::plan::{CompactionPlan, InFlight};
 use crate::policy::{CfOptions, CompactionChain};
+use crate::reads::ReadCosts;
 use crate::scheduler::{IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
@@ -93,6 +94,7 @@ pub struct ControlPlane {
     /// Whether a sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
+    reads: ReadCosts,
     scrub: Scrub,
     /// The admission of each column family whose writers are slowed down.
     families_admitted: BTreeMap<ColumnFamilyId, Admission>,
@@ -122,6 +124,7 @@ impl ControlPlane {
             dirty: false,
             sampled: false,
             drains: MeasuredDrains::default(),
+            reads: ReadCosts::default(),
             scrub: Scrub::new(options.scrub),
             families_admitted: BTreeMap::new(),
             retry_at: None,
@@ -151,6 +154,9 @@ impl ControlPlane {
                     [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
                 self.drains.observe(now, &sample, running);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
+                if self.reads.observe(&sample, over_ns) {
+                    self.learn_reads();
+                }
                 self.sampled = true;
                 return;
             }
@@ -333,6 +339,14 @@ impl ControlPlane {
     #[must_use]
     pub fn rate_limit(&self) -> Option<u64> {
         self.scheduler.bytes_per_second()
+    }
+
+    /// Fits level 0 of each column family to what reads cost.
+    fn learn_reads(&mut self) {
+        let device = self.scheduler.device();
+        for family in self.families.values_mut() {
+            self.dirty |= family.learn_reads(&self.reads, device);
+        }
     }
 
     /// Pauses compactions that have no slot any more, or fills free slots with paused and new ones.

@@ -132,6 +132,9 @@ pub struct SchedulerOptions {
     /// The time in which background work should get rid of its debt. Beside clients it takes no
     /// more bandwidth than that needs. Zero: all that clients leave (the paper's).
     pub drain_time: Duration,
+    /// True if deep work is held in a peak of clients whose end is forecast, and the debt is worked
+    /// off before the valley ends.
+    pub peak_forecast: bool,
     /// Bytes a second of the device for each job that runs at a time, flushes included: no more
     /// compactions run than that allows, but at least one (§5.2.2: 50 MB/s). 0: as many as
     /// configured.
@@ -153,6 +156,7 @@ impl Default for SchedulerOptions {
             change_threshold: None,
             debt_floor: true,
             drain_time: Duration::from_secs(10),
+            peak_forecast: false,
             slot_bandwidth: 0,
             hint: DeviceProfile::default(),
         }

@@ -153,6 +153,11 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
         Stripes::default()
     }
 
+    /// Returns true if level 0 goes down at [`CfOptions::level0_runs_to_collect`] runs.
+    fn level0_collects_runs(&self) -> bool {
+        false
+    }
+
     /// Returns true if level 0 may go before all other levels when it is due; `runs`: the runs that
     /// writers feel.
     fn level0_may_go_first(&self, view: &TreeView<'_>, runs: u32) -> bool {

@@ -159,13 +159,23 @@ impl CfOptions {
         self.table_bytes.max(4 * KIB).saturating_mul(multiplier)
     }
 
+    /// Returns the number of runs on top of each other that start a compaction out of level 0: its
+    /// trigger, or what is learned.
+    #[must_use]
+    pub fn level0_runs_to_collect(&self) -> u32 {
+        match self.leveled.level0_collects {
+            0 => self.level0_trigger,
+            runs => runs,
+        }
+    }
+
     /// Returns the number of runs that level 0 has before a compaction: its trigger, or more if it
     /// waits for overlap.
     #[must_use]
     pub fn level0_runs_due(&self) -> u64 {
         let waits = self.leveled.level0_overlap_min > 0.0;
         let waiting = if waits { self.leveled.level0_overlap_runs_max } else { 0 };
-        self.level0_trigger.max(waiting).max(1).into()
+        self.level0_trigger.max(self.level0_runs_to_collect()).max(waiting).max(1).into()
     }
 
     /// Returns the number of runs in level 0 up to which writers are not slowed down: twice those

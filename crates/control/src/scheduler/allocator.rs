@@ -9,9 +9,12 @@
 //! 3. While clients are active, a pace limits deep work to what it needs: its usual rate, or the
 //!    rate that works off the debt in `drain_time`. Requests take longer the closer a device is to
 //!    its limit, and a debt that is gone within seconds harms nobody.
+//! 4. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
+//!    the next valley has room for it, and a valley works off what there is before it ends.
 
-use super::BARRIERS;
 use super::monitor::Monitor;
+use super::phases::Phase;
+use super::{BARRIERS, DEBT_NS_MIN};
 use crate::arithmetic::{NS_PER_SECOND, nanoseconds, per_second, scale};
 use crate::options::{DeviceProfile, SchedulerOptions};
 
@@ -26,6 +29,8 @@ pub(crate) struct Allocation {
     pub(crate) floor_write: u64,
     /// Bandwidth that clients use.
     pub(crate) client: u64,
+    /// Whether deep work is held until a peak ends.
+    pub(crate) held: bool,
     /// Whether the pace, and not clients, limits reads, and writes.
     pub(crate) paced: (bool, bool),
 }
@@ -43,6 +48,12 @@ pub(crate) struct Demand {
     pub(crate) level0_late: bool,
     /// The largest memtable size of all column families, in bytes.
     pub(crate) memtable_bytes: u64,
+    /// The part of the debt that the last valleys got rid of.
+    pub(crate) debt_passing: u64,
+    /// How long the debt that may not wait would take to drain, in nanoseconds.
+    pub(crate) overdue_ns: u64,
+    /// The peak or valley that clients are in, if its end is forecast.
+    pub(crate) phase: Option<Phase>,
 }
 
 /// The lowest floor. Memtables must be flushed, whatever the estimate of the device is.
@@ -51,6 +62,8 @@ const FLOOR_MIN: u64 = 16 << 20;
 const SHARED_MIN: u64 = 10_000_000;
 /// The lowest pace of deep work. Its inputs stay claimed, so it must not take too long.
 const PACE_MIN: u64 = 16 << 20;
+/// Before its end a valley works off its debt as if it lasted this long.
+const VALLEY_NS_MIN: u64 = 2 * NS_PER_SECOND;
 /// The lowest amplification of level 0. A byte that is flushed is read and written again by the
 /// compaction out of level 0, together with bytes from below.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
@@ -62,6 +75,26 @@ const CHANGE_PART: u64 = 20;
 fn beside_barriers(rate: u64, within_ns: u64, barrier_ns: u64) -> u64 {
     let lost_ns = barrier_ns.saturating_mul(BARRIERS).min(within_ns / 4 * 3);
     scale(rate, within_ns.max(1), within_ns - lost_ns)
+}
+
+/// Returns the bytes a second that deep work gets beside clients; `None` if it is held.
+fn deep_pace(usable: u64, drain_ns: u64, monitor: &Monitor, demand: &Demand) -> Option<u64> {
+    // Deep work gets at least what it needs in the long run, and a quarter more to catch up.
+    let usual = monitor.deep_write().saturating_mul(5) / 4;
+    let within = |ns: u64| per_second(demand.debt, ns).max(PACE_MIN);
+    let Some(phase) = demand.phase else {
+        return Some(usual.max(within(drain_ns)));
+    };
+    if !phase.peak {
+        return Some(usual.max(within(phase.left_ns.clamp(VALLEY_NS_MIN, drain_ns))));
+    }
+    // What collects until the peak ends must fit into most of what the valley leaves.
+    let collects = monitor.fill_peak().saturating_mul(monitor.deep_amplification());
+    let collected =
+        scale(collects, phase.left_ns, NS_PER_SECOND).saturating_add(demand.debt_passing);
+    let room = scale(usable.saturating_sub(phase.valley) / 4 * 3, phase.next_ns, NS_PER_SECOND);
+    let late = demand.level0_late || demand.overdue_ns >= DEBT_NS_MIN;
+    (late || collected > room).then(|| usual.max(within(drain_ns)))
 }
 
 impl Allocation {
@@ -85,12 +118,12 @@ impl Allocation {
         let until_full_ns = scale(demand.memtable_bytes, NS_PER_SECOND, fill);
         let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
         let floor = options.floor.unwrap_or(needed.max(FLOOR_MIN));
+        let mut held = false;
         let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
-            // Deep work gets at least what it needs in the long run, and a quarter more to catch
-            // up.
-            let usual = monitor.deep_write().saturating_mul(5) / 4;
-            let debt = per_second(demand.debt, nanoseconds(options.drain_time));
-            floor.saturating_add(usual.max(debt).max(PACE_MIN))
+            let drain_ns = nanoseconds(options.drain_time);
+            let deep = deep_pace(usable.0.min(usable.1), drain_ns, monitor, &demand);
+            held = deep.is_none();
+            floor.saturating_add(deep.unwrap_or(0))
         } else {
             u64::MAX
         };
@@ -98,6 +131,7 @@ impl Allocation {
         Allocation {
             read: read.min(pace),
             write: write.min(pace),
+            held,
             paced: (pace < read, pace < write),
             floor_read: floor,
             floor_write: floor,

@@ -28,6 +28,7 @@ mod device;
 mod drains;
 mod monitor;
 mod pauses;
+mod phases;
 mod rate_limiter;
 mod running;
 mod scrub;
@@ -45,7 +46,8 @@ use bucket::Bucket;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 use monitor::Monitor;
-pub(crate) use monitor::{FILL, Smoothed};
+pub(crate) use monitor::{FILL, LONG, Smoothed};
+use phases::Phases;
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
 use running::{Running, RunningState, Source, thousandths};
@@ -72,6 +74,8 @@ const DEBT_NS_URGENT: u64 = 20_000_000_000;
 /// slices collect.
 const CREDIT_PART: u64 = 2;
 const CREDIT_SLICES_MAX: u64 = 4;
+/// The debt that valleys leave: it falls at once, and is forgotten within a minute.
+const DEBT_AT_REST: Smoothed = Smoothed::new(60 * NS_PER_SECOND, 100_000_000);
 /// The shortest and the longest pause before the next look at the buckets.
 const LOOK_NS_MIN: u64 = 200_000;
 const LOOK_NS_MAX: u64 = 10_000_000;
@@ -84,6 +88,9 @@ pub(crate) struct IoScheduler {
     limiter: RateLimiter,
     device: DeviceModel,
     monitor: Monitor,
+    phases: Phases,
+    /// The debt that valleys leave.
+    debt_at_rest: Smoothed,
     allocation: Allocation,
     main: Bucket,
     floor: Bucket,
@@ -117,6 +124,8 @@ impl IoScheduler {
             limiter: RateLimiter::new(options.rate_limiter.clone()),
             device: DeviceModel::new(options.scheduler.hint),
             monitor: Monitor::default(),
+            phases: Phases::default(),
+            debt_at_rest: DEBT_AT_REST,
             allocation: Allocation::default(),
             main: Bucket::default(),
             floor: Bucket::default(),
@@ -313,6 +322,9 @@ impl IoScheduler {
             return over_ns;
         }
         self.device.observe(now, over_ns, sample);
+        let read = sample.classes[IoClass::Client.index()].read_bytes;
+        self.debt_at_rest.follow(self.demand.debt, over_ns);
+        self.phases.observe(now, sample.user_bytes.saturating_add(read), over_ns);
         self.refill(now);
         let due = self.due();
         if due.is_news(&self.allocation, self.device(), &self.options) {
@@ -453,7 +465,10 @@ impl IoScheduler {
             None => self.device.usable(headroom),
         };
         let barrier_ns = self.device().barrier_ns;
-        Allocation::due(&self.options, usable, barrier_ns, &self.monitor, self.demand)
+        let phase = self.phases.forecast(self.last_sample).filter(|_| self.options.peak_forecast);
+        let debt_passing = self.demand.debt.saturating_sub(self.debt_at_rest.per_second());
+        let demand = Demand { overdue_ns: self.overdue_ns(), debt_passing, phase, ..self.demand };
+        Allocation::due(&self.options, usable, barrier_ns, &self.monitor, demand)
     }
 
     /// Adds credit for deep work. Each byte that clients write earns a share of the deep work that

@@ -13,12 +13,16 @@ pub(crate) struct Smoothed {
 }
 
 impl Smoothed {
-    const fn new(rise_ns: u64, fall_ns: u64) -> Smoothed {
+    pub(super) const fn new(rise_ns: u64, fall_ns: u64) -> Smoothed {
         Smoothed { per_second: 0, rise_ns, fall_ns }
     }
 
     pub(crate) fn add(&mut self, amount: u64, over_ns: u64) {
-        let now = per_second(amount, over_ns);
+        self.follow(per_second(amount, over_ns), over_ns);
+    }
+
+    /// Follows a rate that was `now` for `over_ns`.
+    pub(super) fn follow(&mut self, now: u64, over_ns: u64) {
         let time_ns = if now > self.per_second { self.rise_ns } else { self.fall_ns };
         self.per_second = follow(self.per_second, now, over_ns, time_ns);
     }
@@ -36,7 +40,7 @@ pub(crate) const FILL: Smoothed = Smoothed::new(250_000_000, NS_PER_SECOND);
 /// The rate at which memtables filled in the last peak.
 const FILL_PEAK: Smoothed = Smoothed::new(250_000_000, 20 * NS_PER_SECOND);
 /// An average over peaks and valleys.
-const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
+pub(crate) const LONG: Smoothed = Smoothed::new(30 * NS_PER_SECOND, 30 * NS_PER_SECOND);
 
 /// Clients without I/O or writes for this time are not active.
 const ACTIVE_NS: u64 = NS_PER_SECOND;

@@ -3,7 +3,7 @@
 //!
 //! 1. [`IoScheduler::preempt`] pauses one for a compaction out of level 0,
 //!    [`IoScheduler::take_slot`] because there are fewer slots, and [`IoScheduler::note_peaks`] all
-//!    of them if clients leave no bandwidth.
+//!    of them if clients leave no bandwidth, or if the end of their peak is forecast.
 //! 2. [`IoScheduler::resume`] continues one as soon as a slot is free.
 //! 3. [`IoScheduler::raise`] serves a job that level 0 waits for like one of level 0.
 //!
@@ -90,11 +90,12 @@ impl IoScheduler {
         self.jobs.insert(job, running);
     }
 
-    /// Pauses all deep jobs while clients leave no bandwidth, unless their debt earns credit
-    /// (`earns`).
+    /// Pauses all deep jobs while clients leave no bandwidth, or while they are held until a peak
+    /// ends, unless their debt earns credit (`earns`).
     pub(super) fn note_peaks(&mut self, earns: bool) {
         let nothing_left = self.allocation.read.min(self.allocation.write) == 0;
-        self.pause_for_peak(nothing_left && !earns && self.credit <= 0);
+        let peak = nothing_left || self.allocation.held;
+        self.pause_for_peak(peak && !earns && self.credit <= 0);
     }
 
     /// Pauses all deep jobs that have a slot, or lets them continue.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use sateen_control::{Action, ControlPlane, Event, Instant, IoClass, JobId, Note, Sample};
+use sateen_control::{
+    Action, ControlPlane, Event, Instant, IoClass, JobId, Note, ReadSample, Sample,
+};
 
 const PERIOD: Duration = Duration::from_millis(10);
 const READ_BYTES: u64 = 4096;
@@ -28,12 +30,17 @@ pub(crate) struct Load {
     device: u64,
     /// Microseconds that every request takes longer, whatever is asked: the processor is busy.
     busy: u64,
+    /// Gets a second, each of which looks into `runs` runs, and scans a second.
+    gets: u64,
+    runs: u64,
+    scans: u64,
 }
 
 impl Load {
     pub(crate) fn of(value: impl Fn(&str) -> u64) -> Load {
-        let [reads, puts, device, busy] = ["reads", "puts", "device", "busy"].map(value);
-        Load { reads, puts, device, busy }
+        let [reads, puts, device, busy] = ["reads", "puts", "device", "busy"].map(&value);
+        let [gets, runs, scans] = ["gets", "runs", "scans"].map(value);
+        Load { reads, puts, device, busy, gets, runs, scans }
     }
 }
 
@@ -128,6 +135,13 @@ impl Device {
             let client = &mut sample.classes[IoClass::Client.index()];
             client.read_bytes = load.reads / 100;
             client.reads = client.read_bytes / READ_BYTES;
+            sample.reads = ReadSample {
+                gets: load.gets / 100,
+                runs: load.gets / 100 * load.runs,
+                scans: load.scans / 100,
+                block_hits: 0,
+                block_misses: client.reads,
+            };
             client.read_ns = client.reads * (READ_NS + waits + load.busy * 1000);
             plane.handle(*now + PERIOD, Event::Sample(Box::new(sample)));
         }

@@ -58,7 +58,8 @@ impl World {
     /// - `cf N [defaults] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N [size=N]`, `flush cf=N`, `drop cf=N`
-    /// - `sizes N`: the sizes of column family N in force, its base level and its debt
+    /// - `sizes N`: the sizes of column family N in force, how many runs collect in level 0 if that
+    ///   was learned, its base level and its debt
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
     ///   `pause on|off`
     /// - `sparse f1 f2`: these files should go; `charged t1 cf=N`: reads were charged to this table
@@ -66,8 +67,9 @@ impl World {
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
-    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N]`: clients read and put so many bytes a
-    ///   second, the device reads so many; `busy`: all of it takes so many microseconds longer
+    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N] [gets=N runs=N] [scans=N]`: clients read
+    ///   and put so many bytes a second, the device reads so many; `busy`: all of it takes so many
+    ///   microseconds longer; so many gets a second look into so many runs each, and so many scans
     /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
     /// - `reclaim N`: how fast so many bytes of dead tables are given back
@@ -231,8 +233,11 @@ impl World {
             ("table", options.table_bytes),
             ("base", options.level_base_bytes),
         ];
-        let sizes: Vec<_> =
+        let mut sizes: Vec<_> =
             sizes.iter().map(|(name, bytes)| format!("{name}={}M", bytes >> 20)).collect();
+        if options.leveled.level0_collects > 0 {
+            sizes.push(format!("collects={}", options.leveled.level0_collects));
+        }
         let targets = targets(&self.versions[&cf], options);
         let totals = targets.lines().filter(|line| !line.starts_with('L'));
         totals.fold(sizes.join(" ") + "\n", |out, line| out + line + "\n")

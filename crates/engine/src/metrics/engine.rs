@@ -61,17 +61,6 @@ impl LatencySampling {
 #[must_use]
 pub(crate) struct OpTimer(Option<Instant>);
 
-/// The answers of filters to one point read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FiltersAsked {
-    /// Filters that were asked.
-    pub(crate) checks: u64,
-    /// Filters that excluded their table.
-    pub(crate) negatives: u64,
-    /// Filters that allowed a table without the key.
-    pub(crate) false_positives: u64,
-}
-
 /// The work of an iterator, recorded when it is dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IterDone {
@@ -169,7 +158,7 @@ fn drawn(one_in: u32) -> bool {
 /// Everything that one open database counts. About 430 KiB, nearly all for latency windows.
 #[derive(Debug)]
 pub(crate) struct EngineMetrics {
-    counters: ShardedCounters,
+    pub(super) counters: ShardedCounters,
     /// The sampling rate of each operation; see [`LatencySampling`].
     one_in: [AtomicU32; Operation::ALL.len()],
     latencies: [WindowedHistogram; Operation::ALL.len()],
@@ -287,18 +276,6 @@ impl EngineMetrics {
     #[inline]
     pub(crate) fn record_memtable_hit(&self) {
         self.counters.add(Ticker::MemTableHits, 1);
-    }
-
-    /// Records the answers of filters to a point read.
-    #[inline]
-    pub(crate) fn record_filters(&self, asked: &FiltersAsked) {
-        if asked.checks > 0 {
-            self.counters.add(Ticker::FilterChecks, asked.checks);
-            self.counters.add(Ticker::FilterNegatives, asked.negatives);
-            if asked.false_positives > 0 {
-                self.counters.add(Ticker::FilterFalsePositives, asked.false_positives);
-            }
-        }
     }
 
     /// Counts a writer as waiting until the guard is dropped.

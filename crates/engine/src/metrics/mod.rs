@@ -16,13 +16,15 @@
 //! Counts are always exact (under 1 ns each).
 
 mod engine;
+mod reads;
 mod sharded;
 mod snapshot;
 mod table;
 
 pub(crate) use engine::{
-    CompactionDone, EngineMetrics, FiltersAsked, FlushDone, IterDone, LatencySampling, OpTimer,
+    CompactionDone, EngineMetrics, FlushDone, IterDone, LatencySampling, OpTimer,
 };
+pub(crate) use reads::FiltersAsked;
 pub use sateen_control::{Overflow, StallCause};
 pub use sateen_store::base::histogram::{Histogram, HistogramSnapshot, WindowedHistogram};
 pub(crate) use sharded::{ShardedCounters, Ticker};

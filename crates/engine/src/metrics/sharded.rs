@@ -114,6 +114,8 @@ tickers! {
     IterSkipped,
     /// Seeks of iterators that skipped many versions of one key.
     IterReseeks,
+    /// Runs with a table whose key range has the key of a point read.
+    RunsSearched,
     /// Table filters that were asked.
     FilterChecks,
     /// Tables that a filter excluded.

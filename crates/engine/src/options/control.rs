@@ -65,6 +65,7 @@ pub fn database(options: &Options) -> ControlOptions {
             floor: options.scheduler_floor,
             change_threshold: options.scheduler_change_threshold,
             drain_time: options.scheduler_drain_time,
+            peak_forecast: options.scheduler_peak_forecast,
             slot_bandwidth: options.scheduler_slot_bandwidth,
             headroom: u64::from(options.scheduler_headroom),
             debt_floor: options.debt_floor,
@@ -179,6 +180,9 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
 fn leveled(options: &ColumnFamilyOptions) -> LeveledOptions {
     LeveledOptions {
         level0_stripe_bytes: options.level0_stripe_bytes,
+        read_aware_compaction: options.read_aware_compaction,
+        // Learned, not set.
+        level0_collects: 0,
         level0_fifo: options.level0_fifo,
         level0_fifo_runs_max: options.level0_fifo_runs_max,
         level0_overlap_min: options.level0_overlap_min,

@@ -218,6 +218,10 @@ option_struct! {
         /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
         /// the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
+        /// Learn how long the peaks and valleys of clients last. In a peak deep compactions are
+        /// then held if the next valley has room for them, and a valley removes the debt before it
+        /// ends. Without a regular pattern nothing changes.
+        scheduler_peak_forecast: bool = false, Flag, mutable, none;
         /// Bytes a second of the device for each flush and compaction that run at a time. No more
         /// compactions run than its bandwidth, which is learned, allows, and at most
         /// `max_background_compactions` (SILK: 50 MB/s). 0: as many as that.
@@ -311,6 +315,12 @@ option_struct! {
         /// A flush starts a new table at each stripe, and level 0 is compacted one stripe at a
         /// time. 0: no stripes; tables that overlap are compacted together.
         level0_stripe_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        /// The number of runs that start a compaction out of level 0 follows from the load, between
+        /// half of `level0_trigger` and three times as many, and at most half of `level0_slowdown`.
+        /// Where reads look into many runs, scan much or miss the cache, level 0 goes down sooner.
+        /// Where clients mostly write it collects more, so that less is rewritten. Other styles
+        /// than `leveled` ignore it.
+        read_aware_compaction: bool = false, Flag, mutable, none;
         /// Compact level 0 into itself if the next level is busy or too expensive to compact into.
         intra_level0_compaction: bool = true, Flag, mutable, none;
 

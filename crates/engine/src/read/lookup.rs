@@ -323,6 +323,7 @@ impl SuperVersion {
                 if meta.smallest > *user_key || meta.seqno_max < floor {
                     continue;
                 }
+                asked.runs += 1;
                 let table = lookup.tables.get_for_client(meta, lookup.on_miss)?;
                 charging.looks_further(self);
                 // Whole keys first; a filter may hold prefixes only.

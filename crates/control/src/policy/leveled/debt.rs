@@ -21,8 +21,8 @@ pub(super) fn debt(view: &TreeView<'_>) -> u64 {
     let levels = version.levels().len();
     let level0 = version.level(0);
     let runs = level0_runs(version, options) as u64;
-    let due =
-        runs >= u64::from(options.level0_trigger) || level0.bytes() >= options.level_base_bytes;
+    let due = runs >= u64::from(options.level0_runs_to_collect())
+        || level0.bytes() >= options.level_base_bytes;
     let triggered = due && !waits_for_overlap(version, options, runs, level0.bytes());
     let merges = merges(options, level0.runs().len());
     let mut pending = if triggered { level0.bytes() } else { 0 };

@@ -165,6 +165,10 @@ impl CompactionPolicy for Leveled {
         }
     }
 
+    fn level0_collects_runs(&self) -> bool {
+        true
+    }
+
     fn level0_goes_in_parts(&self, options: &CfOptions) -> bool {
         options.leveled.level0_stripe_bytes > 0
     }

@@ -44,6 +44,11 @@ pub struct LeveledOptions {
     /// Runs from which on level 0 goes down without that overlap, if they have as many bytes as
     /// that many memtables; otherwise at twice that number (TRIAD: 7).
     pub level0_overlap_runs_max: u32,
+    /// True if the number of runs that start a compaction out of level 0 follows from what reads
+    /// and writes cost.
+    pub read_aware_compaction: bool,
+    /// That number, as it is learned; 0: the trigger. It is no option of the database.
+    pub level0_collects: u32,
     /// True if level 0 may be compacted into itself when its way down is blocked or not worth it.
     pub intra_level0_compaction: bool,
 
@@ -87,6 +92,8 @@ impl Default for LeveledOptions {
             level0_fifo_runs_max: 1,
             level0_overlap_min: 0.0,
             level0_overlap_runs_max: 7,
+            read_aware_compaction: false,
+            level0_collects: 0,
             intra_level0_compaction: true,
             base_level_multiplier: 0.0,
             compaction_priority: CompactionPriority::MinOverlappingRatio,

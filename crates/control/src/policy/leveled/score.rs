@@ -78,7 +78,7 @@ pub(in crate::policy) fn level0_score(
         return KEPT_SCORE;
     }
     let base = options.level_base_bytes;
-    let mut score = ratio(runs, u64::from(options.level0_trigger));
+    let mut score = ratio(runs, u64::from(options.level0_runs_to_collect()));
     if !dynamic {
         return score.max(ratio(bytes, base));
     }

@@ -81,7 +81,14 @@ impl<'a> Stripe<'a> {
     fn waits(&self, context: &PickContext<'_>) -> bool {
         let merges =
             context.options.leveled.intra_level0_compaction && context.input_bytes_max == u64::MAX;
-        merges && self.below_bytes() > self.bytes()
+        merges && self.below_bytes() > self.bytes() && !self.costs_reads(context)
+    }
+
+    /// Returns true if reads pay more for the tables on top of each other than waiting saves.
+    fn costs_reads(&self, context: &PickContext<'_>) -> bool {
+        let collects = context.options.level0_runs_to_collect();
+        let impatient = collects < context.options.level0_trigger;
+        impatient && self.inputs.len() >= collects as usize
     }
 
     /// Returns true if the stripe stays as it is to collect more. It does not stay once so many
@@ -144,7 +151,7 @@ pub(super) fn stripes_to_base(context: &PickContext<'_>) -> Option<CompactionPla
             break next;
         }
     };
-    let due = context.options.level0_trigger.max(1) as usize;
+    let due = context.options.level0_runs_to_collect().max(1) as usize;
     let most = context.options.leveled.group_compaction_bytes;
     let budget = match context.group_bytes_max {
         u64::MAX => most,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, SAMPLE_PERIOD, Sample};
+use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample};
 use sateen_store::base::clock;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
@@ -18,6 +18,7 @@ use crate::background::driver::Driver;
 pub(crate) struct Sampler {
     totals: [ClassTotals; IO_CLASSES],
     user_bytes: u64,
+    reads: ReadSample,
     /// Number of samples in a row in which nothing happened.
     quiet: u32,
     /// When the last sample was taken. Only used without a sampling thread.
@@ -54,6 +55,13 @@ impl Driver {
             };
         }
         sample.user_bytes = user_bytes.saturating_sub(sampler.user_bytes);
+        let reads = ReadSample {
+            block_hits: self.tree.blocks.hits(),
+            block_misses: self.tree.blocks.misses(),
+            ..self.env.metrics.client_reads()
+        };
+        sample.reads = reads.since(&sampler.reads);
+        sampler.reads = reads;
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
         let mut shared = lock(&self.shared);
@@ -116,5 +124,32 @@ impl Driver {
             && self.tree.families().values().all(|family| family.gate.is_open());
         self.gated.store(!open, Ordering::Release);
         self.note_stalls();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+
+    #[test]
+    fn control_learns_of_each_run_that_a_get_looks_into() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { background_threads: 0, ..Options::default() };
+        let db = Db::open(directory.path(), options).unwrap();
+        for keys in [["a", "m"], ["c", "z"], ["n", "x"]] {
+            keys.into_iter().for_each(|key| db.put(key, "1").unwrap());
+            db.flush().unwrap();
+        }
+        let runs = |key: &str| {
+            let before = db.core().env.metrics.client_reads();
+            let _found = db.get(key).unwrap();
+            let reads = db.core().env.metrics.client_reads().since(&before);
+            assert_eq!((reads.gets, reads.scans), (1, 0));
+            reads.runs
+        };
+        // A run without a table around the key is not looked into, and the first hit ends a get.
+        assert_eq!([runs("b"), runs("d"), runs("o"), runs("x"), runs("zz")], [1, 2, 2, 1, 0]);
+        db.put("b", "2").unwrap();
+        assert_eq!(runs("b"), 0, "in the memtable");
     }
 }

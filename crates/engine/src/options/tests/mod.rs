@@ -104,7 +104,8 @@ fn each_option_of_background_work_reaches_control() {
         compaction_style=guards;guard_runs=4;tiered_size_ratio=31;tiered_merge_width_min=3;\
         tiered_merge_width_max=32;tiered_size_amplification_max=33;\
         tiered_stop_style=similar-size;tiered_trivial_move=true;fifo_bytes_max=34;\
-        fifo_compaction=true";
+        fifo_compaction=true;read_aware_compaction=true;\
+        scheduler_peak_forecast=true";
     let told = |options: &Options| {
         let family = control::column_family(options, &options.column_family);
         (control::database(options), family)
