@@ -378,7 +378,7 @@ fn a_simulation_is_the_same_each_time_and_tells_mistakes() {
     assert!(text.out().starts_with("policy") && text.out().contains("rocksdb"));
     for (wrong, says) in [
         (["--policy", "rocksbd"], "rocksbd"),
-        (["--workload", "ycsb-a"], "rate"),
+        (["--workload", "ycsb-z"], "ycsb-z"),
         (["--set", "colour=red"], "colour"),
         (["--duration", "0"], "--duration"),
     ] {
