@@ -86,6 +86,8 @@ pub(crate) struct DataPlane {
     /// Processor time of clients and of background work, in nanoseconds, since the start.
     pub(crate) client_cpu_ns: u64,
     pub(crate) background_cpu_ns: u64,
+    /// True if all tables of a job share a file, and its barrier.
+    pub(crate) compaction_files: bool,
     /// Bytes of the key and the value of a write.
     pub(crate) write_bytes: u64,
     pub(crate) block_bytes: u64,
@@ -117,6 +119,7 @@ impl DataPlane {
             reads: ReadSample::default(),
             client_cpu_ns: 0,
             background_cpu_ns: 0,
+            compaction_files: config.policy.options.column_family.compaction_files,
             write_bytes: config.load.key_bytes + config.load.value_bytes(),
             block_bytes: config.block_bytes,
             read_bytes: config.read_bytes,

@@ -32,8 +32,10 @@ enum Phase {
     Write {
         left: u64,
     },
-    /// It waits for the file's barrier.
-    Sync,
+    /// It waits for the barriers of its files.
+    Sync {
+        left: usize,
+    },
     /// It waits for the manifest's record and its barrier.
     Manifest,
     ManifestSync,
@@ -220,16 +222,22 @@ impl Job {
                         self.phase = Phase::Waiting;
                         return Next::Stepped(self.on_device());
                     }
-                    // A trivial move writes no file.
-                    self.phase = if self.output > 0 { Phase::Sync } else { Phase::Manifest };
+                    let files = match (self.output, data.compaction_files) {
+                        // A trivial move writes no file.
+                        (0, _) => 0,
+                        (_, true) => 1,
+                        (_, false) => self.outputs.len(),
+                    };
+                    self.phase = Phase::Sync { left: files };
                 }
                 Phase::Write { left } => {
                     let bytes = left.min(most.write);
                     self.phase = Phase::Write { left: left - bytes };
                     return self.submit(now, self.class, Io::Write(bytes), data);
                 }
-                Phase::Sync => {
-                    self.phase = Phase::Manifest;
+                Phase::Sync { left: 0 } => self.phase = Phase::Manifest,
+                Phase::Sync { left } => {
+                    self.phase = Phase::Sync { left: left - 1 };
                     return self.submit(now, self.class, Io::Barrier, data);
                 }
                 Phase::Manifest => {

@@ -141,6 +141,23 @@ fn jobs_and_good_tables_are_counted() {
 }
 
 #[test]
+fn each_file_of_a_job_has_a_barrier() {
+    let syncs = |together: &str| {
+        let mut config = standard("rocksdb", 10_000.0, 20);
+        config.policy.set("compaction_files", together).unwrap();
+        config.policy.set("table_bytes", "4M").unwrap();
+        let report = Simulation::run(config).unwrap();
+        let jobs = report.counts.flushes + report.counts.compactions;
+        let files = report.classes.iter().filter(|class| class.class != "manifest");
+        (files.map(|class| class.syncs).sum::<u64>(), jobs)
+    };
+    let (one, jobs) = syncs("true");
+    assert!(one.abs_diff(jobs) < 10, "{one} barriers of {jobs} jobs");
+    let (each, jobs) = syncs("false");
+    assert!(each > 4 * jobs, "{each} barriers of {jobs} jobs");
+}
+
+#[test]
 fn rocksdb_stalls_in_the_standard_case_and_not_when_idle() {
     let report = Simulation::run(standard("rocksdb", 20_000.0, 150)).unwrap();
     assert!(report.bad_seconds > 30, "{}", report.bad_seconds);

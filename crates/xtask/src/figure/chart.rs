@@ -140,8 +140,12 @@ fn wide(text: &str) -> u32 {
     text.chars().count() as u32 * 7 + 4
 }
 
-/// Returns the place of each entry of the legend, and the number of rows.
+/// Returns the place of each entry of the legend, and the number of rows. Bars that are all of one
+/// series need none.
 fn legend(panel: &Drawn) -> (Vec<(u32, u32)>, u32) {
+    if panel.lines.iter().all(|line| line.name == HERE && !line.published) {
+        return (Vec::new(), 0);
+    }
     let (mut x, mut row) = (70, 0);
     let mut places = Vec::new();
     for line in &panel.lines {
@@ -181,7 +185,7 @@ fn chart(area: &Area<'_>, panel: &Drawn) -> Done {
     let mut builder = ChartBuilder::on(&body);
     builder
         .margin_left(16)
-        .margin_right(16)
+        .margin_right(34)
         .margin_top(6)
         .margin_bottom(8)
         .x_label_area_size(44)

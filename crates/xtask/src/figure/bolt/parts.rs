@@ -1,6 +1,6 @@
 //! What BoLT's parts do (§2.4, §2.6, §4.2): Figures 4, 6, 11 and 12, and the diagrams.
 
-use super::{BOLT, LEVELDB, REAL_LEVELDB, SLOW_BARRIERS, load, real_leveldb, ycsb};
+use super::{BOLT, LEVELDB, SETTING, model_load, model_ycsb};
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
     greatest,
@@ -11,12 +11,6 @@ const KOPS: Axis = Axis::linear("throughput, K/s");
 const BARRIERS: Axis = Axis::log("barriers, thousands");
 const SLOWER: Axis = Axis::log("operations that are slower, %");
 const LATENCY: Axis = Axis::log("latency, ms");
-const SETTING: &str = "Engine, 2 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer \
-                       than here. BoLT and HyperLevelDB are our policies, LevelDB as well.";
-
-const WITH_ORIGINAL: &str = "Engine, 2 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms \
-                             longer than here. LevelDB is our policy; beside it is the original.";
-
 pub(super) static FIGURES: &[Figure] = &[
     Figure::diagram(Paper::Bolt, "1", "architecture of an LSM-tree in LevelDB"),
     Figure::diagram(Paper::Bolt, "2", "a compaction in LevelDB"),
@@ -28,28 +22,20 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "The number of fsync calls of LevelDB falls linearly with the size of tables, \
                     and insertions get faster.",
-            setting: WITH_ORIGINAL,
-            means: Means::Real,
-            minutes: 6,
+            setting: SETTING,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: table_sizes,
             panels: &[
                 Panel::points(Axis::log("table size, MB"), BARRIERS, read::barriers)
                     .titled("(a) barriers")
-                    .checks(&[
-                        Check::between(
-                            at_number(LEVELDB, 2.0),
-                            8.0,
-                            64.0,
-                            at_number(LEVELDB, 64.0),
-                        )
-                        .paper(32.0),
-                        Check::between(
-                            at_number(LEVELDB, 2.0),
-                            0.5,
-                            2.0,
-                            at_number(REAL_LEVELDB, 2.0),
-                        ),
-                    ]),
+                    .checks(&[Check::between(
+                        at_number(LEVELDB, 2.0),
+                        8.0,
+                        64.0,
+                        at_number(LEVELDB, 64.0),
+                    )
+                    .paper(32.0)]),
                 Panel::curves(SLOWER, LATENCY, read::tail_of_writes).titled("(b) insertions"),
                 Panel::points(Axis::log("table size, MB"), KOPS, read::kops)
                     .titled("throughput")
@@ -91,9 +77,9 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "LevelDB has twice the barriers of groups of 2 MB; barriers fall linearly with \
                     the size of groups, and throughput rises.",
-            setting: WITH_ORIGINAL,
-            means: Means::Real,
-            minutes: 6,
+            setting: SETTING,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: groups,
             panels: &[
                 Panel::points(Axis::log("group size, MB"), BARRIERS, read::barriers)
@@ -118,8 +104,8 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "Logical tables alone change little; groups give 2.5 times the writes; settling \
                     saves 9.5 % of the bytes.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 9,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: |mode| parts("leveldb", "bolt", "round-robin", mode),
             panels: &[
                 Panel::groups(Axis::linear(""), KOPS, read::kops)
@@ -149,8 +135,8 @@ pub(super) static FIGURES: &[Figure] = &[
             claim: "HyperLevelDB loads four times as fast as LevelDB; with all parts it is up to \
                     33 % faster at writes and 56 % at reads.",
             setting: SETTING,
-            means: Means::Real,
-            minutes: 9,
+            means: Means::Virtual,
+            minutes: 1,
             jobs: hyper_parts,
             panels: &[Panel::groups(Axis::linear(""), KOPS, read::kops).checks(&[
                 Check::at_least(at("stock", "LA"), 2.0, at(LEVELDB, "LA")).paper(4.0),
@@ -172,12 +158,10 @@ fn written_by_load(output: &Output) -> Option<f64> {
 
 fn table_sizes(mode: Mode) -> Vec<Job> {
     let one = |megabytes: u32| {
-        let options = format!("--profile leveldb {SLOW_BARRIERS} --set table_bytes={megabytes}MiB");
-        load(LEVELDB, &options, mode).at(X::At(f64::from(megabytes)))
+        let options = format!("leveldb --set table_bytes={megabytes}MiB");
+        model_load(LEVELDB, &options, mode).at(X::At(f64::from(megabytes)))
     };
-    let sizes = mode.pick(vec![2, 8, 64], vec![2, 4, 16, 64]);
-    let real = load(REAL_LEVELDB, &real_leveldb(), mode).at(X::At(2.0));
-    sizes.into_iter().map(one).chain([real]).collect()
+    [2, 4, 8, 16, 32, 64].into_iter().map(one).collect()
 }
 
 fn table_cache(mode: Mode) -> Vec<Job> {
@@ -205,41 +189,33 @@ fn table_cache(mode: Mode) -> Vec<Job> {
 
 fn groups(mode: Mode) -> Vec<Job> {
     let one = |megabytes: u32| {
-        let group = format!("--set group_compaction_bytes={megabytes}MiB");
-        let options = format!("--profile bolt {SLOW_BARRIERS} {group}");
-        load(BOLT, &options, mode).at(X::At(f64::from(megabytes)))
+        let options = format!("bolt --set group_compaction_bytes={megabytes}MiB");
+        model_load(BOLT, &options, mode).at(X::At(f64::from(megabytes)))
     };
-    let sizes = mode.pick(vec![2, 64], vec![2, 8, 64]);
-    let stock = load(LEVELDB, &stock("leveldb"), mode).at(X::At(1.0));
-    let real = load(REAL_LEVELDB, &real_leveldb(), mode).at(X::At(1.0));
-    [stock, real].into_iter().chain(sizes.into_iter().map(one)).collect()
+    let stock = model_load(LEVELDB, "leveldb", mode).at(X::At(1.0));
+    std::iter::once(stock).chain([2, 4, 8, 16, 32, 64].map(one)).collect()
 }
 
 /// The steps from a store to BoLT in it. Descriptors are always cached by file, so that the last
 /// two steps are one.
 fn parts(stock: &str, whole: &str, priority: &str, mode: Mode) -> Vec<Job> {
+    let with_parts = |group: &str| {
+        format!(
+            "{whole} --set group_compaction_bytes={group} --set settled_compaction=false \
+             --set compaction_priority={priority}"
+        )
+    };
     let steps = [
-        ("stock", self::stock(stock)),
-        ("+LS", with_parts(whole, priority, "0")),
-        ("+GC", with_parts(whole, priority, "64MiB")),
-        ("+STL, +FC", self::stock(whole)),
+        ("stock", stock.to_owned()),
+        ("+LS", with_parts("0")),
+        ("+GC", with_parts("64MiB")),
+        ("+STL, +FC", whole.to_owned()),
     ];
-    steps.iter().map(|(series, options)| ycsb(series, options, "zipfian", mode)).collect()
-}
-
-fn stock(profile: &str) -> String {
-    format!("--profile {profile} {SLOW_BARRIERS}")
-}
-
-fn with_parts(profile: &str, priority: &str, group: &str) -> String {
-    format!(
-        "--profile {profile} {SLOW_BARRIERS} --set group_compaction_bytes={group} \
-         --set settled_compaction=false --set compaction_priority={priority}"
-    )
+    steps.iter().flat_map(|(series, policy)| model_ycsb(series, policy, mode)).collect()
 }
 
 fn hyper_parts(mode: Mode) -> Vec<Job> {
-    let mut jobs = vec![load(LEVELDB, &stock("leveldb"), mode)];
+    let mut jobs = vec![model_load(LEVELDB, "leveldb", mode)];
     jobs.extend(parts("hyperleveldb", "hyperbolt", "min-overlapping-ratio", mode));
     jobs
 }

@@ -1,7 +1,8 @@
 //! BoLT against the other stores in YCSB (§4.3): Figures 13 to 16.
 
 use super::{
-    BOLT, LEVELDB, REAL_LEVELDB, SLOW_BARRIERS, SSD, common, load, place, real_leveldb, ycsb,
+    BOLT, LEVELDB, REAL_LEVELDB, SLOW_BARRIERS, SSD, common, load, model_ycsb, place, real_leveldb,
+    ycsb,
 };
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
@@ -17,9 +18,11 @@ const HYPERBOLT: &str = "HyperBoLT";
 const PEBBLES: &str = "PebblesDB";
 const ROCKS: &str = "RocksDB";
 const REAL_ROCKS: &str = "RocksDB 11.8.1";
-const SETTING: &str = "Engine, 2 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer \
+const SETTING: &str = "Engine, 6 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer \
                        than here. All stores but those with a version are our policies. E runs on \
                        the database of the others, so there is no Load E.";
+
+const MODELLED: &str = super::SETTING;
 
 pub(super) static FIGURES: &[Figure] = &[
     Figure::measured(
@@ -32,7 +35,7 @@ pub(super) static FIGURES: &[Figure] = &[
             setting: SETTING,
             means: Means::Real,
             minutes: 25,
-            jobs: |mode| all("zipfian", mode),
+            jobs: all,
             panels: &[ycsb_panel(&[
                 Check::at_least(at(BOLT, "LA"), 1.5, at(LEVELDB, "LA")).paper(3.24),
                 Check::at_least(at(LVL64, "LA"), 1.5, at(LEVELDB, "LA")).paper(2.75),
@@ -50,10 +53,10 @@ pub(super) static FIGURES: &[Figure] = &[
         "YCSB of all stores, uniform keys",
         Plan {
             claim: "The same with uniform keys.",
-            setting: SETTING,
-            means: Means::Real,
-            minutes: 25,
-            jobs: |mode| all("uniform", mode),
+            setting: MODELLED,
+            means: Means::Virtual,
+            minutes: 1,
+            jobs: modelled,
             panels: &[ycsb_panel(&[
                 Check::at_least(at(BOLT, "LA"), 1.5, at(LEVELDB, "LA")).paper(3.24),
                 Check::at_least(at(HYPERBOLT, "LA"), 1.1, at(HYPER, "LA")).paper(1.44),
@@ -72,7 +75,7 @@ pub(super) static FIGURES: &[Figure] = &[
             setting: "The runs of Fig. 13a.",
             means: Means::Real,
             minutes: 25,
-            jobs: |mode| all("zipfian", mode),
+            jobs: all,
             panels: &[
                 Panel::curves(SLOWER, LATENCY, |it| of_workload(it, "LA", read::tail_of_writes))
                     .titled("(a) insertions, Load A")
@@ -170,23 +173,28 @@ fn one_kb(output: &Output, name: &'static str, read: Curve) -> Vec<(f64, f64)> {
 
 type Curve = fn(&Output) -> Vec<(f64, f64)>;
 
-fn all(distribution: &str, mode: Mode) -> Vec<Job> {
-    let every = [
-        (LEVELDB, "--profile leveldb"),
-        (LVL64, "--profile leveldb --set table_bytes=64MiB"),
-        (HYPER, "--profile hyperleveldb"),
-        (PEBBLES, "--profile pebblesdb"),
-        (ROCKS, "--profile rocksdb"),
-        (BOLT, "--profile bolt"),
-        (HYPERBOLT, "--profile hyperbolt"),
-    ];
+/// The stores, with their profiles.
+const STORES: [(&str, &str); 7] = [
+    (LEVELDB, "leveldb"),
+    (LVL64, "leveldb --set table_bytes=64MiB"),
+    (HYPER, "hyperleveldb"),
+    (PEBBLES, "pebblesdb"),
+    (ROCKS, "rocksdb"),
+    (BOLT, "bolt"),
+    (HYPERBOLT, "hyperbolt"),
+];
+
+fn modelled(mode: Mode) -> Vec<Job> {
+    STORES.iter().flat_map(|(series, policy)| model_ycsb(series, policy, mode)).collect()
+}
+
+fn all(mode: Mode) -> Vec<Job> {
     let some = [LEVELDB, ROCKS, BOLT];
-    let quick = every.iter().filter(|(series, _)| some.contains(series));
-    let systems: Vec<_> = mode.pick(quick.collect(), every.iter().collect());
-    let jobs = systems.into_iter().map(|(series, options)| {
-        ycsb(series, &format!("{options} {SLOW_BARRIERS}"), distribution, mode)
+    let systems = STORES.iter().filter(|(series, _)| mode == Mode::Full || some.contains(series));
+    let jobs = systems.map(|(series, profile)| {
+        ycsb(series, &format!("--profile {profile} {SLOW_BARRIERS}"), "zipfian", mode)
     });
-    // The originals show the load only: their loads are the same for all distributions of keys.
+    // The originals show the load only.
     let real_rocksdb = format!("{REAL} {SLOW_BARRIERS}");
     let originals = [(REAL_LEVELDB, real_leveldb()), (REAL_ROCKS, real_rocksdb)];
     jobs.chain(originals.map(|(series, options)| load(series, &options, mode))).collect()
