@@ -1,6 +1,6 @@
 //! What BoLT's parts do (§2.4, §2.6, §4.2): Figures 4, 6, 11 and 12, and the diagrams.
 
-use super::{BOLT, LEVELDB, SETTING, model_load, model_ycsb};
+use super::{BOLT, ENGINE, LEVELDB, SETTING, SLOW_BARRIERS, model_load, model_ycsb, ycsb};
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
     greatest,
@@ -8,7 +8,7 @@ use crate::figure::model::{
 use crate::figure::read;
 
 const KOPS: Axis = Axis::linear("throughput, K/s");
-const BARRIERS: Axis = Axis::log("barriers, thousands");
+const BARRIERS: Axis = Axis::log("barriers a GB of input");
 const SLOWER: Axis = Axis::log("operations that are slower, %");
 const LATENCY: Axis = Axis::log("latency, ms");
 pub(super) static FIGURES: &[Figure] = &[
@@ -27,7 +27,7 @@ pub(super) static FIGURES: &[Figure] = &[
             minutes: 1,
             jobs: table_sizes,
             panels: &[
-                Panel::points(Axis::log("table size, MB"), BARRIERS, read::barriers)
+                Panel::points(Axis::log("table size, MB"), BARRIERS, read::barriers_per_gb)
                     .titled("(a) barriers")
                     .checks(&[Check::between(
                         at_number(LEVELDB, 2.0),
@@ -82,7 +82,7 @@ pub(super) static FIGURES: &[Figure] = &[
             minutes: 1,
             jobs: groups,
             panels: &[
-                Panel::points(Axis::log("group size, MB"), BARRIERS, read::barriers)
+                Panel::points(Axis::log("group size, MB"), BARRIERS, read::barriers_per_gb)
                     .titled("barriers")
                     .checks(&[
                         Check::between(greatest(LEVELDB), 1.3, 4.0, at_number(BOLT, 2.0))
@@ -103,10 +103,10 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "Logical tables alone change little; groups give 2.5 times the writes; settling \
                     saves 9.5 % of the bytes.",
-            setting: SETTING,
-            means: Means::Virtual,
-            minutes: 1,
-            jobs: |mode| parts("leveldb", "bolt", "round-robin", mode),
+            setting: ENGINE,
+            means: Means::Real,
+            minutes: 14,
+            jobs: in_leveldb,
             panels: &[
                 Panel::groups(Axis::linear(""), KOPS, read::kops)
                     .published(&[Published {
@@ -137,7 +137,7 @@ pub(super) static FIGURES: &[Figure] = &[
             setting: SETTING,
             means: Means::Virtual,
             minutes: 1,
-            jobs: hyper_parts,
+            jobs: in_hyperleveldb,
             panels: &[Panel::groups(Axis::linear(""), KOPS, read::kops).checks(&[
                 Check::at_least(at("stock", "LA"), 2.0, at(LEVELDB, "LA")).paper(4.0),
                 Check::at_least(at("+STL, +FC", "LA"), 1.1, at("stock", "LA")).paper(1.33),
@@ -196,26 +196,33 @@ fn groups(mode: Mode) -> Vec<Job> {
     std::iter::once(stock).chain([2, 4, 8, 16, 32, 64].map(one)).collect()
 }
 
-/// The steps from a store to BoLT in it. Descriptors are always cached by file, so that the last
-/// two steps are one.
-fn parts(stock: &str, whole: &str, priority: &str, mode: Mode) -> Vec<Job> {
+/// The steps from a store to BoLT in it: profiles, with what is set. Descriptors are always cached
+/// by file, so that the last two steps are one.
+fn parts(stock: &str, whole: &str, priority: &str) -> [(&'static str, String); 4] {
     let with_parts = |group: &str| {
         format!(
             "{whole} --set group_compaction_bytes={group} --set settled_compaction=false \
              --set compaction_priority={priority}"
         )
     };
-    let steps = [
+    [
         ("stock", stock.to_owned()),
         ("+LS", with_parts("0")),
         ("+GC", with_parts("64MiB")),
         ("+STL, +FC", whole.to_owned()),
-    ];
-    steps.iter().flat_map(|(series, policy)| model_ycsb(series, policy, mode)).collect()
+    ]
 }
 
-fn hyper_parts(mode: Mode) -> Vec<Job> {
-    let mut jobs = vec![model_load(LEVELDB, "leveldb", mode)];
-    jobs.extend(parts("hyperleveldb", "hyperbolt", "min-overlapping-ratio", mode));
-    jobs
+fn in_leveldb(mode: Mode) -> Vec<Job> {
+    let steps = parts("leveldb", "bolt", "round-robin");
+    let one = |(series, profile): &(&'static str, String)| {
+        ycsb(series, &format!("--profile {profile} {SLOW_BARRIERS}"), "zipfian", mode)
+    };
+    steps.iter().map(one).collect()
+}
+
+fn in_hyperleveldb(mode: Mode) -> Vec<Job> {
+    let steps = parts("hyperleveldb", "hyperbolt", "min-overlapping-ratio");
+    let jobs = steps.iter().flat_map(|(series, policy)| model_ycsb(series, policy, mode));
+    std::iter::once(model_load(LEVELDB, "leveldb", mode)).chain(jobs).collect()
 }

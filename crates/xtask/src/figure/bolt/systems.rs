@@ -1,8 +1,8 @@
 //! BoLT against the other stores in YCSB (§4.3): Figures 13 to 16.
 
 use super::{
-    BOLT, LEVELDB, REAL_LEVELDB, SLOW_BARRIERS, SSD, common, load, model_ycsb, place, real_leveldb,
-    ycsb,
+    BOLT, ENGINE, LEVELDB, REAL_LEVELDB, SETTING, SLOW_BARRIERS, SSD, common, load, model_ycsb,
+    place, real_leveldb, ycsb,
 };
 use crate::figure::model::{
     Axis, Check, Figure, Job, Means, Mode, Output, Panel, Paper, Plan, Published, X, at, at_number,
@@ -18,12 +18,6 @@ const HYPERBOLT: &str = "HyperBoLT";
 const PEBBLES: &str = "PebblesDB";
 const ROCKS: &str = "RocksDB";
 const REAL_ROCKS: &str = "RocksDB 11.8.1";
-const SETTING: &str = "Engine, 6 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer \
-                       than here. All stores but those with a version are our policies. E runs on \
-                       the database of the others, so there is no Load E.";
-
-const MODELLED: &str = super::SETTING;
-
 pub(super) static FIGURES: &[Figure] = &[
     Figure::measured(
         Paper::Bolt,
@@ -32,7 +26,7 @@ pub(super) static FIGURES: &[Figure] = &[
         Plan {
             claim: "BoLT loads 3.24 times as fast as LevelDB and 17 % faster than with tables of \
                     64 MB; HyperBoLT 1.44 times as fast as HyperLevelDB.",
-            setting: SETTING,
+            setting: ENGINE,
             means: Means::Real,
             minutes: 25,
             jobs: all,
@@ -53,7 +47,7 @@ pub(super) static FIGURES: &[Figure] = &[
         "YCSB of all stores, uniform keys",
         Plan {
             claim: "The same with uniform keys.",
-            setting: MODELLED,
+            setting: SETTING,
             means: Means::Virtual,
             minutes: 1,
             jobs: modelled,

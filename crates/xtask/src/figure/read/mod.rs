@@ -178,8 +178,8 @@ fn tail(output: &Output, path: &str) -> Vec<(f64, f64)> {
     TAIL.into_iter().filter_map(part).collect()
 }
 
-/// The number of barriers (fsync calls) in thousands.
-pub(crate) fn barriers(output: &Output) -> Option<f64> {
+/// The number of barriers (fsync calls) for each gigabyte that clients wrote.
+pub(crate) fn barriers_per_gb(output: &Output) -> Option<f64> {
     let count = match output.run.tool {
         Tool::Sim => {
             let classes = list(&output.json, "/classes");
@@ -187,7 +187,7 @@ pub(crate) fn barriers(output: &Output) -> Option<f64> {
         }
         Tool::Bench => at(&output.json, "/measured/barriers")?,
     };
-    Some(count / 1e3)
+    Some(count / input_gb(output)?)
 }
 
 /// Bytes read and written, settling included, for each byte that clients wrote.
