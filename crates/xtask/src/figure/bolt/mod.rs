@@ -12,12 +12,12 @@ const LEVELDB: &str = "LevelDB";
 const REAL_LEVELDB: &str = "LevelDB 1.23";
 const BOLT: &str = "BoLT";
 
-const SETTING: &str = "Virtual time: 50 million records are overwritten behind 520 MB/s each way, ten \
-                       minutes a load; a barrier takes 25 ms. All stores are our policies.";
+const SETTING: &str = "Virtual time: 50 million records are overwritten behind 520 MB/s each way, \
+                       ten minutes a load; a barrier takes 25 ms. All stores are our policies.";
 
-const ENGINE: &str = "Engine, 6 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer than \
-                      here. All stores but those with a version are our policies. E runs on the \
-                      database of the others, so there is no Load E.";
+const ENGINE: &str = "Engine, 6 GB instead of 50 GB, on 520 MB/s; each barrier takes 5 ms longer \
+                      than here. All stores but those with a version are our policies. E runs on \
+                      the database of the others, so there is no Load E.";
 
 /// The paper's setting (§4.1) in virtual time: four clients as fast as they go, memtables of 64 MB,
 /// 8 GB of memory that caches. The paper does not say how long a barrier takes. With 25 ms tables
