@@ -72,8 +72,8 @@ pub(super) static FIGURES: &[Figure] = &[Figure::measured(
                 .titled("emulation ÷ original")
                 .drawn_as(Form::Table),
         ],
-        because: "With half reads at 12 K/s the profile `rocksdb` writes 0.65 of what RocksDB 11.8.1 \
-                  does, just below the limit",
+        because: "With half reads at 12 K/s the profile `rocksdb` writes 0.65 of what RocksDB \
+                  11.8.1 does, just below the limit",
     },
 )];
 
