@@ -146,8 +146,7 @@ pub(super) static FIGURES: &[Figure] = &[
                         Check::at_least(of(TUNED), 0.1, ONE).paper(1.0),
                     ]),
             ],
-            because: "No memtable waits under the auto-tuned limiter in the model; its clients \
-                      wait for the device (Fig. 8a)",
+            because: "",
         },
     ),
     Figure::measured(

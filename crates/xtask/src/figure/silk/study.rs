@@ -107,8 +107,8 @@ pub(super) static FIGURES: &[Figure] = &[
                         first_above("75 MB/s", SPIKE),
                     ),
                 ])],
-            because: "50 and 75 MB/s are in the paper's order. With 90 MB/s spikes begin at 722 s, \
-                      with 75 at 843 s, but they are fewer and lower",
+            because: "50 and 75 MB/s are in the paper's order. With 90 MB/s spikes begin at 765 s, \
+                      with 75 at 842 s, but they are fewer and lower",
         },
     ),
     Figure::measured(
