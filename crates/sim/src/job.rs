@@ -49,6 +49,10 @@ pub(crate) struct Moved {
     pub(crate) written: u64,
 }
 
+/// A step of the engine reads at most this part of its grant at once, but `CHUNK_BYTES_MIN`.
+const CHUNKS_OF_STEP: u64 = 2;
+const CHUNK_BYTES_MIN: u64 = 64 << 10;
+
 /// The largest requests, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
@@ -86,6 +90,8 @@ pub(crate) struct Job {
     output: u64,
     moved: Moved,
     step: Moved,
+    /// The largest read of the step, in bytes.
+    chunk: u64,
     phase: Phase,
     request: Option<Request>,
 }
@@ -117,6 +123,7 @@ impl Job {
             output,
             moved: Moved::default(),
             step: Moved::default(),
+            chunk: 0,
             phase: Phase::Waiting,
             request: None,
         }
@@ -173,6 +180,7 @@ impl Job {
         };
         let written = upto.min(self.output) - self.moved.written;
         self.step = Moved { read, written };
+        self.chunk = (bytes / CHUNKS_OF_STEP).max(CHUNK_BYTES_MIN);
         self.phase = Phase::Read { left: read - self.part_in_memory(read) };
     }
 
@@ -211,7 +219,7 @@ impl Job {
                     return Next::At(now + cpu_ns);
                 }
                 Phase::Read { left } => {
-                    let bytes = left.min(most.read);
+                    let bytes = left.min(most.read).min(self.chunk);
                     self.phase = Phase::Read { left: left - bytes };
                     return self.submit(now, self.class, Io::Read(bytes), data);
                 }

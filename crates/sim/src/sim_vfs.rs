@@ -383,6 +383,13 @@ impl VfsFile for SimFile {
             .make(&self.state, begin, || self.inner.start_writeback(offset, length))
     }
 
+    /// Waits for all dirty bytes of the file: the model does not know where in the file they are.
+    fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        let wait = |state: &mut SimState, now| state.write_back(now, self.number);
+        self.call("writeback", Some(class), [offset, length, 0])
+            .make(&self.state, wait, || self.inner.finish_writeback(offset, length, class))
+    }
+
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let punch = |state: &mut SimState, now| state.device.submit(now, Direction::Write, 0);
         self.call("punch", Some(class), [offset, length, 0])
@@ -450,6 +457,8 @@ mod tests {
         write(4);
         assert_eq!(ms(|| file.start_writeback(0, 0).unwrap()), 0);
         assert_eq!(ms(|| file.sync_data(IoClass::Flush).unwrap()), 106, "behind it");
+        write(5);
+        assert_eq!(ms(|| file.finish_writeback(0, MB, IoClass::Flush).unwrap()), 101);
         let mut buffer = vec![0; MB as usize];
         let mut read = || file.read_at(&mut buffer, 0, IoClass::Client).unwrap();
         assert_eq!(ms(|| assert_eq!(read(), MB as usize)), 11);

@@ -6,7 +6,8 @@
 //! 2. Flushes and level 0 always get a floor, so that memtables do not fill up. The floor follows
 //!    the recent peak of client writes. Without priorities there is none. Background work as a
 //!    whole then gets `SHARED_MIN` at least, or writers could wait for a flush for ever.
-//! 3. While clients are active, a pace limits deep work to what it needs: its usual rate, or the
+//! 3. While clients wait for the device, a pace limits deep work to what it needs: its usual rate,
+//! or the
 //!    rate that works off the debt in `drain_time`. Requests take longer the closer a device is to
 //!    its limit, and a debt that is gone within seconds harms nobody.
 //! 4. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
@@ -54,6 +55,8 @@ pub(crate) struct Demand {
     pub(crate) overdue_ns: u64,
     /// The peak or valley that clients are in, if its end is forecast.
     pub(crate) phase: Option<Phase>,
+    /// Whether clients wait for the device, so that deep work keeps to its pace.
+    pub(crate) paced: bool,
 }
 
 /// The lowest floor. Memtables must be flushed, whatever the estimate of the device is.
@@ -119,7 +122,7 @@ impl Allocation {
         let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
         let floor = options.floor.unwrap_or(needed.max(FLOOR_MIN));
         let mut held = false;
-        let pace = if monitor.clients_active() && !options.drain_time.is_zero() {
+        let pace = if demand.paced && monitor.clients_active() && !options.drain_time.is_zero() {
             let drain_ns = nanoseconds(options.drain_time);
             let deep = deep_pace(usable.0.min(usable.1), drain_ns, monitor, &demand);
             held = deep.is_none();

@@ -62,12 +62,14 @@ type Place = (u8, u64, u64, JobId);
 pub(crate) const BARRIERS: u64 = 2;
 /// The time over which unused bytes collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
-/// While clients use the device, at most this many steps of compactions run at a time.
+/// While clients wait for the device, at most this many steps of compactions run at a time.
 const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 /// A debt that drains within `DEBT_NS_MIN` earns no credit, so peaks belong to clients alone. From
 /// `DEBT_NS_MAX` on deep work earns its whole share in spite of them.
 const DEBT_NS_MIN: u64 = 10_000_000_000;
 const DEBT_NS_MAX: u64 = 40_000_000_000;
+/// Bytes a second of each direction while no client waits for the device.
+const UNLIMITED: u64 = 1 << 40;
 /// From here on more may be asked of the device than it has shown.
 const DEBT_NS_URGENT: u64 = 20_000_000_000;
 /// At most this part of the device is granted as credit for debt, and at most `CREDIT_SLICES_MAX`
@@ -258,7 +260,7 @@ impl IoScheduler {
     /// Returns the current limit in bytes per second; `None` if there is none.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         if self.options.bandwidth {
-            return Some(self.allocation.write);
+            return Some(self.allocation.write).filter(|rate| *rate < UNLIMITED / 2);
         }
         self.limiter.bytes_per_second()
     }
@@ -305,7 +307,7 @@ impl IoScheduler {
     fn drain_ns(&self, debt: u64) -> u64 {
         let device = self.device().slowest();
         let rate = if self.options.bandwidth {
-            self.allocation.read.min(self.allocation.write).max(device / 3)
+            self.allocation.read.min(self.allocation.write).min(device).max(device / 3)
         } else {
             self.limiter.bytes_per_second().unwrap_or(u64::MAX).min(device)
         };
@@ -422,7 +424,7 @@ impl IoScheduler {
 
     /// Returns the limits on compactions at `now`.
     fn limits(&self, now: Instant) -> Limits {
-        let beside = self.monitor.clients_active();
+        let beside = self.monitor.clients_active() && self.may_harm(now);
         let jobs = || self.jobs.values().map(|job| (job, self.served_in(job.lane)));
         let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
         let high = jobs().any(|(_, lane)| lane != Lane::Deep);
@@ -437,6 +439,7 @@ impl IoScheduler {
     fn slice_bytes(&self, lane: Lane) -> u64 {
         let (read, write) = match self.options.device_bandwidth {
             Some(bytes) => (bytes, bytes),
+            None if !self.may_harm(self.last_sample) => (UNLIMITED, UNLIMITED),
             None => self.device.usable(0),
         };
         self.slices.bytes(lane, read.min(write), self.monitor.clients_active())
@@ -462,13 +465,22 @@ impl IoScheduler {
                 let usable = |bandwidth| without(headroom, bandwidth);
                 (usable(device.read_bytes_per_second), usable(device.write_bytes_per_second))
             }
+            None if !self.may_harm(self.last_sample) => (UNLIMITED, UNLIMITED),
             None => self.device.usable(headroom),
         };
         let barrier_ns = self.device().barrier_ns;
         let phase = self.phases.forecast(self.last_sample).filter(|_| self.options.peak_forecast);
         let debt_passing = self.demand.debt.saturating_sub(self.debt_at_rest.per_second());
-        let demand = Demand { overdue_ns: self.overdue_ns(), debt_passing, phase, ..self.demand };
+        let paced = self.may_harm(self.last_sample);
+        let demand =
+            Demand { overdue_ns: self.overdue_ns(), debt_passing, phase, paced, ..self.demand };
         Allocation::due(&self.options, usable, barrier_ns, &self.monitor, demand)
+    }
+
+    /// Returns true if background work could keep a client waiting for the device. If not, it gets
+    /// all of a device whose bandwidth is learned. One that is set by an option is a limit always.
+    fn may_harm(&self, now: Instant) -> bool {
+        self.options.device_bandwidth.is_some() || self.device.is_awaited(now)
     }
 
     /// Adds credit for deep work. Each byte that clients write earns a share of the deep work that

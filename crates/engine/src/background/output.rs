@@ -191,7 +191,7 @@ impl Output {
     /// Creates a file, or takes a preallocated one.
     fn begin_file(&mut self, counters: &Counters) -> Result<(FileId, CompactionFileWriter)> {
         let OutputContext { vfs, directory, db_uid, class, .. } = &self.context;
-        let direct = self.context.options.direct_io_for_flush_and_compaction;
+        let direct = self.context.options.writes_directly();
         let one_file = self.context.family_options.compaction_files;
         let Some(spare) = self.context.spare_files.as_ref().filter(|_| one_file) else {
             let id = counters.file();
@@ -310,11 +310,11 @@ impl Outputs {
     }
 
     /// Returns where images of the tables of `level` are kept in memory; `None` if they are not.
-    /// Images are kept only with direct I/O, because otherwise the page cache has the bytes.
+    /// Images are kept only with direct writes, because otherwise the page cache has the bytes.
     fn images_for(&self, family: &ColumnFamilyData, level: u8) -> Option<OutputImages> {
         let (options, own) = (self.env.options.load(), family.options());
         let percent = options.level0_cache_percent;
-        if level > 0 || !options.direct_io_for_flush_and_compaction || percent == 0 {
+        if level > 0 || !options.writes_directly() || percent == 0 {
             return None;
         }
         // Level 0 at its trigger holds as many memtables as the trigger says. One more is flushed

@@ -459,6 +459,7 @@ fn level_0_is_not_read_from_its_files() {
         let mut options = tiny();
         options.block_cache_bytes = 1 << 20;
         options.level0_cache_percent = percent;
+        options.direct_io_for_flush_and_compaction = true;
         let family = &mut options.column_family;
         family.memtable_bytes = 32 << 10;
         family.level0_trigger = 8;

@@ -20,6 +20,12 @@ impl Options {
         if self.wal == WalMode::Off { 0 } else { self.column_family.memtable_bytes }
     }
 
+    /// Whether flushes and compactions bypass the page cache. If all readers do, what is in it
+    /// would never be read.
+    pub(crate) fn writes_directly(&self) -> bool {
+        self.direct_io_for_flush_and_compaction || self.direct_reads
+    }
+
     pub(crate) fn keeps_logs(&self) -> bool {
         self.wal_ttl_seconds > 0 || self.wal_size_limit_bytes > 0
     }

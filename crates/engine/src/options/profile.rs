@@ -75,8 +75,6 @@ fn rocksdb() -> Options {
         max_background_flushes: 1,
         max_background_compactions: 1,
         background_thread_nice: 0,
-        direct_io_for_flush_and_compaction: false,
-        compaction_readahead_bytes: 2 * MIB,
         level0_cache_percent: 0,
         wal_bytes_per_sync: 0,
         scheduler_bandwidth: false,

@@ -92,8 +92,7 @@ option_struct! {
         block_cache_bytes: u64 = 64 * MIB, Bytes, mutable, none;
         /// Percentage of the block cache that may hold whole tables of level 0. They stay from
         /// their creation until they leave the level, so that compactions and clients need not read
-        /// them. Used only with `direct_io_for_flush_and_compaction`; otherwise the page cache
-        /// holds them.
+        /// them. Used only if flushes bypass the page cache, which holds them otherwise.
         level0_cache_percent: u32 = 33, Count, mutable, none, ..=90;
         /// Limit on the memory of filters and indexes of open tables; half of `memory_budget` if
         /// that is less. `none`: all tables stay open.
@@ -159,14 +158,17 @@ option_struct! {
         scrub_rate: u64 = 16 * MIB, Bytes, mutable, none;
 
         "Files":
-        /// Reads of clients bypass the page cache. The block cache is then the only cache.
+        /// Reads of clients bypass the page cache. The block cache is then the only cache, and
+        /// flushes and compactions bypass the page cache, too.
         direct_reads: bool = false, Flag, fixed, "use_direct_reads";
-        /// Flushes and compactions bypass the page cache if the file system can. Otherwise they are
-        /// buffered, with paced write-back.
-        direct_io_for_flush_and_compaction: bool = true, Flag, fixed,
+        /// Flushes and compactions bypass the page cache if the file system can. Otherwise what
+        /// they write stays in the page cache for readers, and is written back at the device's
+        /// pace.
+        direct_io_for_flush_and_compaction: bool = false, Flag, fixed,
             "use_direct_io_for_flush_and_compaction";
-        /// Bytes that a compaction reads from an input at a time.
-        compaction_readahead_bytes: u64 = 256 * KIB, Bytes, mutable, "compaction_readahead_size",
+        /// Bytes that a compaction reads from an input at a time, at most. While clients wait for
+        /// the device it reads what takes the device about half a millisecond.
+        compaction_readahead_bytes: u64 = 2 * MIB, Bytes, mutable, "compaction_readahead_size",
             ..=64 * MIB;
         /// A new manifest is started, in the background, when this much was appended to the current
         /// one.
@@ -191,8 +193,9 @@ option_struct! {
         rate_limit_fairness: u32 = 10, Count, mutable, none;
 
         "Scheduler":
-        /// Flushes and compactions get the bandwidth that clients leave, measured every 10 ms.
-        /// Without it they take as much as they can.
+        /// Flushes and compactions get the bandwidth that clients leave, measured every 10 ms, and
+        /// all of it while no client waits for the device. Without it they take as much as they
+        /// can.
         scheduler_bandwidth: bool = true, Flag, mutable, none;
         /// Flushes run before compactions out of level 0, and these before deeper ones, which run
         /// by urgency. Without it all jobs share the bandwidth as equals, and `scheduler_floor`
@@ -214,9 +217,9 @@ option_struct! {
         /// The limit of background work changes only if it would change by more than this many
         /// bytes a second. `none`: a twentieth of the device's bandwidth.
         scheduler_change_threshold: Option<u64> = None, Bytes, mutable, none;
-        /// While clients use the device, background work takes only the bandwidth that it needs to
-        /// remove the compaction debt in this time. `0`: all bandwidth that clients leave, as in
-        /// the paper.
+        /// While clients wait for the device, background work takes only the bandwidth that it
+        /// needs to remove the compaction debt in this time. `0`: all bandwidth that clients leave,
+        /// as in the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
         /// Learn how long the peaks and valleys of clients last. In a peak deep compactions are
         /// then held if the next valley has room for them, and a valley removes the debt before it
@@ -314,7 +317,7 @@ option_struct! {
         /// Keys are divided into stripes with about this many bytes in level 0 and the next level.
         /// A flush starts a new table at each stripe, and level 0 is compacted one stripe at a
         /// time. 0: no stripes; tables that overlap are compacted together.
-        level0_stripe_bytes: u64 = 8 * MIB, Bytes, mutable, none;
+        level0_stripe_bytes: u64 = 32 * MIB, Bytes, mutable, none;
         /// The number of runs that start a compaction out of level 0 follows from the load, between
         /// half of `level0_trigger` and three times as many, and at most half of `level0_slowdown`.
         /// Where reads look into many runs, scan much or miss the cache, level 0 goes down sooner.

@@ -9,7 +9,7 @@
 //! 2. For each table: `begin_table` pads to a page boundary, `append` adds the table's bytes,
 //!    `finish_table` adds a [`DirectoryEntry`] (`push_entry`).
 //! 3. `append` fills a buffer. The first one is small and grows once (`grow`). A full buffer of the
-//!    large size is written (`write_out`), and writeback starts.
+//!    large size is written (`write_out`), and written back if the file is buffered.
 //! 4. [`CompactionFileWriter::finish`] appends the directory with its checksum and the footer at
 //!    the end of a page, writes the rest, and syncs the contents once.
 //!
@@ -53,6 +53,10 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// buffer for each would cost more than filling it.
 const FIRST_BUFFER_BYTES: usize = 32 << 10;
 
+/// Bytes of a buffered file that may wait for the device while more are written. Few, so that the
+/// sync at the end is short, and enough to keep a device with a long queue busy.
+const WRITE_BEHIND_BYTES: u64 = 1 << 20;
+
 /// The entry of a table in the file's directory: enough to add the table to a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryEntry {
@@ -89,6 +93,8 @@ pub struct CompactionFileWriter {
     filled: usize,
     /// Bytes written so far: the offset of the buffer in the file.
     written: u64,
+    /// Offset below which a buffered file was written back.
+    written_back: u64,
     /// The table that is being written, and its start.
     table: Option<(TableId, u64)>,
     /// The encoded directory, which is written at the end.
@@ -135,6 +141,7 @@ impl CompactionFileWriter {
             buffer: AlignedBuffer::with_capacity(FIRST_BUFFER_BYTES),
             filled: 0,
             written: 0,
+            written_back: 0,
             table: None,
             directory: Vec::new(),
             tables: 0,
@@ -288,15 +295,31 @@ impl CompactionFileWriter {
         self.file
             .write_at(bytes, self.written, self.class)
             .map_err(|source| Error::io("write", &self.path, source))?;
-        // Starts writeback, since a buffered file would otherwise send all its pages to the device
-        // at the end. With direct I/O there is nothing to start. The call is a hint: if it fails,
-        // the sync at the end reports the failure.
         if self.file.alignment() == 1 {
-            drop(self.file.start_writeback(self.written, self.filled as u64));
+            self.write_back()?;
         }
         self.failed = false;
         self.written += self.filled as u64;
         self.filled = 0;
+        Ok(())
+    }
+
+    /// Starts writeback of a buffer that was just written, and waits until few bytes are left that
+    /// the device does not have. A buffered file would otherwise send all its pages at the end, and
+    /// writing would run ahead of the device, whose pace the scheduler must see. With direct I/O
+    /// there is nothing to do.
+    fn write_back(&mut self) -> Result<()> {
+        // A hint: if it fails, a later call reports the failure.
+        drop(self.file.start_writeback(self.written, self.filled as u64));
+        let end = self.written + self.filled as u64;
+        let due = end.saturating_sub(WRITE_BEHIND_BYTES);
+        if due > self.written_back {
+            let length = due - self.written_back;
+            self.file
+                .finish_writeback(self.written_back, length, self.class)
+                .map_err(|source| Error::io("write back", &self.path, source))?;
+            self.written_back = due;
+        }
         Ok(())
     }
 }

@@ -49,6 +49,9 @@ impl VfsFile for Null {
     fn start_writeback(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
     }
+    fn finish_writeback(&self, _: u64, _: u64, _: IoClass) -> io::Result<()> {
+        Ok(())
+    }
     fn punch_hole(&self, _: u64, _: u64, _: IoClass) -> io::Result<()> {
         Ok(())
     }

@@ -74,6 +74,9 @@ pub trait VfsFile: Send + Sync + Debug {
     fn sync_data(&self, class: IoClass) -> io::Result<()>;
     /// Starts writeback of the range without waiting for durability. This is a hint.
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()>;
+    /// Writes the range back and waits until the device has it, which does not make it durable. An
+    /// error means that bytes were lost, and no later sync may report it again.
+    fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()>;
     /// Frees the range's blocks. Reads of it then return zeros. The length stays.
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()>;
     /// Reserves space without changing the length (KEEP_SIZE). This is a hint: an unsupported call

@@ -89,6 +89,12 @@ macro_rules! pass_on {
     (@start_writeback $f:tt) => {
         $crate::pass_on!(@fn $f start_writeback(offset: u64, length: u64) -> std::io::Result<()>);
     };
+    (@finish_writeback $f:tt) => {
+        $crate::pass_on!(
+            @fn $f finish_writeback(offset: u64, length: u64, class: $crate::vfs::IoClass)
+                -> std::io::Result<()>
+        );
+    };
     (@punch_hole $f:tt) => {
         $crate::pass_on!(
             @fn $f punch_hole(offset: u64, length: u64, class: $crate::vfs::IoClass)

@@ -85,7 +85,7 @@ impl VfsFile for TestFile {
         lock(&self.1.written_back).push((offset, length));
         Ok(())
     }
-    crate::pass_on! { 0: read_at punch_hole preallocate truncate len }
+    crate::pass_on! { 0: read_at finish_writeback punch_hole preallocate truncate len }
 }
 
 impl Vfs for TestVfs {

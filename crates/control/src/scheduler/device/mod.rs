@@ -15,7 +15,8 @@
 //! 6. An estimate that comes from a cut or a hint is checked as soon as it limits background work.
 //!    For a moment, the check asks for the whole estimate, headroom included. Otherwise an estimate
 //!    that is a little too high would stay, and background work would use the headroom.
-//! 7. While no client waits for the device nothing is concluded.
+//! 7. While no client waits for the device nothing is concluded from how long requests take, and
+//!    [`DeviceModel::is_awaited`] says so: background work then harms nobody.
 //!
 //! What must stay true: an estimate is never below `BANDWIDTH_MIN`. It follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -51,6 +52,10 @@ const SURE_MAX: u64 = 6_000;
 /// The same while a cut is on trial. Less evidence suffices: harm shows that the cut was too small,
 /// and a cut that does not help is taken back.
 const SURE_ON_TRIAL: u64 = 1_000;
+/// The page cache takes a write in less time. One that takes longer waits for the device.
+const CACHED_WRITE_NS: u64 = 50_000;
+/// Clients without a request that waits for the device for this time do not wait for it.
+const AWAITED_NS: u64 = NS_PER_SECOND;
 /// How long background work must rest until the device's queue is empty.
 const DRAINED_NS: u64 = 1_000_000_000;
 
@@ -64,6 +69,8 @@ pub(crate) struct DeviceModel {
     barrier_worst_ns: u64,
     /// The requests that clients wait for, by [`Awaited`].
     clients: [Requests; Awaited::COUNT],
+    /// When clients last waited for the device.
+    awaited_at: Option<Instant>,
     /// Whether a sample of the window showed harm.
     harmed: bool,
     /// Whether a sample of the window came late.
@@ -89,6 +96,7 @@ impl DeviceModel {
             barrier_ns: hint.barrier_ns.max(1),
             barrier_worst_ns: 0,
             clients: [Requests::default(); Awaited::COUNT],
+            awaited_at: None,
             harmed: false,
             late: false,
             sure: 0,
@@ -133,9 +141,21 @@ impl DeviceModel {
         self.brake_until.0.saturating_sub(now.0)
     }
 
+    /// Returns true if clients waited for the device lately: for reads, for barriers of the WAL, or
+    /// for writes of the WAL that the page cache did not take at once.
+    pub(crate) fn is_awaited(&self, now: Instant) -> bool {
+        self.awaited_at.is_some_and(|at| now.0.saturating_sub(at.0) < AWAITED_NS)
+    }
+
     /// Takes in a sample that covers `over_ns`. If the sample ends the window, learns from the
     /// window.
     pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
+        let (client, wal) =
+            (sample.classes[IoClass::Client.index()], sample.classes[IoClass::Wal.index()]);
+        let slow_writes = wal.write_ns >= wal.writes.max(1).saturating_mul(CACHED_WRITE_NS);
+        if client.reads + wal.syncs > 0 || slow_writes {
+            self.awaited_at = Some(now);
+        }
         let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);

@@ -152,3 +152,34 @@ fn the_longest_barrier_is_remembered_for_a_while() {
     go_on(&mut model, &mut now, 40_000, 0, 1_000_000);
     assert!(model.barrier_worst_ns() < 2_000_000, "{}", model.barrier_worst_ns());
 }
+
+/// Feeds one sample with these requests of clients. Returns whether they wait for the device.
+fn awaited_after(model: &mut DeviceModel, now: Instant, class: IoClass, of: ClassSample) -> bool {
+    let mut sample = Sample::default();
+    sample.classes[class.index()] = of;
+    model.observe(now, SAMPLE_NS, &sample);
+    model.is_awaited(now)
+}
+
+#[test]
+fn clients_wait_for_the_device_only_with_requests_that_it_serves() {
+    let mut model = DeviceModel::new(DeviceProfile::default());
+    let wal = |write_ns, syncs| ClassSample {
+        write_bytes: 100 << 10,
+        writes: 100,
+        write_ns,
+        syncs,
+        ..ClassSample::default()
+    };
+    let second = |nth: u64| Instant(nth * NS_PER_SECOND);
+    let background = ClassSample { write_bytes: 1 << 20, writes: 4, ..wal(1_000_000, 1) };
+    assert!(!awaited_after(&mut model, second(1), IoClass::Flush, background));
+    // The page cache takes a write of the WAL in microseconds.
+    assert!(!awaited_after(&mut model, second(2), IoClass::Wal, wal(300_000, 0)));
+    assert!(awaited_after(&mut model, second(3), IoClass::Wal, wal(300_000, 1)));
+    assert!(!model.is_awaited(second(4)), "for a second");
+    // It is full, and lets writers wait until the device has taken bytes.
+    assert!(awaited_after(&mut model, second(5), IoClass::Wal, wal(9_000_000, 0)));
+    let read = ClassSample { read_bytes: 4096, reads: 1, ..ClassSample::default() };
+    assert!(awaited_after(&mut model, second(7), IoClass::Client, read));
+}

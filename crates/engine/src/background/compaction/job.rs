@@ -93,9 +93,14 @@ pub(crate) struct CompactionJob {
     /// The next input run to be opened; `None` once all are open.
     to_open: Option<usize>,
     stats: CompactionStats,
-    /// Largest read of an input run, in bytes.
+    /// Largest read of an input run in this step, in bytes.
     chunk_bytes: Arc<AtomicUsize>,
-    buffer_bytes: u64,
+    /// Limit on the above by the options.
+    chunk_bytes_max: u64,
+    /// The largest of them so far.
+    chunk_bytes_most: u64,
+    /// Number of input runs.
+    runs: u64,
     bytes_out: u64,
     started: std::time::Instant,
 }
@@ -131,9 +136,7 @@ impl CompactionJob {
             LevelIter::new(run, opener, IterBounds::all()).without(seen.clone())
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
-        // One chunk for each input run, and the output's buffer.
-        let chunks_bytes = runs.len() as u64 * context.read.chunk_bytes as u64;
-        let buffer_bytes = chunks_bytes + crate::background::output::BUFFER_BYTES;
+        let runs_count = runs.len() as u64;
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let filter = filter_to_be(&family, &plan, &context);
@@ -163,15 +166,18 @@ impl CompactionJob {
             to_open: Some(0),
             stats: CompactionStats::default(),
             chunk_bytes,
-            buffer_bytes,
+            chunk_bytes_max: context.read.chunk_bytes as u64,
+            chunk_bytes_most: 0,
+            runs: runs_count,
             bytes_out: 0,
             started: clock::now(),
         }
     }
 
-    /// Returns the approximate bytes of the buffers that the job reads and writes through.
+    /// Returns the approximate bytes of the buffers that the job reads and writes through: one
+    /// chunk for each input run, and the output's.
     pub(crate) fn buffer_bytes(&self) -> u64 {
-        self.buffer_bytes
+        self.runs * self.chunk_bytes_most + crate::background::output::BUFFER_BYTES
     }
 
     /// Does at most about `bytes` bytes of work. A plan without inputs to rewrite is done at once.
@@ -185,6 +191,7 @@ impl CompactionJob {
         let chunk_bytes = (bytes / CHUNKS_OF_STEP).max(CHUNK_BYTES_MIN);
         self.chunk_bytes
             .store(usize::try_from(chunk_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.chunk_bytes_most = self.chunk_bytes_most.max(chunk_bytes.min(self.chunk_bytes_max));
         let start = self.output.bytes_written();
         // Opening a run reads a chunk, so that opening many of them takes several steps.
         while let Some(next) = self.to_open {

@@ -516,6 +516,7 @@ impl Driver {
                     self.env.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
                     self.report(now, finished(id, JobResult::Cancelled));
                 } else if let Some(slot) = shared.jobs.get_mut(&id) {
+                    slot.buffer_bytes = job.buffer_bytes();
                     slot.job = Some(job);
                 }
             }

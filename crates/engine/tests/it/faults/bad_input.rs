@@ -383,7 +383,7 @@ impl VfsFile for RefusingFile {
         self.1.change()?;
         self.0.truncate(length)
     }
-    pass_on! { 0: read_at start_writeback len }
+    pass_on! { 0: read_at start_writeback finish_writeback len }
 }
 
 impl Vfs for Refusing {

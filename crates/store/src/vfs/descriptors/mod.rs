@@ -347,6 +347,10 @@ impl VfsFile for PooledFile {
     fn start_writeback(&self, offset: u64, length: u64) -> io::Result<()> {
         self.with(|file| file.start_writeback(offset, length))
     }
+
+    fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        self.with(|file| file.finish_writeback(offset, length, class))
+    }
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         self.with(|file| file.punch_hole(offset, length, class))
     }

@@ -366,6 +366,11 @@ impl VfsFile for FaultFile {
         self.inner.start_writeback(offset, length)
     }
 
+    fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        self.choose(VfsOperation::FinishWriteback, Some(class), 0)?;
+        self.inner.finish_writeback(offset, length, class)
+    }
+
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         match self.choose(VfsOperation::PunchHole, Some(class), 0)? {
             Some(_) => Ok(()),

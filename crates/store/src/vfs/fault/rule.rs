@@ -25,6 +25,7 @@ pub enum VfsOperation {
     Write,
     Sync,
     StartWriteback,
+    FinishWriteback,
     PunchHole,
     Preallocate,
     Truncate,

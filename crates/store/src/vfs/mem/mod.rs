@@ -380,6 +380,10 @@ impl VfsFile for MemFile {
         Ok(())
     }
 
+    fn finish_writeback(&self, _: u64, _: u64, _: IoClass) -> io::Result<()> {
+        Ok(())
+    }
+
     fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
         MemVfs { live: self.live.clone() }.ask_guard(None);
         let mut live = lock(&self.live);

@@ -230,21 +230,19 @@ impl VfsFile for PosixFile {
         if self.direct || length == 0 {
             return Ok(());
         }
-        let (offset, length) = (to_off64(offset)?, to_off64(length)?);
-        // SAFETY: the descriptor is open as long as `self.fd` lives; the call takes no pointers.
-        let result = unsafe {
-            libc::sync_file_range(self.fd.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE)
-        };
-        if result == 0 {
+        self.sync_range(offset, length, libc::SYNC_FILE_RANGE_WRITE)
+    }
+
+    fn finish_writeback(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
+        if self.direct || length == 0 {
             return Ok(());
         }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            // These bytes cannot be stored. Any other error means that the hint was not taken, and
-            // the sync does all the work.
-            Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
-            _ => Ok(()),
-        }
+        self.refuse_if_poisoned()?;
+        let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        // The kernel reports a failed writeback once, here or at the sync.
+        self.sync_range(offset, length, wait).inspect_err(|_| self.poison())
     }
 
     fn punch_hole(&self, offset: u64, length: u64, _: IoClass) -> io::Result<()> {
@@ -308,6 +306,23 @@ impl VfsFile for PosixFile {
 }
 
 impl PosixFile {
+    /// Writes pages of the range back. An error means that its bytes cannot be stored.
+    fn sync_range(&self, offset: u64, length: u64, flags: libc::c_uint) -> io::Result<()> {
+        let (offset, length) = (to_off64(offset)?, to_off64(length)?);
+        // SAFETY: the descriptor is open as long as `self.fd` lives; the call takes no pointers.
+        let result = unsafe { libc::sync_file_range(self.fd.as_raw_fd(), offset, length, flags) };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // Any other error means that the call is not there or does not know such a file, so
+            // that the sync does all the work.
+            Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads through the page cache until the buffer is full or the file ends.
     fn read_buffered(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;

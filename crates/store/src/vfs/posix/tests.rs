@@ -153,6 +153,8 @@ fn preallocation_and_write_back_change_no_byte_and_no_length() {
     file.write_at(&pattern(5000), 0, CLASS).unwrap();
     file.start_writeback(0, 5000).unwrap();
     file.start_writeback(0, 0).unwrap();
+    file.finish_writeback(0, 5000, CLASS).unwrap();
+    file.finish_writeback(0, 0, CLASS).unwrap();
     assert_eq!(fs::read(&path).unwrap(), pattern(5000));
     file.truncate(10_000).unwrap();
     assert_eq!(file.len().unwrap(), 10_000);
@@ -305,6 +307,7 @@ fn missing_features_of_a_file_system_are_ignored_or_reported() {
     PosixVfs.sync_dir(Path::new("/proc/self")).unwrap();
     let null = PosixVfs.open(Path::new("/dev/null"), OpenOptions::WRITE).unwrap();
     null.start_writeback(0, 4096).unwrap();
+    null.finish_writeback(0, 4096, CLASS).unwrap();
     let refused = null.punch_hole(0, 4096, CLASS).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{refused}");
     let missing = PosixVfs.sync_dir(Path::new("/nowhere")).unwrap_err();

@@ -30,6 +30,7 @@ const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("write_at", false, &[VfsOperation::Write]),
     ("sync_data", false, &[VfsOperation::Sync]),
     ("start_writeback", false, &[VfsOperation::StartWriteback]),
+    ("finish_writeback", false, &[VfsOperation::FinishWriteback]),
     ("punch_hole", false, &[VfsOperation::PunchHole]),
     ("preallocate", false, &[VfsOperation::Preallocate]),
     ("truncate", true, &[VfsOperation::Truncate]),

@@ -43,6 +43,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "a dead log", start: logs, act: dead_log },
     Scenario { name: "a full disk", start: closed, act: full_disk },
     Scenario { name: "dead bytes", start: dead_bytes, act: recovery },
+    Scenario { name: "a large flush", start: large_memtables, act: large_flush },
     Scenario { name: "what is no database", start: || Start::fresh(tiny()), act: no_database },
     Scenario { name: "a device", start: device, act: device_is_known },
     Scenario { name: "scrub", start: closed, act: damaged::scrub },
@@ -496,6 +497,26 @@ fn dead_bytes() -> Start {
     drop(pinned);
     let (states, durable) = run.into_states();
     Start { mem, states, durable, options: start.options }
+}
+
+fn large_memtables() -> Start {
+    let mut start = Start::fresh(tiny());
+    start.options.column_family.memtable_bytes = 4 << 20;
+    start
+}
+
+/// A file that is so large that its writer waits for the device on the way.
+fn large_flush(run: &mut Run) -> Option<()> {
+    let db = run.open()?;
+    run.insist(&db, |db| {
+        for nth in 0..26_u32 {
+            let key = [TAKEN_IN, &nth.to_be_bytes()].concat();
+            db.put(key, vec![nth as u8; 64 << 10])?;
+        }
+        db.flush()
+    })?;
+    run.commit(&db, true)?;
+    run.finish(db)
 }
 
 /// Directories that are refused, each for its reason.
