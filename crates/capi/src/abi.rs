@@ -158,12 +158,13 @@ pub fn status(error: &Error) -> String {
         Error::MergeFailed { .. } => "Corruption: Merge operator failed",
         Error::WouldStall { .. }
         | Error::ManualCompactionPaused
+        | Error::Cancelled(_)
         | Error::NotInMemory
         | Error::TooManySkipped(_) => "Result incomplete",
         Error::TimedOut(_) => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
         Error::Behind { .. } | Error::NotBottommost { .. } => "Operation failed. Try again.",
-        Error::NoSavePoint | Error::NotInLog(_) => "NotFound",
+        Error::NoSavePoint | Error::NotInLog(_) | Error::NoSuchBackup(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",
         Error::Background { cause, .. } => return status(cause),

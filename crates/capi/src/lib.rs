@@ -18,6 +18,8 @@
 
 pub mod abi;
 pub mod accepted;
+pub mod backup_options;
+pub mod backups;
 pub mod batch;
 mod batch_bytes;
 pub mod batch_parts;

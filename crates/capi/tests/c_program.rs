@@ -76,6 +76,11 @@ fn reading_the_log() {
 }
 
 #[test]
+fn backups_are_made_and_restored() {
+    run("backups");
+}
+
+#[test]
 fn statistics_and_memory() {
     run("memory");
 }

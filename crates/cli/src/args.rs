@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
+use crate::backup::{Backup, Backups, Restore};
 use crate::import::Import;
 use crate::place::{Family, Place};
 use crate::sim::SimArgs;
@@ -263,6 +264,38 @@ Examples:
         /// Create the second database in this directory
         target: PathBuf,
     },
+    /// Back up a database, sharing tables with earlier backups
+    #[command(after_help = "\
+The first backup creates the directory. Later ones copy only what they do not share with earlier
+ones. The database may be open in another process, which goes on writing; that process should make
+long backups itself, because its leases for readers end. Ctrl-C ends the backup, with exit code 130,
+and leaves earlier ones as they were.
+
+Examples:
+  sateen db backup library /mnt/backups
+  sateen db backup library /mnt/backups --note 'before the move' --rate 50")]
+    Backup(Backup),
+    /// Restore a backup as a new database
+    #[command(after_help = "\
+Every byte is verified before it is written, and the new database appears in the last step. A backup
+that is damaged is not restored in part: the error names the file and the offset.
+
+Examples:
+  sateen db restore /mnt/backups library
+  sateen db restore /mnt/backups library --id 12
+  sateen db restore /mnt/backups library --no-wal")]
+    Restore(Restore),
+    /// List backups; verify, purge or delete them
+    #[command(after_help = "\
+A backup whose record is damaged is listed with the damage. The exit code of --verify is 1 if
+something is damaged, and 4 if something could not be read.
+
+Examples:
+  sateen db backups /mnt/backups
+  sateen db backups /mnt/backups --verify
+  sateen db backups /mnt/backups --purge 7
+  sateen db backups /mnt/backups --delete 12")]
+    Backups(Backups),
     /// Compact a range of keys to free space and speed up reads
     #[command(after_help = "\
 Examples:

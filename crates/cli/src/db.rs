@@ -16,6 +16,7 @@ use sateen::{CompactRangeOptions, Db, WriteOptions, bytes_of_text, shown, shown_
 use serde_json::json;
 
 use crate::args::{DbVerb, Load};
+use crate::backup;
 use crate::failure::{Failure, Result};
 use crate::import;
 use crate::interrupt::{self, Interruptible};
@@ -71,6 +72,9 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Check { place } => upkeep::check(place, json, output),
         DbVerb::Scrub { place, rate } => upkeep::scrub(place, *rate, json, output),
         DbVerb::Checkpoint { place, target } => checkpoint(place, target, json, output),
+        DbVerb::Backup(arguments) => backup::create(arguments, json, output),
+        DbVerb::Restore(arguments) => backup::restore(arguments, json, output),
+        DbVerb::Backups(arguments) => backup::backups(arguments, json, output),
         DbVerb::Compact { family, from, to, encoding, rewrite_last_level } => {
             let (from, to) = (bound(from.as_deref(), *encoding)?, bound(to.as_deref(), *encoding)?);
             let (db, family) = store::open_family(family, Access::Write, false)?;

@@ -4,6 +4,7 @@
 //! [`command`] without making the program larger.
 
 mod args;
+mod backup;
 mod db;
 mod dump;
 mod failure;

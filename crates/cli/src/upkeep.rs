@@ -97,7 +97,7 @@ pub(crate) fn scrub(
 }
 
 /// Returns the result of a command that found this many damaged and unreadable things.
-fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
+pub(crate) fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
     let things = |count: usize, verb: &str| match count {
         1 => format!("1 thing {}", verb.replace("are", "is")),
         _ => format!("{count} things {verb}"),

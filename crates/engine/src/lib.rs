@@ -106,8 +106,8 @@
 //!   slow
 //! - [`MergeOperator`], [`CompactionFilter`], [`Comparator`], [`EventListener`]: code of yours that
 //!   the engine calls
-//! - [`Db::checkpoint`], [`Db::ingest`], [`Db::updates_since`], [`Db::open_secondary`]: data in and
-//!   out
+//! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::updates_since`],
+//!   [`Db::open_secondary`]: data in and out
 //! - [`check`], [`repair`], [`Db::scrub`]: damage
 //! - [`vfs`]: file systems, one of them in memory for tests
 //! - The pages of the repository: the command, the C interface, formats, decisions, benchmarks
@@ -115,6 +115,7 @@
 
 mod admission;
 mod background;
+mod backup;
 mod core;
 mod db;
 mod entry;
@@ -141,6 +142,11 @@ mod write;
 pub use admission::write_buffers::WriteBufferManager;
 pub use background::compaction::chosen::CompactFilesOptions;
 pub use background::scrub::ScrubReport;
+pub use backup::{
+    BackupEngine, BackupInfo, BackupListener, BackupProgress, BackupReader, BackupStore,
+    BackupWriter, CreateBackupOptions, DirectoryStore, RestoreOptions, VerifyBackupOptions,
+    VerifyBackupReport,
+};
 pub use db::batch::FamilyBatch;
 pub use db::bytes::Bytes;
 pub use db::calls::{Reading, Writing};

@@ -72,7 +72,8 @@ fn the_default_is_no_worse_than_any_part_of_it() {
 }
 
 #[test]
-#[ignore = "simulates five hours: cargo test --release -p sateen-sim --test composition -- --ignored"]
+#[ignore = "five hours of virtual time: cargo test --release -p sateen-sim --test composition -- \
+            --ignored"]
 fn nor_at_any_size_or_rate() {
     let bursts = [12_000.0, 20_000.0, 34_000.0].map(|rate| ("bursts", Some(rate)));
     let writes = [20_000.0, 60_000.0].map(|rate| ("overwrite", Some(rate)));

@@ -71,7 +71,8 @@ impl VfsFile for LimitedFile {
     }
 
     sateen::pass_on! {
-        inner: start_writeback finish_writeback punch_hole preallocate truncate len allocated links modified
+        inner: start_writeback finish_writeback punch_hole preallocate truncate len allocated links
+            modified
         alignment poison
     }
 }

@@ -17,12 +17,13 @@
 static void through_errptr(void) {
     char* err = NULL;
     for (int i = 0; i < 2; i++) {
-        rocksdb_backup_engine_t* engine = rocksdb_backup_engine_open(NULL, "/nowhere", &err);
-        CHECK(engine == NULL);
-        CHECK(strcmp(err, "Not implemented: rocksdb_backup_engine_open") == 0);
+        rocksdb_export_import_files_metadata_t* exported =
+            rocksdb_checkpoint_export_column_family(NULL, NULL, "/nowhere", &err);
+        CHECK(exported == NULL);
+        CHECK(strcmp(err, "Not implemented: rocksdb_checkpoint_export_column_family") == 0);
     }
     rocksdb_free(err);
-    CHECK(rocksdb_backup_engine_open(NULL, "/nowhere", NULL) == NULL);
+    CHECK(rocksdb_checkpoint_export_column_family(NULL, NULL, "/nowhere", NULL) == NULL);
 }
 
 static void options_keep_what_they_are_given(void) {

@@ -27,12 +27,22 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["demo", "bench", "sim"]),
     (
         "Maintain",
-        &["db check", "db scrub", "db compact", "db checkpoint", "db repair", "db destroy"],
+        &[
+            "db check",
+            "db scrub",
+            "db compact",
+            "db checkpoint",
+            "db backup",
+            "db restore",
+            "db backups",
+            "db repair",
+            "db destroy",
+        ],
     ),
 ];
 
 /// Words of other tools, and the command that does the same here.
-const SYNONYMS: [(&str, &str); 29] = [
+const SYNONYMS: [(&str, &str); 27] = [
     ("set", "db put"),
     ("write", "db put"),
     ("insert", "db put"),
@@ -43,7 +53,6 @@ const SYNONYMS: [(&str, &str); 29] = [
     ("list", "db scan"),
     ("keys", "db scan"),
     ("export", "db scan"),
-    ("restore", "db load"),
     ("batchput", "db load"),
     ("migrate", "db import"),
     ("info", "db stats"),
@@ -54,7 +63,6 @@ const SYNONYMS: [(&str, &str); 29] = [
     ("profiles", "db options"),
     ("verify", "db check"),
     ("fsck", "db check"),
-    ("backup", "db checkpoint"),
     ("snapshot", "db checkpoint"),
     ("remove", "db destroy"),
     ("drop", "db destroy"),

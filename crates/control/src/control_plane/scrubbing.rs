@@ -1,8 +1,12 @@
-//! The scrub, which runs between the jobs.
+//! The scrub and the copies of backups, which run between the jobs.
 
 use super::ControlPlane;
-use crate::scheduler::ScrubStep;
+use crate::scheduler::{Pace, PaceStep, ScrubStep};
 use crate::types::Instant;
+
+/// The longest time for which a slice of a backup waits for room. A backup of a database that is
+/// always busy then still copies 4 MiB a second.
+const COPY_HELD_NS_MAX: u64 = 64_000_000;
 
 impl ControlPlane {
     /// Requests a scrub, at `rate` bytes per second if given.
@@ -12,18 +16,37 @@ impl ControlPlane {
 
     /// Returns what the scrub may do now.
     pub fn scrub_step(&mut self, now: Instant) -> ScrubStep {
-        let room = !self.paused && self.scheduler.has_room(now);
+        let room = !self.paused && self.scheduler.has_room(now, false);
         self.scrub.next(now, room)
     }
 
     /// Takes in that `bytes` bytes were verified.
     pub fn scrub_stepped(&mut self, now: Instant, bytes: u64) {
-        self.scheduler.read_beside(bytes);
+        self.scheduler.moved_beside(bytes, 0);
         self.scrub.stepped(now, bytes);
     }
 
     /// Ends the scrub.
     pub fn scrub_finished(&mut self, now: Instant) {
         self.scrub.finished(now);
+    }
+
+    /// Returns what a backup with this pace may do now, at most at `rate` bytes per second (0: no
+    /// limit of its own).
+    pub fn copy_step(&mut self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
+        let room = !self.paused && self.scheduler.has_room(now, true);
+        pace.next(now, room, rate, COPY_HELD_NS_MAX)
+    }
+
+    /// Takes in that a backup has read and written.
+    pub fn copied(
+        &mut self,
+        now: Instant,
+        pace: &mut Pace,
+        (read, written): (u64, u64),
+        rate: u64,
+    ) {
+        self.scheduler.moved_beside(read, written);
+        pace.stepped(now, read.max(written), rate);
     }
 }

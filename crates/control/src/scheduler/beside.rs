@@ -1,4 +1,5 @@
-//! Work beside clients: the rate of reclaiming, the inputs of a compaction, and room for the scrub.
+//! Work beside clients: the rate of reclaiming, the inputs of a compaction, and room for the scrub
+//! and for copies of backups.
 
 use super::allocator::Allocation;
 use super::{IoScheduler, Lane};
@@ -21,9 +22,9 @@ impl IoScheduler {
         paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
     }
 
-    /// Returns true if the scrub may read now: no flush or compaction out of level 0 runs, no job
-    /// waits for a grant, and clients leave some bandwidth.
-    pub(crate) fn has_room(&mut self, now: Instant) -> bool {
+    /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
+    /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
+    pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
         let urgent = self.running(Lane::Flush) + self.running(Lane::Level0) > 0;
         if urgent || !self.queue.is_empty() {
             return false;
@@ -33,13 +34,15 @@ impl IoScheduler {
         }
         self.refill(now);
         let limits = self.limits(now);
-        limits.brake_ns == 0 && !limits.no_step && !self.main.lacks(true, limits.reserve).0
+        let (lacks_read, lacks_write) = self.main.lacks(true, limits.reserve);
+        let lacks = lacks_read || (writes && lacks_write);
+        limits.brake_ns == 0 && !limits.no_step && !lacks
     }
 
-    /// Charges `bytes` bytes that the scrub has read, so that jobs get less.
-    pub(crate) fn read_beside(&mut self, bytes: u64) {
+    /// Charges bytes that the scrub or a backup has moved, so that jobs get less.
+    pub(crate) fn moved_beside(&mut self, read: u64, written: u64) {
         if self.options.bandwidth {
-            self.main.take(to_i64(bytes), 0);
+            self.main.take(to_i64(read), to_i64(written));
         }
     }
 

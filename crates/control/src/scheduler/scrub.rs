@@ -2,19 +2,16 @@
 //!
 //! 1. [`Scrub::request`] begins a run; so does [`Scrub::next`] when the interval has passed.
 //! 2. [`Scrub::next`] waits for the rate. Then it waits for room: no job waits for a grant, no
-//!    flush or compaction out of level 0 runs, and clients leave some bandwidth.
+//!    flush or compaction out of level 0 runs, and clients leave some bandwidth ([`Pace`]).
 //! 3. After [`HELD_NS_MAX`] it grants a slice without room, so that every run ends.
 
-use crate::arithmetic::{NS_PER_SECOND, scale};
+use super::pace::{Pace, PaceStep};
+use crate::arithmetic::NS_PER_SECOND;
 use crate::options::ScrubOptions;
 use crate::types::Instant;
 
-/// Bytes of a slice: a few milliseconds on a slow device.
-const SLICE_BYTES: u64 = 256 << 10;
 /// The longest time for which a slice waits for room.
 const HELD_NS_MAX: u64 = NS_PER_SECOND;
-/// The pause before the next look for room.
-const LOOK_NS: u64 = 20_000_000;
 
 /// What the scrub may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +29,7 @@ pub enum ScrubStep {
 struct ScrubRun {
     /// The rate of this run in bytes per second; `None` for that of the options.
     rate: Option<u64>,
-    /// The start of the period over which the rate is measured, and the bytes verified since then.
-    paced_from: Instant,
-    bytes: u64,
-    /// When it began to wait for room.
-    held_from: Option<Instant>,
+    pace: Pace,
 }
 
 /// The scrub's schedule.
@@ -63,8 +56,7 @@ impl Scrub {
     /// Begins a run, with its own rate if one is given. An active run continues with this rate.
     pub(crate) fn request(&mut self, now: Instant, rate: Option<u64>) {
         let before = self.run.and_then(|run| run.rate);
-        let rate = rate.or(before);
-        self.run = Some(ScrubRun { rate, paced_from: now, bytes: 0, held_from: None });
+        self.run = Some(ScrubRun { rate: rate.or(before), pace: Pace::begun(now) });
     }
 
     /// Returns what to do now. `room` is true if no other work needs the device.
@@ -82,31 +74,17 @@ impl Scrub {
             return self.next(now, room);
         };
         let rate = run.rate.unwrap_or(self.options.rate);
-        if rate > 0 {
-            let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
-            if now.0 < due {
-                return ScrubStep::Wait(Instant(due));
-            }
+        match run.pace.next(now, room, rate, HELD_NS_MAX) {
+            PaceStep::Move(bytes) => ScrubStep::Read(bytes),
+            PaceStep::Wait(until) => ScrubStep::Wait(until),
         }
-        let held_from = *run.held_from.get_or_insert(now);
-        if !room && now.0.saturating_sub(held_from.0) < HELD_NS_MAX {
-            return ScrubStep::Wait(Instant(now.0.saturating_add(LOOK_NS)));
-        }
-        run.held_from = None;
-        ScrubStep::Read(if rate > 0 { SLICE_BYTES.min(rate.max(1)) } else { SLICE_BYTES })
     }
 
     /// Records that a slice of `bytes` bytes was verified.
     pub(crate) fn stepped(&mut self, now: Instant, bytes: u64) {
         let rate = self.rate();
-        let Some(run) = &mut self.run else { return };
-        run.bytes = run.bytes.saturating_add(bytes);
-        // Time spent waiting for room is not made up for by reading faster later.
-        if rate > 0 {
-            let due = run.paced_from.0.saturating_add(scale(run.bytes, NS_PER_SECOND, rate));
-            if due < now.0 {
-                (run.paced_from, run.bytes) = (now, 0);
-            }
+        if let Some(run) = &mut self.run {
+            run.pace.stepped(now, bytes, rate);
         }
     }
 
@@ -123,15 +101,17 @@ impl Scrub {
     /// Begins a new period for the rate.
     fn pace_from(&mut self, now: Instant) {
         if let Some(run) = &mut self.run {
-            (run.paced_from, run.bytes) = (now, 0);
+            run.pace.begin_period(now);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pace::SLICE_BYTES;
     use super::*;
 
+    const LOOK_NS: u64 = 20_000_000;
     const RATE: u64 = 1 << 20;
     const SECOND: u64 = NS_PER_SECOND;
 

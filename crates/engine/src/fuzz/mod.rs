@@ -7,6 +7,7 @@ use std::path::Path;
 
 use sateen_control::version::{AddedTable, Placement, TableMeta, VersionEdit};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
+use sateen_store::base::clock::VirtualTime;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::{FileName, checked_text, device_hint};
 use sateen_store::manifest::{ManifestWriter, encode_edit, read_current};
@@ -30,6 +31,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All fuzz targets, by their names.
 pub const TARGETS: &[Target] = &[
     ("api", api),
+    ("backup", backup),
     ("batch", batch),
     ("block", block),
     ("compaction_file", compaction_file),
@@ -46,6 +48,11 @@ pub const TARGETS: &[Target] = &[
 /// Reads a WAL.
 pub fn wal(bytes: &[u8]) {
     sateen_store::wal::fuzz(bytes, crate::write::batch::fuzz);
+}
+
+/// Reads the record of a backup.
+pub fn backup(bytes: &[u8]) {
+    crate::backup::fuzz(bytes);
 }
 
 /// Reads a batch.
@@ -97,6 +104,8 @@ pub fn texts(bytes: &[u8]) {
 /// Returns inputs that the encoders made, each with its target, from which fuzzing begins.
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    // Random numbers in files are the same each time.
+    let _time = VirtualTime::begin(1);
     let mut seeds = vec![("compaction_file", seed(0)), ("compaction_file", seed(1))];
     seeds.extend(sateen_store::table::fuzz::seeds());
     seeds.push(("batch", batch_seed().data().to_vec()));
@@ -118,6 +127,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ] {
         seeds.push(("options", text.as_bytes().to_vec()));
     }
+    seeds.push(("backup", crate::backup::fuzz_seed()));
     seeds
 }
 

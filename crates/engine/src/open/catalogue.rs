@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::files::FileName;
 use sateen_store::files::counters::Counters;
+use sateen_store::files::{FileName, RESTORING};
 use sateen_store::manifest::{
     Identity, ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
 };
@@ -123,6 +123,9 @@ fn refuse_other_than_new(
         )
     });
     let refused = |reason| Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    if let Some(reason) = interrupted_restore(listing) {
+        return refused(reason);
+    }
     if let Some(name) = leftover {
         return refused(format!(
             "CURRENT is missing, but {name} exists: try to repair the database"
@@ -137,6 +140,17 @@ fn refuse_other_than_new(
         return Err(missing(directory));
     }
     Ok(())
+}
+
+/// Returns why the directory is no database, and what to do, if a restore into it was interrupted
+/// before it was complete.
+pub(crate) fn interrupted_restore(listing: &[PathBuf]) -> Option<String> {
+    let has = |wanted: &str| {
+        listing.iter().filter_map(|path| path.file_name()).any(|name| name == wanted)
+    };
+    let reason = "the restore of a backup into it was interrupted, and nothing of it can be used: \
+                  restore the backup again";
+    (has(RESTORING) && !has(&FileName::Current.text())).then(|| reason.to_owned())
 }
 
 /// Returns true if the first open was interrupted: there is a manifest of ours, or the beginning of

@@ -70,7 +70,7 @@ use crate::tree::version_set::{VersionSet, durable_log};
 use crate::write::path::WritePath;
 use crate::write::{CommitPipeline, PipelineStart};
 
-pub(crate) use catalogue::column_families;
+pub(crate) use catalogue::{column_families, interrupted_restore};
 
 mod catalogue;
 pub(crate) mod create;

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use sateen_control::LogNumber;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::random::random_uid;
 use sateen_store::files::wal_file_name;
-use sateen_store::manifest::random_uid;
 use sateen_store::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
 use super::catalogue::{no_catalogue, read_catalogue};

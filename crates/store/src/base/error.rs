@@ -186,12 +186,23 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// There is no backup of this number; 0 if there is none at all.
+    #[error("there is no backup{}", number_of(*.0))]
+    NoSuchBackup(u64),
+    /// The caller ended an operation early.
+    #[error("{0} was cancelled")]
+    Cancelled(&'static str),
     /// The database was opened read-only.
     #[error("the database was opened read-only: {0} is not possible")]
     ReadOnly(&'static str),
     /// The database is closing. The operation was not done.
     #[error("the database is closed")]
     Closed,
+}
+
+/// Returns the number of a backup behind a space, if there is one.
+fn number_of(backup: u64) -> String {
+    if backup == 0 { String::new() } else { format!(" {backup}") }
 }
 
 /// Returns what to do about an error of the operating system, if that is known.

@@ -13,6 +13,7 @@ pub mod locks;
 pub mod names;
 pub mod perf;
 pub mod prefix;
+pub mod random;
 pub mod retry;
 pub mod sync;
 pub mod system;

@@ -39,6 +39,7 @@ impl Error {
     /// | `NotSecondary`, `NotBottommost`, `NotInLog`, `NotInMemory`, `TooManySkipped` | `Never` |
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
     /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
+    /// | `NoSuchBackup`, `Cancelled` | `Never` |
     ///
     /// A write that failed is there as a whole or not at all, so it is safe to repeat a `put` or
     /// `delete`; a `merge` may then be there twice, unless the error is `WouldStall`.
@@ -69,6 +70,8 @@ impl Error {
             | Error::TooManySkipped(_)
             | Error::NotBottommost { .. }
             | Error::NoSavePoint
+            | Error::NoSuchBackup(_)
+            | Error::Cancelled(_)
             | Error::Panicked { .. }
             | Error::ReadOnly(_)
             | Error::Closed => Retry::Never,

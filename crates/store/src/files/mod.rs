@@ -11,6 +11,7 @@ pub mod device_hint;
 mod image;
 pub mod leases;
 pub mod options_file;
+mod outline;
 pub mod reclaim;
 pub mod replace;
 pub mod seal;
@@ -21,10 +22,12 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::{FileId, LogNumber};
 
-pub use compaction_file::{
-    CompactionFile, CompactionFileWriter, DirectoryEntry, HEADER_BYTES, check_header, uid_of_page,
-};
+pub use compaction_file::{CompactionFile, CompactionFileWriter, DirectoryEntry};
 pub use image::TableImage;
+pub use outline::{HEADER_BYTES, Outline, check_header, uid_of_page};
+
+/// Name of the file that is in a directory while a backup is restored into it.
+pub const RESTORING: &str = "RESTORING";
 
 /// Unit of direct I/O and hole punching. Tables start on multiples of it.
 pub const PAGE_BYTES: usize = 4096;
@@ -98,9 +101,10 @@ impl FileName {
     }
 }
 
-/// Returns true if `name` is that of a file being written to replace another.
+/// Returns true if `name` is that of a file being written to replace another, or of the mark of a
+/// restore. In a database neither is needed.
 pub fn is_temporary(name: &str) -> bool {
-    [options_file::TEMPORARY, device_hint::TEMPORARY].contains(&name)
+    [options_file::TEMPORARY, device_hint::TEMPORARY, RESTORING].contains(&name)
 }
 
 /// Returns the path of the compaction file `id`.

@@ -4,7 +4,7 @@
 //! What must stay true: files keep the uid with which they were written, because their checksums
 //! depend on it.
 
-use crate::base::clock;
+use crate::base::random::random_uid;
 use crate::base::xxh3::xxh3_64_with_seed;
 
 /// Two numbers that no other database has, with high probability.
@@ -46,16 +46,4 @@ impl Identity {
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or(""));
         parts.join("-")
     }
-}
-
-/// Returns a number that no other database has, with high probability.
-pub fn random_uid() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    if let Some(number) = clock::next_random() {
-        return number.max(1);
-    }
-    // The standard library seeds each state from the operating system.
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    hasher.finish().max(1)
 }

@@ -27,7 +27,7 @@ pub use current::{
     Current, TEMPORARY_CURRENT, foreign, foreign_reason, read_current, recognise_foreign,
     write_current,
 };
-pub use identity::{Identity, random_uid};
+pub use identity::Identity;
 pub use record::{ManifestReader, ManifestWriter};
 
 use crate::vfs::{IoClass, MemVfs, OpenOptions, Vfs};

@@ -41,7 +41,9 @@ impl VfsFile for Direct {
     fn alignment(&self) -> usize {
         4096
     }
-    crate::pass_on! { 0: sync_data start_writeback finish_writeback punch_hole preallocate truncate len }
+    crate::pass_on! {
+        0: sync_data start_writeback finish_writeback punch_hole preallocate truncate len
+    }
 }
 
 /// Makes about 5 MB in one table on a [`Direct`] file.

@@ -11,6 +11,7 @@
 
 mod bounded;
 mod buffer;
+mod bytes;
 mod descriptors;
 mod fault;
 mod mem;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use bounded::BoundedVfs;
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
+pub use bytes::BytesFile;
 pub use descriptors::{DescriptorPool, PooledFile};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
 pub use mem::{

@@ -221,7 +221,8 @@ impl VfsFile for WatchedFile {
     }
 
     crate::pass_on! {
-        inner: sync_data start_writeback finish_writeback punch_hole preallocate truncate modified alignment poison
+        inner: sync_data start_writeback finish_writeback punch_hole preallocate truncate modified
+            alignment poison
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sateen_control::compaction::CompactionChain;
 use sateen_control::{
     CfOptions, ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId,
-    JobResult, Note, Outlook, PauseReason, ScrubStep,
+    JobResult, Note, Outlook, Pace, PaceStep, PauseReason, ScrubStep,
 };
 use sateen_store::base::clock;
 use sateen_store::base::error::Result;
@@ -138,6 +138,16 @@ impl Driver {
     /// Reports that the scrub has ended.
     pub(crate) fn scrub_finished(&self, now: Instant) {
         lock(&self.shared).plane.scrub_finished(now);
+    }
+
+    /// Returns what a backup may do now. It waits for room as the scrub does.
+    pub(crate) fn copy_step(&self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
+        lock(&self.shared).plane.copy_step(now, pace, rate)
+    }
+
+    /// Reports that a backup has read and written bytes.
+    pub(crate) fn copied(&self, now: Instant, pace: &mut Pace, moved: (u64, u64), rate: u64) {
+        lock(&self.shared).plane.copied(now, pace, moved, rate);
     }
 
     /// Returns how long compactions would take to work off the debt.

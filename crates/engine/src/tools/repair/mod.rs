@@ -41,6 +41,7 @@ use sateen_store::vfs::{PosixVfs, Vfs, WatchedVfs};
 use tables::read_whole;
 
 use crate::background::output::{Output, OutputContext};
+use crate::open::interrupted_restore;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tools::check::{bounded, watch};
 use crate::tools::found::described;
@@ -172,7 +173,7 @@ fn repair_watched(
     // Checked before the lock, whose file must not be created in a directory without a database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
         Some(what) => Some(foreign_reason(what, &directory)),
-        None if holds_a_database(&listing) => None,
+        None if holds_a_database(&listing) => interrupted_restore(&listing),
         None => Some("there is no database here".to_owned()),
     };
     watched.first_error().map_or(Ok(()), Err)?;

@@ -2,6 +2,7 @@
 //! after.
 
 mod atomic_flush;
+mod backups;
 mod cut;
 mod image;
 pub(crate) mod kill;

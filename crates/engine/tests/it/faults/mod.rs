@@ -1,5 +1,6 @@
 //! What goes wrong: refused calls, full disks, damage, hostile bytes; how it is told and repaired.
 
+mod backups;
 mod bad_input;
 mod check;
 mod corrupt;

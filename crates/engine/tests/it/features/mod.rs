@@ -1,5 +1,6 @@
 //! What users do, feature by feature.
 
+mod backups;
 pub(crate) mod basics;
 pub(crate) mod call_options;
 pub(crate) mod destroy;

@@ -318,7 +318,8 @@ impl VfsFile for SteppingFile {
         self.inner.len()
     }
     pass_on! {
-        inner: sync_data start_writeback finish_writeback punch_hole preallocate truncate allocated links modified
+        inner: sync_data start_writeback finish_writeback punch_hole preallocate truncate allocated
+            links modified
             alignment poison
     }
 }

@@ -34,7 +34,8 @@ impl VfsFile for Counted {
         self.inner.write_at(bytes, offset, class)
     }
     crate::pass_on! {
-        inner: read_at sync_data start_writeback finish_writeback punch_hole preallocate truncate len allocated
+        inner: read_at sync_data start_writeback finish_writeback punch_hole preallocate truncate
+            len allocated
             links modified alignment poison
     }
 }

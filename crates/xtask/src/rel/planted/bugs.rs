@@ -314,6 +314,30 @@ pub(super) const BUGS: &[Bug] = &[
         "sched",
         &["is gone", "once all is stored"],
     ),
+    bug(
+        "backup_shared_purged",
+        "a table that backups share goes with one of them",
+        "model::backups::random_backups_are_what_the_database_was",
+        &["missing file", "is_sound"],
+    ),
+    bug(
+        "backup_record_not_synced",
+        "objects of a backup go before the deletion of its record is durable",
+        "crash::backups::what_is_not_deleted_stays",
+        &["missing file", "MissingFile"],
+    ),
+    bug(
+        "backup_not_verified",
+        "the checksums of a backup are not verified",
+        "faults::backups::damage_is_told_by_name_and_nothing_is_restored_in_part",
+        &["is another one", "Corruption", "corruption"],
+    ),
+    bug(
+        "backup_stamp_ignored",
+        "tables of two databases with the same numbers are taken for one",
+        "features::backups::tables_with_the_same_numbers_and_other_content_are_not_shared",
+        &["assertion failed", "Corruption", "corruption"],
+    ),
     // A bug of this engine, which the suite `sched` found.
     bug(
         "short_pause_forgotten",

@@ -224,6 +224,7 @@ impl VfsFile for KillFile {
         self.trap.around(VfsOperation::Truncate, &self.path, || self.inner.truncate(length))
     }
     pass_on! {
-        inner: read_at start_writeback finish_writeback preallocate len allocated links modified alignment poison
+        inner: read_at start_writeback finish_writeback preallocate len allocated links modified
+            alignment poison
     }
 }

@@ -1,0 +1,411 @@
+//! Makes a backup of an open database.
+//!
+//! 1. [`create`] flushes what is in no WAL, or everything if that is wanted.
+//! 2. `Creation::begin` holds all files, takes the present versions, and copies the WALs, the
+//!    manifest and the options of that moment. Then files may go again, but for the tables, which
+//!    their references pin.
+//! 3. `Creation::tables` copies what no earlier backup has of each file: its outline, and its
+//!    tables. What was copied is no longer pinned.
+//! 4. `Creation::publish` makes the objects durable, looks whether all are there, and writes the
+//!    record.
+//! 5. After a failure, `Creation::undo` deletes what was written.
+//!
+//! What must stay true:
+//!
+//! - The record appears after everything that it names is durable.
+//! - A failed attempt deletes only objects that it made itself, and none while its record may be
+//!   there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use sateen_control::version::TableMeta;
+use sateen_control::{ColumnFamilyId, FileId, IoClass, LogNumber};
+use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::random::random_uid;
+use sateen_store::files::{FileName, Outline, table_file_name, wal_file_name};
+use sateen_store::manifest::read_current;
+use sateen_store::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
+
+use super::options::CreateBackupOptions;
+use super::pacer::Pacer;
+use super::record::{
+    Identity, Object, ObjectKind, PRIVATE, Piece, Record, RestoredFile, SHARED, record_key,
+};
+use super::source::{CLASS, Source, extent, verify_table};
+use super::store::BackupStore;
+use crate::core::DbCore;
+use crate::db::Db;
+use crate::db::behind::Explainer;
+use crate::db::checkpoint::logs_of;
+use crate::options::{Options, StoredOptions, WalMode};
+use crate::tree::family_state::FamilyState;
+
+/// The largest table that is kept in memory, so that it is read once to be verified and copied.
+const IN_MEMORY_BYTES_MAX: u64 = 16 << 20;
+/// Where the catalogue is written before it is copied.
+const CATALOGUE: &str = "/catalogue";
+
+/// What earlier backups have.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The objects that later backups may use.
+    pub(super) objects: BTreeMap<Identity, Vec<Object>>,
+}
+
+impl Known {
+    /// Adds the objects of a backup.
+    pub(super) fn add(&mut self, record: &Record) {
+        for object in record.objects.iter().filter(|object| object.identity.kind.is_shared()) {
+            let known = self.objects.entry(object.identity).or_default();
+            if !known.contains(object) {
+                known.push(object.clone());
+            }
+        }
+    }
+}
+
+/// Makes backup `id` of `db` in `store`.
+pub(super) fn create(
+    store: &dyn BackupStore,
+    known: &Known,
+    id: u64,
+    db: &Db,
+    options: &CreateBackupOptions,
+) -> Result<Record> {
+    let core = db.core();
+    core.env.check_open()?;
+    if core.secondary.is_some() {
+        return Err(Error::ReadOnly("a backup of a secondary"));
+    }
+    if !core.env.read_only {
+        core.env.health.check()?;
+        let unlogged =
+            core.env.options.load().wal == WalMode::Off || core.writes.has_unlogged_writes();
+        if unlogged || options.flush {
+            db.flush_all()?;
+        }
+    }
+    let identity = core.tree.versions.identity();
+    let mut creation = Creation {
+        core,
+        store,
+        known,
+        stored: store.list(SHARED)?.into_iter().collect(),
+        pacer: Pacer::new(Some(core), "the backup", options.rate, options.listener.as_deref()),
+        made: Vec::new(),
+        is_published: false,
+        record: Record {
+            id,
+            created: core.env.options.load().wall_clock.seconds(),
+            uid: identity.uid,
+            copy: identity.copy,
+            seqno: core.writes.pipeline.visible_seqno().0,
+            manifest: 0,
+            manifest_synced: 0,
+            note: options.note.clone(),
+            objects: Vec::new(),
+            files: Vec::new(),
+        },
+    };
+    match creation.run() {
+        Ok(()) => Ok(creation.record),
+        Err(error) => {
+            creation.undo();
+            Err(Explainer { core }.explain(error))
+        }
+    }
+}
+
+/// The files to copy, by whether they are copied table by table. Files that are copied as a whole
+/// come first. The references to the tables pin their files.
+type Wanted = BTreeMap<(bool, FileId), Vec<Arc<TableMeta>>>;
+
+/// A backup that is being made.
+struct Creation<'a> {
+    core: &'a DbCore,
+    store: &'a dyn BackupStore,
+    known: &'a Known,
+    /// The keys of shared objects that are there.
+    stored: BTreeSet<String>,
+    pacer: Pacer<'a>,
+    /// The keys of objects that were begun.
+    made: Vec<String>,
+    /// Whether the record may be there.
+    is_published: bool,
+    record: Record,
+}
+
+impl Creation<'_> {
+    fn run(&mut self) -> Result<()> {
+        let mut wanted = self.begin()?;
+        while let Some(((by_table, file), tables)) = wanted.pop_first() {
+            if by_table {
+                self.tables(file, &tables)?;
+            } else {
+                self.whole(file)?;
+            }
+        }
+        self.publish()
+    }
+
+    /// Copies everything but the tables. Returns the files with the tables.
+    fn begin(&mut self) -> Result<Wanted> {
+        let core = self.core;
+        // The hold keeps the WALs until they are copied, and all tables until they are listed.
+        let _hold = core.tree.reclaimer.hold();
+        let families = core.tree.versions.families();
+        let wanted = wanted(&families);
+        let logs = logs_of(core, &families)?;
+        self.check_oldest(&logs)?;
+        let tables = families.values().flat_map(|family| family.version.tables());
+        let tables: u64 = tables.map(|(.., table)| table.stored_bytes()).sum();
+        self.pacer.expect(tables + logs.iter().map(|(_, bytes)| log_bytes(*bytes)).sum::<u64>());
+        for (log, bytes) in logs {
+            self.log(log, bytes)?;
+        }
+        self.catalogue(&families)?;
+        Ok(wanted)
+    }
+
+    /// Fails if the oldest WAL that the versions need is gone. Only a read-only database, beside a
+    /// process that writes it, finds that.
+    fn check_oldest(&self, logs: &[(LogNumber, u64)]) -> Result<()> {
+        let oldest = self.core.tree.versions.oldest_log();
+        if oldest == LogNumber(0) || logs.iter().any(|(log, _)| *log == oldest) {
+            return Ok(());
+        }
+        let path = wal_file_name(&self.core.env.wal_directory(), oldest);
+        Err(Error::corruption(&path, 0, CorruptionKind::MissingFile))
+    }
+
+    /// Copies the first `bytes` bytes of a WAL, or all that it has now.
+    fn log(&mut self, log: LogNumber, bytes: u64) -> Result<()> {
+        let path = wal_file_name(&self.core.env.wal_directory(), log);
+        let (file, length) = self.open(&path, false)?;
+        let (path, length) = (path.into(), length.min(bytes));
+        let source = Source { file, path, at: 0, length, is_in_memory: false };
+        let identity = self.identity(ObjectKind::Wal, log.0, 0, 0, source.length);
+        let object = self.object(identity, &source)?;
+        let piece = Piece { at: 0, length: source.length, object, object_at: 0 };
+        self.restored(FileName::Wal(log), vec![piece]);
+        Ok(())
+    }
+
+    /// Writes the manifest of `families` and the options into one object.
+    fn catalogue(&mut self, families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Result<()> {
+        let (core, memory, at) = (self.core, MemVfs::new(), Path::new(CATALOGUE));
+        let versions = &core.tree.versions;
+        memory.create_dir_all(at).map_err(|error| Error::io("create", at, error))?;
+        // The copy has its files for itself.
+        versions.write_copy(&memory, at, versions.identity(), families, &[])?;
+        let current = read_current(&memory, at)?;
+        let current = current.ok_or(Error::Closed)?;
+        self.record.manifest = current.manifest;
+        self.record.manifest_synced = current.synced;
+        let manifest = FileName::Manifest(FileId(current.manifest));
+        let mut bytes = contents(&memory, &manifest.path(at))?;
+        let length = bytes.len() as u64;
+        let options = options_text(core);
+        bytes.extend_from_slice(options.as_bytes());
+        let identity = self.identity(ObjectKind::Catalogue, 0, 0, 0, bytes.len() as u64);
+        let path = manifest.path(&core.env.directory);
+        let object = self.object(identity, &Source::of_bytes(bytes, &path))?;
+        let piece = |length, object_at| vec![Piece { at: 0, length, object, object_at }];
+        self.restored(manifest, piece(length, 0));
+        self.restored(FileName::Options, piece(options.len() as u64, length));
+        Ok(())
+    }
+
+    /// Copies a file as a whole.
+    fn whole(&mut self, id: FileId) -> Result<()> {
+        let path = table_file_name(&self.core.env.directory, id);
+        let (file, length) = self.open(&path, false)?;
+        let source = Source { file, path: path.into(), at: 0, length, is_in_memory: false };
+        let identity = self.identity(ObjectKind::File, id.0, 0, 0, length);
+        let object = self.object(identity, &source)?;
+        let piece = Piece { at: 0, length, object, object_at: 0 };
+        self.restored(FileName::Table(id), vec![piece]);
+        Ok(())
+    }
+
+    /// Copies the outline of a compaction file, and `tables` of it.
+    fn tables(&mut self, id: FileId, tables: &[Arc<TableMeta>]) -> Result<()> {
+        let path: Arc<Path> = table_file_name(&self.core.env.directory, id).into();
+        let direct = self.core.env.options.load().direct_io_for_flush_and_compaction;
+        let (file, _) = self.open(&path, direct)?;
+        let outline = Outline::read(&file, &path, id, Some(self.record.uid), CLASS)?;
+        let mut bytes = outline.header().to_vec();
+        bytes.extend_from_slice(outline.tail());
+        let (head, tail) = (outline.header().len() as u64, outline.tail().len() as u64);
+        let identity = self.identity(ObjectKind::Outline, id.0, 0, outline.stamp, head + tail);
+        let object = self.object(identity, &Source::of_bytes(bytes, &path))?;
+        let mut pieces = vec![
+            Piece { at: 0, length: head, object, object_at: 0 },
+            Piece { at: outline.directory_at(), length: tail, object, object_at: head },
+        ];
+        for table in tables {
+            let Some((at, length)) = extent(table) else { continue };
+            let identity =
+                self.identity(ObjectKind::Table, id.0, table.id.0, outline.stamp, length);
+            let (file, path) = (file.clone(), path.clone());
+            let source = Source { file, path, at, length, is_in_memory: false };
+            let object = match self.find(identity) {
+                Some(object) => self.shared(object),
+                None => self.table(identity, source, table)?,
+            };
+            pieces.push(Piece { at, length, object, object_at: 0 });
+        }
+        pieces.sort_by_key(|piece| piece.at);
+        self.restored(FileName::Table(id), pieces);
+        Ok(())
+    }
+
+    /// Verifies and copies a table that no backup is known to have.
+    fn table(&mut self, identity: Identity, source: Source, meta: &TableMeta) -> Result<usize> {
+        let source = if source.length <= IN_MEMORY_BYTES_MAX {
+            source.into_memory(&mut self.pacer)?
+        } else {
+            source
+        };
+        let env = &self.core.env;
+        let place = (env.vfs.as_ref() as &dyn Vfs, env.directory.as_path());
+        verify_table(&source, meta, self.record.uid, place, &self.pacer)?;
+        self.object(identity, &source)
+    }
+
+    /// Returns the index of the object that holds the bytes of `source`. Writes it if no earlier
+    /// backup has it.
+    fn object(&mut self, identity: Identity, source: &Source) -> Result<usize> {
+        if let Some(object) = self.find(identity) {
+            return Ok(self.shared(object));
+        }
+        if let Some(known) = self.known.objects.get(&identity).filter(|_| identity.stamp == 0) {
+            // Numbers do not tell it from others, but the content does.
+            let sums = source.copy(&mut self.pacer, None)?;
+            let same = known.iter().find(|object| object.sums == sums && self.has(object));
+            if let Some(object) = same.cloned() {
+                return Ok(self.shared(object));
+            }
+        }
+        let mut object = Object { identity, nonce: random_uid(), sums: Vec::new() };
+        let key = object.key(self.record.id);
+        self.made.push(key.clone());
+        let mut writer = self.store.create(&key)?;
+        object.sums = source.copy(&mut self.pacer, Some(writer.as_mut()))?;
+        writer.finish()?;
+        self.record.objects.push(object);
+        Ok(self.record.objects.len() - 1)
+    }
+
+    /// Returns the object of an earlier backup that is known to have the same content.
+    fn find(&self, identity: Identity) -> Option<Object> {
+        let known = self.known.objects.get(&identity).filter(|_| identity.stamp != 0)?;
+        known.iter().find(|object| self.has(object)).cloned()
+    }
+
+    fn has(&self, object: &Object) -> bool {
+        self.stored.contains(&object.key(self.record.id))
+    }
+
+    /// Uses an object of an earlier backup. Returns its index.
+    fn shared(&mut self, object: Object) -> usize {
+        self.pacer.advance(object.identity.length);
+        self.record.objects.push(object);
+        self.record.objects.len() - 1
+    }
+
+    fn identity(
+        &self,
+        kind: ObjectKind,
+        file: u64,
+        table: u64,
+        stamp: u64,
+        length: u64,
+    ) -> Identity {
+        Identity { kind, uid: self.record.uid, file, table, stamp, length }
+    }
+
+    fn restored(&mut self, name: FileName, pieces: Vec<Piece>) {
+        self.record.files.push(RestoredFile { name, pieces });
+    }
+
+    /// Opens a file of the database. Returns it with its length.
+    fn open(&self, path: &Path, direct: bool) -> Result<(Arc<dyn VfsFile>, u64)> {
+        let file = self.core.env.vfs.open(path, OpenOptions::READ.direct(direct));
+        let file = file.map_err(|error| Error::of_pooled("open", path, error))?;
+        let length = file.len().map_err(|e| Error::io("read the length of", path, e))?;
+        Ok((file, length))
+    }
+
+    /// Writes the record, once everything that it names is durable.
+    fn publish(&mut self) -> Result<()> {
+        self.pacer.check()?;
+        self.store.sync()?;
+        let mut there: BTreeSet<String> = self.store.list(SHARED)?.into_iter().collect();
+        there.extend(self.store.list(PRIVATE)?);
+        for object in &self.record.objects {
+            let key = object.key(self.record.id);
+            if !there.contains(&key) {
+                let path = self.store.location(&key);
+                return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+            }
+        }
+        self.is_published = true;
+        let mut writer = self.store.create(&record_key(self.record.id))?;
+        writer.append(&self.record.encode())?;
+        writer.finish()?;
+        self.store.sync()
+    }
+
+    /// Deletes what was written, after a failure. Best effort: the next open deletes what stays.
+    fn undo(&mut self) {
+        let delete_record =
+            || self.store.delete(&record_key(self.record.id)).and_then(|()| self.store.sync());
+        if self.is_published && delete_record().is_err() {
+            return;
+        }
+        for key in &self.made {
+            let _stays = self.store.delete(key);
+        }
+    }
+}
+
+/// Returns the bytes that a WAL counts in the progress; a file without a known end counts none.
+fn log_bytes(bytes: u64) -> u64 {
+    if bytes == u64::MAX { 0 } else { bytes }
+}
+
+/// Returns what to copy of the files of `families`.
+fn wanted(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Wanted {
+    let mut files = Wanted::new();
+    for (_, _, table) in families.values().flat_map(|family| family.version.tables()) {
+        let own = (extent(table).is_some(), table.placement.file());
+        let values = table.placement.values().map(|file| (false, file));
+        for file in std::iter::once(own).chain(values) {
+            files.entry(file).or_default().push(table.clone());
+        }
+    }
+    files
+}
+
+/// Returns the text of the options for a restored database, whose WALs are in its own directory.
+fn options_text(core: &DbCore) -> String {
+    let options = Options { wal_dir: None, ..(**core.env.options.load()).clone() };
+    let families = core.tree.families();
+    let default = core.tree.default_family.id();
+    let mut named: Vec<_> = families.named().map(|family| (family, family.options())).collect();
+    named.sort_by_key(|(family, _)| family.id() != default);
+    StoredOptions::text(&options, named.iter().map(|(family, options)| (family.name(), &**options)))
+}
+
+/// Returns the bytes of a file.
+fn contents(vfs: &dyn Vfs, path: &Path) -> Result<Vec<u8>> {
+    let failed = |error| Error::io("read", path, error);
+    let file = vfs.open(path, OpenOptions::READ).map_err(failed)?;
+    let length = file.len().map_err(failed)?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0, IoClass::Manifest).map_err(failed)?;
+    Ok(bytes)
+}
