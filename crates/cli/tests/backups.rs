@@ -72,8 +72,8 @@ fn damage_has_a_name_and_an_exit_code() {
     done(at, "db compact library");
     done(at, "db backup library kept");
     let shared = at.join("kept/shared");
-    let tables = fs::read_dir(&shared).unwrap().map(|entry| entry.unwrap().path());
-    let table = tables.filter(|path| path.extension().unwrap() == "table").next().unwrap();
+    let mut objects = fs::read_dir(&shared).unwrap().map(|entry| entry.unwrap().path());
+    let table = objects.find(|path| path.extension().unwrap() == "table").unwrap();
     let mut bytes = fs::read(&table).unwrap();
     bytes[3] ^= 1;
     fs::write(&table, &bytes).unwrap();

@@ -7,9 +7,8 @@
 //!    the recent peak of client writes. Without priorities there is none. Background work as a
 //!    whole then gets `SHARED_MIN` at least, or writers could wait for a flush for ever.
 //! 3. While clients wait for the device, a pace limits deep work to what it needs: its usual rate,
-//! or the
-//!    rate that works off the debt in `drain_time`. Requests take longer the closer a device is to
-//!    its limit, and a debt that is gone within seconds harms nobody.
+//!    or the rate that works off the debt in `drain_time`. Requests take longer the closer a device
+//!    is to its limit, and a debt that is gone within seconds harms nobody.
 //! 4. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
 //!    the next valley has room for it, and a valley works off what there is before it ends.
 
