@@ -136,6 +136,7 @@ pub mod timeline;
 mod tools;
 mod tree;
 mod ttl;
+mod txn;
 mod write;
 
 pub use admission::write_buffers::WriteBufferManager;
@@ -246,6 +247,9 @@ pub use tools::destroy::{DestroyReport, destroy, destroy_with};
 pub use tools::dump;
 pub use tools::repair::{
     LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
+};
+pub use txn::batch_with_index::{
+    BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
 };
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 

@@ -32,6 +32,7 @@ pub(crate) mod iter;
 pub(crate) mod listeners;
 pub(crate) mod live_files;
 pub(crate) mod observe;
+pub(crate) mod overlay;
 mod read;
 mod secondary;
 pub(crate) mod sources;
@@ -390,7 +391,7 @@ impl Db {
 }
 
 /// Fails if the column family was dropped.
-fn check_family(family: &ColumnFamilyData) -> Result<()> {
+pub(crate) fn check_family(family: &ColumnFamilyData) -> Result<()> {
     if family.is_dropped() {
         return Err(Error::NoSuchColumnFamily(family.name().to_owned()));
     }

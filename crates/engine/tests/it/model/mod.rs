@@ -1,5 +1,6 @@
 //! The engine against models: random operations, threads, interference with jobs.
 
+pub(crate) mod batch_index;
 pub(crate) mod comparator;
 pub(crate) mod concurrency;
 pub(crate) mod events;
