@@ -173,7 +173,7 @@ pub use options::{
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
-pub use sateen_store::base::error::{CorruptionKind, Error, Result};
+pub use sateen_store::base::error::{CorruptionKind, Error, LockWait, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};
 /// ```
 /// use sateen::{PerfContext, PerfLevel, PerfMetric};
@@ -251,6 +251,7 @@ pub use tools::repair::{
 pub use txn::batch_with_index::{
     BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
 };
+pub use txn::transaction::{FamilyTransaction, Transaction, TransactionOptions};
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 
 /// For simulators: what the control plane (`sateen-control`) is told of the options of a database.
@@ -284,6 +285,11 @@ pub mod test_support {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page about transactions run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/transactions.md")]
+struct Transactions;
 
 /// The examples of the page about the Rust interface run.
 #[cfg(doctest)]

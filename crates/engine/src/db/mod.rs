@@ -15,7 +15,7 @@ use crate::db::family::ColumnFamily;
 use crate::open;
 use crate::open::create::create_family;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, check_family_name};
 
 pub(crate) mod batch;
 pub(crate) mod behind;
@@ -319,6 +319,7 @@ impl Db {
         options: ColumnFamilyOptions,
     ) -> Result<ColumnFamily> {
         options.validate()?;
+        check_family_name(name)?;
         let _catalogue = lock(&self.core.tree.changes);
         self.core.env.check_writable("creating a column family")?;
         if self.core.tree.families().by_name(name).is_some() {

@@ -79,6 +79,15 @@ impl WriteBatchWithIndex {
         WriteBatchWithIndex { comparator: comparator.clone(), ..WriteBatchWithIndex::default() }
     }
 
+    /// Returns an empty batch with this comparator, and with this limit for values in bytes.
+    pub(super) fn sized(comparator: &Comparator, value_bytes_max: u64) -> WriteBatchWithIndex {
+        let value_bytes_max = usize::try_from(value_bytes_max).unwrap_or(usize::MAX);
+        WriteBatchWithIndex {
+            batch: WriteBatch::with_value_bytes_max(value_bytes_max),
+            ..WriteBatchWithIndex::with_comparator(comparator)
+        }
+    }
+
     /// Sets `key` to `value` in the default column family.
     ///
     /// # Errors

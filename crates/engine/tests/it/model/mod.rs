@@ -5,3 +5,4 @@ pub(crate) mod comparator;
 pub(crate) mod concurrency;
 pub(crate) mod events;
 pub(crate) mod meta;
+pub(crate) mod transactions;
