@@ -104,6 +104,8 @@
 //!
 //! - [`Db`]: all operations; [`Db::metrics`] and [`Db::timeline`]: what happened, and why it was
 //!   slow
+//! - [`Db::transaction`], [`Transaction`], [`WriteBatchWithIndex`]: reads and writes that take effect
+//!   together
 //! - [`MergeOperator`], [`CompactionFilter`], [`Comparator`], [`EventListener`]: code of yours that
 //!   the engine calls
 //! - [`Db::checkpoint`], [`Db::ingest`], [`Db::updates_since`], [`Db::open_secondary`]: data in and

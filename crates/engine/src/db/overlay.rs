@@ -43,7 +43,7 @@ impl Overlay {
         time: Option<[u8; TIME_BYTES]>,
         comparator: &Comparator,
     ) -> Source {
-        let own = OwnIter { iter: self.entries.iter(), time, value: Vec::new() };
+        let own = Box::new(OwnIter { iter: self.entries.iter(), time, value: Vec::new() });
         let stored = Box::new(AsOfIter::new(stored, as_of));
         let merged = MergingIter::new(vec![Layer::Own(own), Layer::Stored(stored)], comparator);
         match self.entries.ranges() {
@@ -58,7 +58,7 @@ impl Overlay {
 
 /// A source of the merge.
 pub(crate) enum Layer {
-    Own(OwnIter),
+    Own(Box<OwnIter>),
     Stored(Box<AsOfIter<Source>>),
 }
 

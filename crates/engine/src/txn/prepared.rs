@@ -20,6 +20,7 @@ use std::sync::Arc;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::sync::lock;
 
+use super::batch_with_index::WriteBatchWithIndex;
 use super::locks::Locks;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::admission::key_locks::{Acquired, LockKey, Wanted};
@@ -79,11 +80,32 @@ impl Db {
             let name = name.escape_ascii();
             Error::InvalidArgument(format!("another handle has the prepared transaction {name}"))
         })?;
-        let Some(Parked { batch, owner, keys }) = parked else { return Ok(None) };
+        let Some(parked) = parked else { return Ok(None) };
+        let indexed = match indexed(self.core(), &parked.batch) {
+            Ok(indexed) => indexed,
+            Err(error) => {
+                self.core().writes.prepared.park(name.to_vec(), parked);
+                return Err(error);
+            }
+        };
         let options = TransactionOptions::pessimistic();
-        let locks = Locks::adopt(&self.core().writes.key_locks, owner, keys, &options);
-        Ok(Some(Transaction::prepared(self, &options, &batch, locks, name.to_vec())?))
+        let locks = &self.core().writes.key_locks;
+        let locks = Locks::adopt(locks, parked.owner, parked.keys, &options);
+        Ok(Some(Transaction::prepared(self, &options, indexed, locks, name.to_vec())))
     }
+}
+
+/// Returns `batch` with an index.
+fn indexed(core: &DbCore, batch: &WriteBatch) -> Result<WriteBatchWithIndex> {
+    let default = core.tree.default_family.comparator();
+    let mut indexed = WriteBatchWithIndex::sized(default, u64::MAX);
+    let families = core.tree.families();
+    for entry in batch {
+        // A family that was dropped since cannot be read.
+        let family = families.by_id(entry.column_family);
+        indexed.add(family.map_or(default, |family| family.comparator()), &entry)?;
+    }
+    Ok(indexed)
 }
 
 /// Has all prepared transactions from before the open hold their locks, unless they do. Called
@@ -190,10 +212,7 @@ pub(super) fn store(
     options: &WriteOptions,
 ) -> Result<()> {
     let core = db.core();
-    if options.disable_wal || core.env.options.load().wal == WalMode::Off {
-        let text = "a transaction is prepared in the WAL, which is switched off";
-        return Err(Error::InvalidArgument(text.into()));
-    }
+    check_logged(core, options)?;
     let family = family(core)?;
     let mut entries = WriteBatch::with_value_bytes_max(PART_BYTES);
     let empty: &[u8] = &[];
@@ -204,6 +223,16 @@ pub(super) fn store(
     }
     // Without the checks of clients' writes: the parts are larger than clients may allow values.
     core.write(&Payload::Batch(&entries), entries.len_bytes() as u64, options)
+}
+
+/// Fails if a write with these options would not go to the WAL. Column families are flushed one
+/// after the other, so without the WAL a crash could tear the commit.
+pub(super) fn check_logged(core: &DbCore, options: &WriteOptions) -> Result<()> {
+    if options.disable_wal || core.env.options.load().wal == WalMode::Off {
+        let text = "a prepared transaction needs the WAL, which is switched off";
+        return Err(Error::InvalidArgument(text.into()));
+    }
+    Ok(())
 }
 
 /// Fails if `name` cannot be one.

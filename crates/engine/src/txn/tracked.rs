@@ -2,7 +2,7 @@
 //!
 //! [`Tracked::validate`] decides for each key whether it was written after it was tracked:
 //!
-//! 1. If its stripe was not, it was not (`write/conflicts.rs`).
+//! 1. If its bucket was not, it was not (`write/conflicts.rs`).
 //! 2. Otherwise the newest entry in the memtables decides: if it is newer, the key was written
 //!    ([`Error::Busy`]).
 //! 3. If a file was ingested since, or a memtable flushed that may have had a newer entry, nobody
@@ -16,13 +16,13 @@ use sateen_control::{ColumnFamilyId, SeqNo};
 use sateen_store::base::error::{Error, Result};
 
 use crate::tree::families::ColumnFamilyData;
-use crate::write::conflicts::{Conflicts, Stripe, stripe_of};
+use crate::write::conflicts::{Bucket, Conflicts, bucket_of};
 
 /// A key, and since when it is tracked.
 struct TrackedKey {
     family: Arc<ColumnFamilyData>,
     key: Arc<[u8]>,
-    stripe: Stripe,
+    bucket: Bucket,
     /// No entry after this one may exist at the commit.
     since: SeqNo,
 }
@@ -45,8 +45,8 @@ impl Tracked {
         }
         let key: Arc<[u8]> = key.into();
         places.insert(key.clone(), self.keys.len());
-        let stripe = stripe_of(&key);
-        self.keys.push(TrackedKey { family: family.clone(), key, stripe, since });
+        let bucket = bucket_of(&key);
+        self.keys.push(TrackedKey { family: family.clone(), key, bucket, since });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -61,7 +61,7 @@ impl Tracked {
         conflicts: &Conflicts,
     ) -> Result<()> {
         let tracked =
-            TrackedKey { family: family.clone(), key: key.into(), stripe: stripe_of(key), since };
+            TrackedKey { family: family.clone(), key: key.into(), bucket: bucket_of(key), since };
         tracked.validate(conflicts)
     }
 
@@ -74,9 +74,9 @@ impl Tracked {
         }
     }
 
-    /// Returns the stripes of the keys.
-    pub(super) fn stripes(&self) -> Vec<Stripe> {
-        self.keys.iter().map(|tracked| tracked.stripe).collect()
+    /// Returns the buckets of the keys.
+    pub(super) fn buckets(&self) -> Vec<Bucket> {
+        self.keys.iter().map(|tracked| tracked.bucket).collect()
     }
 
     /// Fails if a key was written since it was tracked, or if nobody can tell. The caller has read
@@ -94,8 +94,8 @@ impl std::fmt::Debug for Tracked {
 
 impl TrackedKey {
     fn validate(&self, conflicts: &Conflicts) -> Result<()> {
-        let TrackedKey { family, key, stripe, since } = self;
-        if !conflicts.may_differ(*stripe, *since) {
+        let TrackedKey { family, key, bucket, since } = self;
+        if !conflicts.may_differ(*bucket, *since) {
             return Ok(());
         }
         let (column_family, named) = (|| family.name().to_owned(), || key.to_vec());

@@ -1,16 +1,16 @@
-//! When keys were written last, by stripe: what optimistic transactions are validated against.
+//! When keys were written last, by bucket: what optimistic transactions are validated against.
 //!
 //! 1. The first transaction turns the table on ([`Conflicts::turn_on`]), as the commit leader.
-//! 2. A writer computes the stripes of its keys before it joins the queue ([`Touched::of`]).
-//! 3. The leader numbers a write and notes its last sequence number at these stripes
+//! 2. A writer computes the buckets of its keys before it joins the queue ([`Touched::of`]).
+//! 3. The leader numbers a write and notes its last sequence number at these buckets
 //!    ([`Conflicts::note`]).
 //! 4. A transaction validates outside the queue as of a visible sequence number. Then it joins the
 //!    queue with a [`Condition`], which the leader checks as it numbers the write
 //!    ([`Conflicts::hold`]).
 //!
-//! What must stay true: a stripe is noted before the write becomes visible, and never goes back. So
-//! a stripe that is not newer than `V` proves that none of its keys was written after `V`. A newer
-//! stripe proves nothing.
+//! What must stay true: a bucket is noted before the write becomes visible, and never goes back. So
+//! a bucket that is not newer than `V` proves that none of its keys was written after `V`. A newer
+//! bucket proves nothing.
 
 use std::sync::OnceLock;
 
@@ -20,15 +20,15 @@ use sateen_store::base::xxh3::xxh3_64;
 
 use super::Payload;
 
-/// Number of stripes.
-const STRIPES: usize = 1 << 16;
+/// Number of buckets.
+const BUCKETS: usize = 1 << 16;
 
-/// A stripe of keys. The column family does not count.
-pub(crate) type Stripe = u16;
+/// A bucket of keys. The column family does not count.
+pub(crate) type Bucket = u16;
 
-/// Returns the stripe of `key`. Equal keys have equal bytes, whatever the comparator.
+/// Returns the bucket of `key`. Equal keys have equal bytes, whatever the comparator.
 #[inline]
-pub(crate) fn stripe_of(key: &[u8]) -> Stripe {
+pub(crate) fn bucket_of(key: &[u8]) -> Bucket {
     let [low, high, ..] = xxh3_64(key).to_le_bytes();
     u16::from_le_bytes([low, high])
 }
@@ -36,7 +36,7 @@ pub(crate) fn stripe_of(key: &[u8]) -> Stripe {
 /// The keys of a write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touched {
-    stripes: Vec<Stripe>,
+    buckets: Vec<Bucket>,
     /// True if it may write other keys, too: it has a range tombstone.
     unlisted: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Touched {
 impl Touched {
     /// Fills in the keys of `payload`.
     pub(crate) fn of(&mut self, payload: &Payload<'_>) {
-        self.stripes.clear();
+        self.buckets.clear();
         self.unlisted = false;
         match payload {
             Payload::Single { kind, key, .. } => self.add(*kind, key),
@@ -56,15 +56,15 @@ impl Touched {
         if kind == ValueKind::RangeDelete {
             self.unlisted = true;
         } else {
-            self.stripes.push(stripe_of(key));
+            self.buckets.push(bucket_of(key));
         }
     }
 }
 
-/// What must hold when a transaction is numbered: nothing was written to `stripes` after `checked`.
+/// What must hold when a transaction is numbered: nothing was written to `buckets` after `checked`.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
-    pub(crate) stripes: Vec<Stripe>,
+    pub(crate) buckets: Vec<Bucket>,
     /// The sequence number as of which the transaction was validated.
     pub(crate) checked: SeqNo,
 }
@@ -73,8 +73,8 @@ pub(crate) struct Condition {
 #[derive(Default)]
 pub(crate) struct Conflicts {
     on: AtomicBool,
-    /// The newest sequence number of each stripe. Set once, when the table is turned on.
-    stripes: OnceLock<Box<[AtomicU64]>>,
+    /// The newest sequence number of each bucket. Set once, when the table is turned on.
+    buckets: OnceLock<Box<[AtomicU64]>>,
     /// The newest write that may have written any key.
     unlisted: AtomicU64,
     /// The newest entry that never was in a memtable, because its file was ingested.
@@ -91,7 +91,7 @@ impl Conflicts {
     /// Notes writes from now on. The caller leads. `last` is the newest sequence number that is
     /// assigned.
     pub(crate) fn turn_on(&self, last: SeqNo) {
-        self.stripes.get_or_init(|| (0..STRIPES).map(|_| AtomicU64::new(0)).collect());
+        self.buckets.get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
         // Whatever was written before may have been any key.
         self.unlisted.fetch_max(last.0, Ordering::AcqRel);
         self.on.store(true, Ordering::Release);
@@ -100,10 +100,10 @@ impl Conflicts {
     /// Notes a write whose last sequence number is `last`. `None` if its keys are not known. The
     /// caller leads.
     pub(crate) fn note(&self, touched: Option<&Touched>, last: SeqNo) {
-        let Some(stripes) = self.stripes.get() else { return };
+        let Some(buckets) = self.buckets.get() else { return };
         let Some(touched) = touched else { return self.unlisted.store(last.0, Ordering::Release) };
-        for stripe in &touched.stripes {
-            if let Some(noted) = stripes.get(usize::from(*stripe)) {
+        for bucket in &touched.buckets {
+            if let Some(noted) = buckets.get(usize::from(*bucket)) {
                 noted.store(last.0, Ordering::Release);
             }
         }
@@ -122,10 +122,10 @@ impl Conflicts {
         SeqNo(self.ingested.load(Ordering::Acquire))
     }
 
-    /// Returns false only if no key of `stripe` was written after `seqno`.
+    /// Returns false only if no key of `bucket` was written after `seqno`.
     #[inline]
-    pub(crate) fn may_differ(&self, stripe: Stripe, seqno: SeqNo) -> bool {
-        let noted = self.stripes.get().and_then(|stripes| stripes.get(usize::from(stripe)));
+    pub(crate) fn may_differ(&self, bucket: Bucket, seqno: SeqNo) -> bool {
+        let noted = self.buckets.get().and_then(|buckets| buckets.get(usize::from(bucket)));
         noted.is_none_or(|noted| noted.load(Ordering::Acquire) > seqno.0)
             || self.unlisted.load(Ordering::Acquire) > seqno.0
             || self.ingested.load(Ordering::Acquire) > seqno.0
@@ -133,8 +133,8 @@ impl Conflicts {
 
     /// Returns true if `condition` holds for a write that is numbered now. The caller leads.
     pub(crate) fn hold(&self, condition: &Condition) -> bool {
-        let Condition { stripes, checked } = condition;
-        !stripes.iter().any(|stripe| self.may_differ(*stripe, *checked))
+        let Condition { buckets, checked } = condition;
+        !buckets.iter().any(|bucket| self.may_differ(*bucket, *checked))
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
     fn a_condition_holds_until_a_key_of_it_is_written() {
         let conflicts = Conflicts::default();
         conflicts.turn_on(SeqNo(10));
-        let stripes = vec![stripe_of(b"a"), stripe_of(b"b")];
-        let condition = Condition { stripes: stripes.clone(), checked: SeqNo(10) };
+        let buckets = vec![bucket_of(b"a"), bucket_of(b"b")];
+        let condition = Condition { buckets: buckets.clone(), checked: SeqNo(10) };
         assert!(conflicts.hold(&condition));
-        let before = Condition { stripes, checked: SeqNo(9) };
+        let before = Condition { buckets, checked: SeqNo(9) };
         assert!(!conflicts.hold(&before), "what came before the table is not known");
         conflicts.note(Some(&touched(&["c", "d"])), SeqNo(12));
         assert!(conflicts.hold(&condition));
@@ -168,7 +168,7 @@ mod tests {
         for which in 0..3 {
             let conflicts = Conflicts::default();
             conflicts.turn_on(SeqNo(1));
-            let condition = Condition { stripes: vec![stripe_of(b"a")], checked: SeqNo(1) };
+            let condition = Condition { buckets: vec![bucket_of(b"a")], checked: SeqNo(1) };
             assert!(conflicts.hold(&condition));
             match which {
                 0 => conflicts.note(None, SeqNo(2)),

@@ -3,10 +3,10 @@
 //! [`CommitPipeline::commit_validated`]:
 //!
 //! 1. It validates outside the queue, as of the newest visible sequence number.
-//! 2. It joins the queue with a [`Condition`]. The leader leaves it out of the group if a stripe of
+//! 2. It joins the queue with a [`Condition`]. The leader leaves it out of the group if a bucket of
 //!    its keys was noted since (`WriterSlot::take_part`).
 //! 3. If it was left out, it begins again, at most [`ROUNDS`] times.
-//! 4. Then it leads alone, and validates once every earlier write is applied. So a busy stripe
+//! 4. Then it leads alone, and validates once every earlier write is applied. So a busy bucket
 //!    cannot starve it. Searches hold up other writers only here.
 //!
 //! What must stay true: between validation and numbering no write to a tracked key is numbered.
@@ -17,7 +17,7 @@ use sateen_control::SeqNo;
 use sateen_store::base::error::Result;
 
 use super::batch::WriteBatch;
-use super::conflicts::{Condition, Conflicts, Stripe};
+use super::conflicts::{Bucket, Condition, Conflicts};
 use super::{CommitPipeline, Logging, Payload};
 
 /// How often a transaction validates outside the queue.
@@ -36,19 +36,19 @@ impl CommitPipeline {
         }
     }
 
-    /// Commits `batch` if `validate` succeeds and no key of `stripes` is written in between.
+    /// Commits `batch` if `validate` succeeds and no key of `buckets` is written in between.
     /// `validate` fails if a key was written since it was tracked, as far as the memtables show.
     pub(crate) fn commit_validated(
         &self,
         batch: &WriteBatch,
         logging: Logging,
-        stripes: &[Stripe],
+        buckets: &[Bucket],
         validate: impl Fn() -> Result<()>,
     ) -> Result<SeqNo> {
         for _ in 0..ROUNDS {
             let checked = self.visible_seqno();
             validate()?;
-            let condition = Condition { stripes: stripes.to_vec(), checked };
+            let condition = Condition { buckets: buckets.to_vec(), checked };
             let condition = Some(Arc::new(condition));
             if let Some(last) = self.commit_if(&Payload::Batch(batch), logging, condition)? {
                 return Ok(last);
@@ -92,7 +92,7 @@ mod tests {
     use sateen_store::vfs::MemVfs;
 
     use super::*;
-    use crate::write::conflicts::stripe_of;
+    use crate::write::conflicts::bucket_of;
     use crate::{Db, Options};
 
     fn open() -> Db {
@@ -126,8 +126,8 @@ mod tests {
                 calls.set(calls.get() + 1);
                 Ok(())
             };
-            let stripes = [stripe_of(b"key")];
-            let done = pipeline.commit_validated(&batch("key"), logging, &stripes, validate);
+            let buckets = [bucket_of(b"key")];
+            let done = pipeline.commit_validated(&batch("key"), logging, &buckets, validate);
             assert!(matches!(done, Err(Error::Busy { .. })), "{done:?}");
             assert_eq!(calls.get(), 1);
             assert_eq!(db.get("key").unwrap().unwrap(), b"theirs");
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_stripe_holds_no_transaction_up_for_ever() {
+    fn a_busy_bucket_holds_no_transaction_up_for_ever() {
         let db = open();
         let pipeline = &db.core().writes.pipeline;
-        let stripe = stripe_of(b"key");
+        let bucket = bucket_of(b"key");
         let mut names = (0..).map(|number| format!("other{number}"));
-        let other = names.find(|name| stripe_of(name.as_bytes()) == stripe).unwrap();
+        let other = names.find(|name| bucket_of(name.as_bytes()) == bucket).unwrap();
         let calls = Cell::new(0);
         let validate = || {
             // The last call is the leader's, which other writers wait for.
@@ -149,7 +149,7 @@ mod tests {
             }
             Ok(())
         };
-        pipeline.commit_validated(&batch("key"), Logging::Synced, &[stripe], validate).unwrap();
+        pipeline.commit_validated(&batch("key"), Logging::Synced, &[bucket], validate).unwrap();
         assert_eq!(calls.get(), ROUNDS + 1);
         assert_eq!(db.get("key").unwrap().unwrap(), b"mine");
     }
@@ -174,10 +174,10 @@ mod tests {
                             false => Err(Error::Closed),
                         }
                     };
-                    let stripes = [stripe_of(b"key")];
+                    let buckets = [bucket_of(b"key")];
                     let logging = Logging::Buffered;
                     let batch = batch("key");
-                    if pipeline.commit_validated(&batch, logging, &stripes, validate).is_ok() {
+                    if pipeline.commit_validated(&batch, logging, &buckets, validate).is_ok() {
                         committed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     }
                 });

@@ -105,6 +105,8 @@ fn what_cannot_be_prepared_is_refused() {
     transaction.prepare(vec![0xff; 255]).unwrap();
     assert!(transaction.prepare("twice").is_err());
     assert!(transaction.rollback_to_save_point().is_err());
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    assert!(transaction.commit_with(&unlogged).unwrap_err().to_string().contains("WAL"));
     transaction.commit().unwrap();
     assert!(db.create_column_family("\0prepared", tiny().column_family).is_err());
     let families = [("\0prepared", tiny().column_family)];

@@ -176,7 +176,7 @@ fn what_memtables_do_not_tell_is_to_be_tried_again() {
     let error = transaction.commit().unwrap_err();
     assert!(matches!(&error, Error::TryAgain { key, .. } if key == b"key"), "{error}");
     assert_eq!(error.retry(), Retry::NewTransaction);
-    // A flush alone is no reason: the key's stripe was not written.
+    // A flush alone is no reason: the key's bucket was not written.
     let mut transaction = db.transaction();
     transaction.put("key", "2").unwrap();
     db.put("another key", "").unwrap();

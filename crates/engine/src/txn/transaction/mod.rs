@@ -6,76 +6,34 @@
 //! 3. [`Transaction::commit`] writes the batch if no tracked key was written by others since
 //!    (`CommitPipeline::commit_validated`). Locks are released after that.
 //!
+//! `inner` has what these methods share, `family` the same methods for a column family.
+//!
 //! What must stay true: nothing of a transaction is in the database before its commit, and a failed
 //! commit leaves both as they were.
 
-use std::borrow::Cow;
-use std::time::Duration;
+mod family;
+mod inner;
+mod options;
 
-use sateen_control::{SeqNo, ValueKind};
+use std::borrow::Cow;
+
+use sateen_control::ValueKind;
 use sateen_store::base::error::{Error, Result};
-use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
+
+pub use self::family::FamilyTransaction;
+pub use self::options::TransactionOptions;
 
 use super::batch_with_index::{BatchReading, WriteBatchWithIndex};
 use super::locks::Locks;
 use super::prepared;
 use super::tracked::Tracked;
-use crate::db::cursor::Cursor;
+use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::db::iter::{Iter, KeyRange};
-use crate::db::{Db, check_family};
 use crate::options::{ReadOptions, WriteOptions};
 use crate::snapshot::Snapshot;
 use crate::write::batch::WriteBatch;
 use crate::write::prepared::Parked;
-
-/// Options of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionOptions {
-    /// The transaction takes a snapshot as it begins. Reads see it, and every key that the
-    /// transaction writes must be unchanged since. Without it, a read sees the newest value, and a
-    /// key must be unchanged since the transaction wrote it first, or read it by `get_for_update`.
-    /// Default: true. RocksDB: `set_snapshot`, which is off by default.
-    pub set_snapshot: bool,
-    /// The transaction locks keys as it writes them or reads them by `get_for_update`, and waits for
-    /// the locks of others. Its commit then meets no conflict with other pessimistic transactions.
-    /// Default: false. RocksDB: a `TransactionDB` in place of an `OptimisticTransactionDB`.
-    pub pessimistic: bool,
-    /// Longest wait for the lock of a key; `None` waits until the lock is free. Deadlocks are found
-    /// at once, whatever this says. Default: 1 s. RocksDB: `lock_timeout`.
-    pub lock_timeout: Option<Duration>,
-    /// Largest number of keys that the transaction may lock. Default: 1,048,576. RocksDB:
-    /// `max_num_locks`, for each column family.
-    pub locks_max: usize,
-    /// How the commit is written. Default: as any write. RocksDB: the `WriteOptions` of
-    /// `BeginTransaction`.
-    pub write: WriteOptions,
-}
-
-impl Default for TransactionOptions {
-    fn default() -> TransactionOptions {
-        TransactionOptions {
-            set_snapshot: true,
-            pessimistic: false,
-            lock_timeout: Some(Duration::from_secs(1)),
-            locks_max: 1 << 20,
-            write: WriteOptions::default(),
-        }
-    }
-}
-
-impl TransactionOptions {
-    /// Options of a pessimistic transaction without a snapshot: it locks keys and reads the newest
-    /// values.
-    #[must_use]
-    pub fn pessimistic() -> TransactionOptions {
-        TransactionOptions {
-            set_snapshot: false,
-            pessimistic: true,
-            ..TransactionOptions::default()
-        }
-    }
-}
 
 impl Db {
     /// Begins an optimistic transaction with a snapshot. See [`Transaction`].
@@ -497,6 +455,7 @@ impl Transaction {
         self.check()?;
         if let Some(name) = &self.prepared {
             let core = self.default.db().core();
+            prepared::check_logged(core, &self.write)?;
             let mut removal = WriteBatch::new();
             let bytes = self.batch.batch().len_bytes();
             prepared::add_removal(&mut removal, core, name, bytes)?;
@@ -513,6 +472,7 @@ impl Transaction {
     /// # Errors
     /// - `Busy` if a tracked key was written; `TryAgain` if nobody can tell. Begin anew.
     /// - As [`Db::write`], for example `WouldStall`. Then the same commit may be tried again.
+    /// - `InvalidArgument` if it is prepared, and the write would not go to the WAL.
     /// - `TransactionOver` after a commit or rollback.
     ///
     /// After an error the transaction is as it was before.
@@ -529,6 +489,7 @@ impl Transaction {
         self.check()?;
         let db = self.default.db();
         if let Some(name) = &self.prepared {
+            prepared::check_logged(db.core(), options)?;
             let batch = self.batch.batch();
             let mut whole = batch.clone();
             prepared::add_removal(&mut whole, db.core(), name, batch.len_bytes())?;
@@ -542,172 +503,13 @@ impl Transaction {
         } else if self.batch.batch().len_bytes() == 0 {
             validate()?;
         } else {
-            let stripes = self.tracked.stripes();
+            let buckets = self.tracked.buckets();
             db.write_by(self.batch.batch(), options, |pipeline, batch, logging| {
-                pipeline.commit_validated(batch, logging, &stripes, validate)
+                pipeline.commit_validated(batch, logging, &buckets, validate)
             })?;
         }
         self.end("committed");
         Ok(())
-    }
-}
-
-impl Transaction {
-    fn check(&self) -> Result<()> {
-        self.ended.map_or(Ok(()), |how| Err(Error::TransactionOver(how)))
-    }
-
-    /// Fails if the transaction is over, or the family is dropped or of another database.
-    fn check_use(&self, family: &ColumnFamily) -> Result<()> {
-        self.check()?;
-        check_family(&family.data)?;
-        if !std::sync::Arc::ptr_eq(family.db().core(), self.default.db().core()) {
-            return Err(Error::InvalidArgument(format!(
-                "the column family {} belongs to another database, {}",
-                family.name(),
-                family.db().path().display()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Fails if the transaction is over or prepared.
-    fn check_change(&self) -> Result<()> {
-        self.check()?;
-        if self.prepared.is_some() {
-            let text = "the transaction is prepared: it can only be committed or rolled back";
-            return Err(Error::InvalidArgument(text.into()));
-        }
-        Ok(())
-    }
-
-    /// Returns the prepared transaction `name` with the writes of `batch`.
-    pub(super) fn prepared(
-        db: &Db,
-        options: &TransactionOptions,
-        batch: &WriteBatch,
-        locks: Locks,
-        name: Vec<u8>,
-    ) -> Result<Transaction> {
-        let mut transaction = db.transaction_with(options);
-        // First, so that nothing is lost if the rest fails.
-        transaction.locks = Some(locks);
-        transaction.prepared = Some(name);
-        let default = transaction.default.comparator().clone();
-        let mut indexed = WriteBatchWithIndex::sized(&default, u64::MAX);
-        let families = db.core().tree.families();
-        for entry in batch {
-            // A family that was dropped since cannot be read.
-            let family = families.by_id(entry.column_family);
-            let comparator = family.map_or(&default, |family| family.comparator());
-            indexed.add(comparator, &entry)?;
-        }
-        transaction.batch = indexed;
-        Ok(transaction)
-    }
-
-    fn end(&mut self, how: &'static str) {
-        if let Some(name) = self.prepared.take() {
-            self.default.db().core().writes.prepared.forget(&name);
-        }
-        self.ended = Some(how);
-        self.batch.clear();
-        self.tracked.truncate(0);
-        self.locks.iter_mut().for_each(|locks| locks.truncate(0));
-        self.points.clear();
-        self.snapshot = None;
-    }
-
-    /// Returns the family as the transaction sees it.
-    fn seeing<'a>(&'a self, family: &'a ColumnFamily) -> BatchReading<'a> {
-        let options = self.snapshot.as_ref().map(ReadOptions::at).unwrap_or_default();
-        self.batch.reading(family, options)
-    }
-
-    fn get_in(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.check_use(family)?;
-        self.seeing(family).get(key)
-    }
-
-    fn get_for_update_in(
-        &mut self,
-        family: &ColumnFamily,
-        key: &[u8],
-        exclusive: bool,
-    ) -> Result<Option<Vec<u8>>> {
-        self.track(family, key, exclusive, true)?;
-        self.get_in(family, key)
-    }
-
-    /// Has the commit fail if others write `key` before it, or locks it. `validated`: it must be
-    /// unchanged since the snapshot, too.
-    fn track(
-        &mut self,
-        family: &ColumnFamily,
-        key: &[u8],
-        exclusive: bool,
-        validated: bool,
-    ) -> Result<()> {
-        self.check_use(family)?;
-        self.check_change()?;
-        if key.len() > KEY_BYTES_MAX {
-            return Err(Error::InvalidArgument(format!(
-                "a key of {} bytes exceeds the limit of {KEY_BYTES_MAX} bytes",
-                key.len()
-            )));
-        }
-        let Some(locks) = &mut self.locks else {
-            if validated {
-                self.tracked.track(&family.data, key, self.sees());
-            }
-            return Ok(());
-        };
-        let core = self.default.db().core();
-        prepared::load(core)?;
-        let before = locks.len();
-        let is_new = locks.take(&family.data, key, exclusive, &core.env)?;
-        if let Some(snapshot) = self.snapshot.as_ref().filter(|_| is_new && validated) {
-            let conflicts = core.writes.pipeline.conflicts();
-            let checked = Tracked::check(&family.data, key, snapshot.seqno(), conflicts);
-            // Held for nothing.
-            return checked.inspect_err(|_| locks.truncate(before));
-        }
-        Ok(())
-    }
-
-    /// Returns the newest sequence number that reads see now.
-    fn sees(&self) -> SeqNo {
-        let visible = || self.default.db().core().writes.pipeline.visible_seqno();
-        self.snapshot.as_ref().map_or_else(visible, Snapshot::seqno)
-    }
-
-    fn own(&mut self, kind: ValueKind, key: &[u8], value: &[u8], tracked: bool) -> Result<()> {
-        let family = self.default.clone();
-        self.write(&family, kind, key, value, tracked)
-    }
-
-    fn write(
-        &mut self,
-        family: &ColumnFamily,
-        kind: ValueKind,
-        key: &[u8],
-        value: &[u8],
-        tracked: bool,
-    ) -> Result<()> {
-        self.check_use(family)?;
-        self.check_change()?;
-        let entry = BatchEntry { column_family: family.data.id(), kind, key, value };
-        let before = self.locks.as_ref().map(Locks::len);
-        if before.is_some() {
-            self.track(family, key, true, tracked)?;
-        }
-        let added = self.batch.add(family.comparator(), &entry);
-        if let (Err(_), Some(locks), Some(before)) = (&added, &mut self.locks, before) {
-            locks.truncate(before);
-        }
-        added?;
-        // Only after that, so that a write that is refused tracks nothing. This cannot fail.
-        if before.is_none() { self.track(family, key, true, tracked) } else { Ok(()) }
     }
 }
 
@@ -720,147 +522,5 @@ impl Drop for Transaction {
             let prepared = &self.default.db().core().writes.prepared;
             prepared.park(name, Parked { batch, owner, keys });
         }
-    }
-}
-
-/// A transaction as a place for reads and writes of one column family. Made by
-/// [`Transaction::to`].
-#[derive(Debug)]
-pub struct FamilyTransaction<'a> {
-    transaction: &'a mut Transaction,
-    family: &'a ColumnFamily,
-}
-
-impl FamilyTransaction<'_> {
-    /// Returns the value of `key`: see [`Transaction::get`].
-    ///
-    /// # Errors
-    /// As [`Transaction::get`]. `InvalidArgument` for a column family of another database.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.transaction.get_in(self.family, key.as_ref())
-    }
-
-    /// Returns true if `key` has a value.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::get`].
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
-    }
-
-    /// Returns the value of `key` and tracks it: see [`Transaction::get_for_update`].
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::get`].
-    pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.transaction.get_for_update_in(self.family, key.as_ref(), true)
-    }
-
-    /// Returns the value of `key` and takes a lock that others can share: see
-    /// [`Transaction::get_for_share`].
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::get`] and [`Transaction::get_for_update`].
-    pub fn get_for_share(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.transaction.get_for_update_in(self.family, key.as_ref(), false)
-    }
-
-    /// Sets `key` to `value`.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`]. `InvalidArgument` for a column family of another database.
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::Put, key.as_ref(), value.as_ref(), true)
-    }
-
-    /// Deletes `key`.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::Delete, key.as_ref(), &[], true)
-    }
-
-    /// Merges `operand` into the value of `key`.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::Merge, key.as_ref(), operand.as_ref(), true)
-    }
-
-    /// Deletes `key`: see [`Db::single_delete`].
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::SingleDelete, key.as_ref(), &[], true)
-    }
-
-    /// Sets `key` to `value`, whatever others write to it before the commit.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn put_untracked(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::Put, key.as_ref(), value.as_ref(), false)
-    }
-
-    /// Deletes `key`, whatever others write to it before the commit.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn delete_untracked(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write(ValueKind::Delete, key.as_ref(), &[], false)
-    }
-
-    /// Merges `operand` into the value of `key`, whatever others write to it before the commit.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::put`].
-    pub fn merge_untracked(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.write(ValueKind::Merge, key.as_ref(), operand.as_ref(), false)
-    }
-
-    /// Returns the entries of a range of keys: see [`Transaction::range`].
-    ///
-    /// # Errors
-    /// As [`Transaction::range`] and [`FamilyTransaction::get`].
-    pub fn range(&self, range: impl KeyRange) -> Result<Iter> {
-        self.transaction.check_use(self.family)?;
-        self.transaction.seeing(self.family).range(range)
-    }
-
-    /// Returns the entries whose keys begin with `prefix`.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::range`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
-        self.transaction.check_use(self.family)?;
-        self.transaction.seeing(self.family).prefix(prefix)
-    }
-
-    /// Returns all entries.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::range`].
-    pub fn iter(&self) -> Result<Iter> {
-        self.range(..)
-    }
-
-    /// Returns a cursor, which must be moved to a key before use.
-    ///
-    /// # Errors
-    /// As [`FamilyTransaction::range`].
-    pub fn cursor(&self) -> Result<Cursor> {
-        self.transaction.check_use(self.family)?;
-        self.transaction.seeing(self.family).cursor()
-    }
-
-    fn write(&mut self, kind: ValueKind, key: &[u8], value: &[u8], tracked: bool) -> Result<()> {
-        self.transaction.write(self.family, kind, key, value, tracked)
     }
 }
