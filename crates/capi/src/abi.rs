@@ -161,9 +161,12 @@ pub fn status(error: &Error) -> String {
         | Error::Cancelled(_)
         | Error::NotInMemory
         | Error::TooManySkipped(_) => "Result incomplete",
-        Error::TimedOut(_) => "Operation timed out",
+        Error::TimedOut(_) | Error::LockTimedOut { .. } => "Operation timed out",
         Error::ReadOnly(_) | Error::NoMergeOperator(_) | Error::NotSecondary => "Not implemented",
-        Error::Behind { .. } | Error::NotBottommost { .. } => "Operation failed. Try again.",
+        Error::Behind { .. } | Error::NotBottommost { .. } | Error::TryAgain { .. } => {
+            "Operation failed. Try again."
+        }
+        Error::Busy { .. } | Error::Deadlock { .. } | Error::LockLimit(_) => "Resource busy",
         Error::NoSavePoint | Error::NotInLog(_) | Error::NoSuchBackup(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",

@@ -21,7 +21,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::Event;
+use sateen_control::{Event, SeqNo};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::base::sync::atomic::Ordering;
@@ -39,8 +39,8 @@ use crate::secondary::{Follower, Secondary};
 use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
-use crate::write::Payload;
 use crate::write::path::WritePath;
+use crate::write::{CommitPipeline, Logging, Payload};
 
 /// An open database. Handles, iterators and threads share it.
 pub(crate) struct DbCore {
@@ -88,6 +88,20 @@ impl DbCore {
         bytes: u64,
         options: &WriteOptions,
     ) -> Result<()> {
+        self.write_by(payload, bytes, options, |pipeline, logging| {
+            pipeline.commit(payload, logging)
+        })
+    }
+
+    /// Does what [`DbCore::write`] does, with another way to commit.
+    #[inline]
+    pub(crate) fn write_by(
+        self: &Arc<Self>,
+        payload: &Payload<'_>,
+        bytes: u64,
+        options: &WriteOptions,
+        commit: impl FnOnce(&CommitPipeline, Logging) -> Result<SeqNo>,
+    ) -> Result<()> {
         self.env.check_writable("a write")?;
         let timer = self.env.metrics.start(Operation::Write);
         let logging = self.writes.logging(self.env.options.load().wal, options)?;
@@ -96,7 +110,7 @@ impl DbCore {
             self.background.wait_for_admission(payload, bytes, options)?;
         }
         self.background.respect_write_buffers(options)?;
-        match self.writes.pipeline.commit(payload, logging) {
+        match commit(&self.writes.pipeline, logging) {
             Ok(_) => {
                 let entries = match payload {
                     Payload::Single { .. } => 1,

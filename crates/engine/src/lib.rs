@@ -104,6 +104,8 @@
 //!
 //! - [`Db`]: all operations; [`Db::metrics`] and [`Db::timeline`]: what happened, and why it was
 //!   slow
+//! - [`Db::transaction`], [`Transaction`], [`WriteBatchWithIndex`]: reads and writes that take
+//!   effect together
 //! - [`MergeOperator`], [`CompactionFilter`], [`Comparator`], [`EventListener`]: code of yours that
 //!   the engine calls
 //! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::updates_since`],
@@ -137,6 +139,7 @@ pub mod timeline;
 mod tools;
 mod tree;
 mod ttl;
+mod txn;
 mod write;
 
 pub use admission::write_buffers::WriteBufferManager;
@@ -178,7 +181,7 @@ pub use options::{
 };
 pub use read::lookup::PinnedSlice;
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
-pub use sateen_store::base::error::{CorruptionKind, Error, Result};
+pub use sateen_store::base::error::{CorruptionKind, Error, LockWait, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};
 /// ```
 /// use sateen::{PerfContext, PerfLevel, PerfMetric};
@@ -253,6 +256,10 @@ pub use tools::dump;
 pub use tools::repair::{
     LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
 };
+pub use txn::batch_with_index::{
+    BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
+};
+pub use txn::transaction::{FamilyTransaction, Transaction, TransactionOptions};
 pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 
 /// For simulators: what the control plane (`sateen-control`) is told of the options of a database.
@@ -286,6 +293,11 @@ pub mod test_support {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page about transactions run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/transactions.md")]
+struct Transactions;
 
 /// The examples of the page about the Rust interface run.
 #[cfg(doctest)]

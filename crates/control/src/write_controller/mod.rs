@@ -39,16 +39,19 @@ pub enum StallCause {
     /// The memtables of all databases that share a limit exceed it. The engine decides this, not
     /// control.
     WriteBuffers,
+    /// Another transaction holds the lock of a key. The engine decides this, not control.
+    KeyLock,
 }
 
 impl StallCause {
     /// All causes, in the order of [`StallCause::index`].
-    pub const ALL: [StallCause; 5] = [
+    pub const ALL: [StallCause; 6] = [
         StallCause::MemtableLimit,
         StallCause::Level0Runs,
         StallCause::PendingCompactionBytes,
         StallCause::BackgroundError,
         StallCause::WriteBuffers,
+        StallCause::KeyLock,
     ];
 
     /// Returns a dense index below `ALL.len()`, for arrays of counters.
@@ -66,6 +69,7 @@ impl StallCause {
             StallCause::PendingCompactionBytes => "pending-compaction-bytes",
             StallCause::BackgroundError => "background-error",
             StallCause::WriteBuffers => "write-buffers",
+            StallCause::KeyLock => "key-lock",
         }
     }
 }

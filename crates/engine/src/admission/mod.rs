@@ -1,5 +1,7 @@
-//! The two places where writers wait for the background: the gates, whose rates control sets, and
-//! the limit on memtables that databases share. Nothing else holds writers back.
+//! The places where writers wait. They wait for the background in two: the gates, whose rates
+//! control sets, and the limit on memtables that databases share. Pessimistic transactions wait for
+//! each other at the locks of keys. Nothing else holds writers back.
 
 pub(crate) mod gate;
+pub(crate) mod key_locks;
 pub(crate) mod write_buffers;

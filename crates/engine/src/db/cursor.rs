@@ -6,7 +6,8 @@
 //! 2. It pins the super version of each, then takes a sequence number. With several trees, it takes
 //!    a snapshot before.
 //! 3. [`OpenForRead`] opens memtables and tables as one [`Source`].
-//! 4. A [`DbIter`] over that source shows what the sequence number sees.
+//! 4. Entries of a batch or transaction, if there are any, are merged above it ([`Overlay`]).
+//! 5. A [`DbIter`] over that source shows what the sequence number sees.
 //!
 //! On top of it, each move ends the iteration where a prefix ends ([`PrefixSeek`]), and skips
 //! expired values (`end_move`), and is charged to a table for seek compaction. Moves are counted.
@@ -21,6 +22,7 @@ use sateen_store::table::OnMiss;
 use sateen_store::table::TableIterOptions;
 
 use super::behind::Explainer;
+use super::overlay::Overlay;
 use super::sources::{OpenForRead, Source};
 use crate::core::DbCore;
 use crate::live_table::LiveTable;
@@ -78,6 +80,16 @@ impl Cursor {
         core: &Arc<DbCore>,
         family: &Arc<ColumnFamilyData>,
         options: &ReadOptions,
+    ) -> Result<Cursor> {
+        Cursor::over(core, family, options, None)
+    }
+
+    /// Returns a cursor over `family`, below the entries of `overlay`.
+    pub(crate) fn over(
+        core: &Arc<DbCore>,
+        family: &Arc<ColumnFamilyData>,
+        options: &ReadOptions,
+        overlay: Option<&Overlay>,
     ) -> Result<Cursor> {
         core.env.check_open()?;
         if let (Some(lower), Some(upper)) = (&options.lower_bound, &options.upper_bound)
@@ -156,7 +168,12 @@ impl Cursor {
             let open = move |at: usize| open.tree(&pinned[at], &of_regions);
             (Source::Regions(RegionsIter::new(Box::new(open), begins)), None)
         };
-        let inner = DbIter::new(source, seqno, bounds, family.options().stored_merging())
+        let time = family.has_times().then(|| ttl::time(&core.env.options.load().wall_clock));
+        let (source, as_of) = match overlay {
+            Some(overlay) => (overlay.over(source, seqno, time, comparator), overlay.through),
+            None => (source, seqno),
+        };
+        let inner = DbIter::new(source, as_of, bounds, family.options().stored_merging())
             .compared_by(comparator)
             .skipping_at_most(options.skipped_max);
         let time_bytes = if family.has_times() { TIME_BYTES } else { 0 };

@@ -20,6 +20,7 @@ use sateen_store::base::error::{Error, Result};
 
 use super::bytes::Bytes;
 use super::cursor::Cursor;
+use super::overlay::Overlay;
 use crate::core::DbCore;
 use crate::options::ReadOptions;
 use crate::tree::families::ColumnFamilyData;
@@ -188,6 +189,17 @@ impl Iter {
         options: &ReadOptions,
         bounds: &impl KeyRange,
     ) -> Result<Iter> {
+        Iter::range_over(core, family, options, bounds, None)
+    }
+
+    /// Returns the entries of `family` within `bounds`, below those of `overlay`.
+    pub(crate) fn range_over(
+        core: &Arc<DbCore>,
+        family: &Arc<ColumnFamilyData>,
+        options: &ReadOptions,
+        bounds: &impl KeyRange,
+        overlay: Option<&Overlay>,
+    ) -> Result<Iter> {
         let mut options = without_bounds(options)?;
         let comparator = family.comparator();
         let (lower, upper) = (bounds.lower(), bounds.upper());
@@ -228,7 +240,7 @@ impl Iter {
             Bound::Unbounded => {}
         }
         Ok(Iter {
-            cursor: Cursor::new(core, family, &options)?,
+            cursor: Cursor::over(core, family, &options, overlay)?,
             comparator: comparator.clone(),
             at: if is_empty { At::End } else { At::Start },
             low,
@@ -243,10 +255,21 @@ impl Iter {
         options: &ReadOptions,
         prefix: &[u8],
     ) -> Result<Iter> {
+        Iter::prefix_over(core, family, options, prefix, None)
+    }
+
+    /// Returns the entries of `family` whose keys begin with `prefix`, below those of `overlay`.
+    pub(crate) fn prefix_over(
+        core: &Arc<DbCore>,
+        family: &Arc<ColumnFamilyData>,
+        options: &ReadOptions,
+        prefix: &[u8],
+        overlay: Option<&Overlay>,
+    ) -> Result<Iter> {
         let mut options = without_bounds(options)?;
         options.prefix = Some(prefix.to_vec());
         Ok(Iter {
-            cursor: Cursor::new(core, family, &options)?,
+            cursor: Cursor::over(core, family, &options, overlay)?,
             comparator: family.comparator().clone(),
             at: At::Start,
             low: None,

@@ -15,7 +15,7 @@ use crate::db::family::ColumnFamily;
 use crate::open;
 use crate::open::create::create_family;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, check_family_name};
 
 pub(crate) mod batch;
 pub(crate) mod behind;
@@ -32,6 +32,7 @@ pub(crate) mod iter;
 pub(crate) mod listeners;
 pub(crate) mod live_files;
 pub(crate) mod observe;
+pub(crate) mod overlay;
 mod read;
 mod secondary;
 pub(crate) mod sources;
@@ -318,6 +319,7 @@ impl Db {
         options: ColumnFamilyOptions,
     ) -> Result<ColumnFamily> {
         options.validate()?;
+        check_family_name(name)?;
         let _catalogue = lock(&self.core.tree.changes);
         self.core.env.check_writable("creating a column family")?;
         if self.core.tree.families().by_name(name).is_some() {
@@ -390,7 +392,7 @@ impl Db {
 }
 
 /// Fails if the column family was dropped.
-fn check_family(family: &ColumnFamilyData) -> Result<()> {
+pub(crate) fn check_family(family: &ColumnFamilyData) -> Result<()> {
     if family.is_dropped() {
         return Err(Error::NoSuchColumnFamily(family.name().to_owned()));
     }

@@ -5,6 +5,7 @@
 //!    range tombstones, it hides what they cover.
 //! 2. A [`LevelIter`] opens the tables of a run when it comes to them. It asks `look` first, which
 //!    skips a table that the table filter or the prefix filter excludes.
+//! 3. Entries that are not committed form a layer above all that ([`super::overlay`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use sateen_store::memtable::MemTableIter;
 use sateen_store::table::OnMiss;
 use sateen_store::table::{TableIter, TableIterOptions};
 
+use super::overlay::Layer;
 use crate::core::DbCore;
 use crate::metrics::FiltersAsked;
 use crate::read::prefix_seek::SharedWanted;
@@ -142,10 +144,13 @@ pub(crate) enum Tree {
 }
 
 /// The entries that a cursor goes through: of one tree, or of several regions.
-pub(super) enum Source {
+pub(crate) enum Source {
     Whole(MergingIter<Child>),
     Covered(CoveredIter<MergingIter<Child>>),
     Regions(RegionsIter<Tree>),
+    /// One of the others, below entries that are not committed.
+    Overlaid(MergingIter<Layer>),
+    OverlaidCovered(CoveredIter<MergingIter<Layer>>),
 }
 
 impl From<Tree> for Source {
@@ -227,4 +232,5 @@ macro_rules! one_of_them_is_an_iterator {
 
 one_of_them_is_an_iterator!(Child: Memory, Run);
 one_of_them_is_an_iterator!(Tree: Whole, Covered);
-one_of_them_is_an_iterator!(Source: Whole, Covered, Regions);
+one_of_them_is_an_iterator!(Source: Whole, Covered, Regions, Overlaid, OverlaidCovered);
+one_of_them_is_an_iterator!(Layer: Own, Stored);

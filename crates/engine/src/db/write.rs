@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sateen_control::ValueKind;
+use sateen_control::{SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
 
@@ -18,8 +18,8 @@ use crate::db::calls::Writing;
 use crate::options::WriteOptions;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
-use crate::write::Payload;
 use crate::write::batch::WriteBatch;
+use crate::write::{CommitPipeline, Logging, Payload};
 
 /// Writing. Each call is atomic. With [`WriteOptions::default`], the `wal` option decides about
 /// syncs.
@@ -184,13 +184,25 @@ impl Db {
     /// # Errors
     /// As [`Db::put`]. On `InvalidArgument` and `NoSuchColumnFamily` nothing was done.
     pub fn write(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.write_by(batch, options, |pipeline, batch, logging| {
+            pipeline.commit(&Payload::Batch(batch), logging)
+        })
+    }
+
+    /// Writes `batch` as [`Db::write`] does, with another way to commit it.
+    pub(crate) fn write_by(
+        &self,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+        commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
+    ) -> Result<()> {
         if !options.ignore_missing_column_families {
-            return self.write_all(batch, options);
+            return self.write_all(batch, options, &commit);
         }
         // If a column family is dropped meanwhile, nothing was applied, and the families are looked
         // up again.
         loop {
-            match self.write_all(&self.of_present_families(batch)?, options) {
+            match self.write_all(&self.of_present_families(batch)?, options, &commit) {
                 Err(Error::NoSuchColumnFamily(_)) => {}
                 done => return done,
             }
@@ -230,7 +242,12 @@ impl Db {
     }
 
     /// Applies all of `batch` or nothing.
-    fn write_all(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+    fn write_all(
+        &self,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+        commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
+    ) -> Result<()> {
         let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
             return Err(too_large("a value", batch.value_bytes_largest(), value_bytes_max));
@@ -276,7 +293,10 @@ impl Db {
         };
         let moved = if in_place { None } else { Some(batch.moved(region)?) };
         let batch = moved.as_ref().unwrap_or(batch);
-        self.core.write(&Payload::Batch(batch), batch.len_bytes() as u64, options)
+        let (payload, bytes) = (Payload::Batch(batch), batch.len_bytes() as u64);
+        self.core.write_by(&payload, bytes, options, |pipeline, logging| {
+            commit(pipeline, batch, logging)
+        })
     }
 
     /// Writes one entry to a column family that is known to exist.

@@ -24,6 +24,7 @@ use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
 use crate::open::create::regions_of;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options};
+use crate::tree::families::PREPARED;
 use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
 
 /// The state of a database according to its manifest.
@@ -232,7 +233,7 @@ pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Str
             }
         }
     }
-    Ok(names.into_values().collect())
+    Ok(names.into_values().filter(|name| name != PREPARED).collect())
 }
 
 /// Returns the error for a directory without a database.

@@ -14,7 +14,7 @@ use super::Opening;
 use crate::options::{
     ColumnFamilyOptions, CompactionStyle, DEFAULT_COLUMN_FAMILY, Options, Regions, control,
 };
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, PREPARED};
 use crate::tree::version_set::{FamilyState, FindComparator};
 
 impl Opening {
@@ -25,6 +25,7 @@ impl Opening {
         family_options: &[(&str, ColumnFamilyOptions)],
     ) -> Result<()> {
         let states = self.versions.families();
+        let of_prepared = ColumnFamilyOptions::default();
         let path = self.directory.join("CURRENT");
         let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
         for (id, state) in &states {
@@ -35,7 +36,11 @@ impl Opening {
                 Error::corruption(&path, 0, CorruptionKind::Inconsistent(what))
             })?;
             let own = family_options.iter().find(|(name, _)| *name == whole.name);
-            let options = own.map_or(&self.options.column_family, |(_, options)| options);
+            let options = match own {
+                Some((_, options)) => options,
+                None if whole.name == PREPARED => &of_prepared,
+                None => &self.options.column_family,
+            };
             let begins = region_begins(&states, of.unwrap_or(*id));
             // The options of the default family apply to families without options of their own, so
             // only the default family's regions are checked against them.

@@ -65,9 +65,10 @@ use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::tree::Tree;
-use crate::tree::families::{ColumnFamilyData, Families};
+use crate::tree::families::{ColumnFamilyData, Families, check_family_name};
 use crate::tree::version_set::{VersionSet, durable_log};
 use crate::write::path::WritePath;
+use crate::write::prepared::Prepared;
 use crate::write::{CommitPipeline, PipelineStart};
 
 pub(crate) use catalogue::{column_families, interrupted_restore};
@@ -165,7 +166,11 @@ fn prepare_options(
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<()> {
     options.validate()?;
-    family_options.iter().try_for_each(|(_, options)| options.validate())
+    for (name, options) in family_options {
+        check_family_name(name)?;
+        options.validate()?;
+    }
+    Ok(())
 }
 
 /// Creates the directories, if they are missing and may be created.
@@ -475,6 +480,8 @@ impl Opening {
             unlogged_writes: AtomicBool::new(false),
             memtable_pool: self.pool,
             write_buffers: self.write_buffers,
+            key_locks: Arc::default(),
+            prepared: Prepared::default(),
         });
         let spare_files = Arc::new(spare_files);
         let background = Arc::new(Background::new(&env, &tree, &writes, spare_files, control));

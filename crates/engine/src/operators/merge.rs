@@ -153,6 +153,9 @@ where
 pub(crate) struct Operands(Vec<Vec<u8>>);
 
 impl Operands {
+    /// No operands.
+    pub(crate) const NONE: Operands = Operands(Vec::new());
+
     /// Adds the next older operand.
     pub(crate) fn push_older(&mut self, operand: &[u8]) {
         self.0.push(operand.to_vec());

@@ -19,7 +19,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use arc_swap::ArcSwap;
 use sateen_control::version::{Region, Version};
 use sateen_control::{Admission, ColumnFamilyId, Comparator, LogNumber, SeqNo, UserKey};
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::locks::lock_timed;
+use sateen_store::base::names::shown;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::memtable::{ArenaPool, MemTable};
@@ -27,6 +29,18 @@ use sateen_store::memtable::{ArenaPool, MemTable};
 use crate::admission::gate::AdmissionGate;
 use crate::options::ColumnFamilyOptions;
 use crate::tree::super_version::SuperVersion;
+
+/// The column family of prepared transactions, which clients do not see. Its name is reserved.
+pub(crate) const PREPARED: &str = "\0prepared";
+
+/// Fails if `name` is reserved.
+pub(crate) fn check_family_name(name: &str) -> Result<()> {
+    if name == PREPARED {
+        let text = format!("the name {} is reserved for prepared transactions", shown(name));
+        return Err(Error::InvalidArgument(text));
+    }
+    Ok(())
+}
 
 /// A sealed memtable, which waits for its flush to level 0.
 #[derive(Clone)]
@@ -105,7 +119,7 @@ impl ColumnFamilyData {
         let comparator = version.comparator().clone();
         let active = MemTable::new(memtable_bytes, Some(pool.clone()), &comparator);
         let active = Arc::new(active);
-        let super_version = SuperVersion::new(active, Vec::new(), version);
+        let super_version = SuperVersion::new(active, Vec::new(), version, SeqNo(0));
         ColumnFamilyData {
             id,
             name,
@@ -364,7 +378,8 @@ impl ColumnFamilyData {
         }
         memory.sealed.push(Sealed { memtable: current.active.clone(), last_seqno, log });
         let sealed = newest_first(&memory.sealed);
-        let next = SuperVersion::new(fresh, sealed, current.version.clone());
+        let next =
+            SuperVersion::new(fresh, sealed, current.version.clone(), current.stored_through);
         self.super_version.store(Arc::new(next));
     }
 
@@ -374,7 +389,8 @@ impl ColumnFamilyData {
         let _memory = lock(&self.memory);
         let current = self.super_version.load_full();
         current.active.seal();
-        let next = SuperVersion::new(fresh, current.sealed.clone(), current.version.clone());
+        let next =
+            SuperVersion::new(fresh, current.sealed.clone(), current.version.clone(), SeqNo(0));
         self.super_version.store(Arc::new(next));
         current.active.clone()
     }
@@ -421,18 +437,21 @@ impl ColumnFamilyData {
         let mut memory = lock(&self.memory);
         memory.stored.retain(|memtable| memtable.strong_count() > 0);
         let memory = &mut *memory;
-        let stored = memory.sealed.drain(..flushed);
-        memory.stored.extend(stored.map(|sealed| Arc::downgrade(&sealed.memtable)));
+        let current = self.super_version.load_full();
+        let mut through = current.stored_through;
+        for sealed in memory.sealed.drain(..flushed) {
+            through = through.max(sealed.last_seqno);
+            memory.stored.push(Arc::downgrade(&sealed.memtable));
+        }
         let sealed = newest_first(&memory.sealed);
-        let active = self.super_version.load().active.clone();
-        let next = SuperVersion::new(active, sealed, version);
+        let next = SuperVersion::new(current.active.clone(), sealed, version, through);
         self.super_version.store(Arc::new(next));
     }
 
     /// Makes `version` and `active` visible to readers, in a secondary. Only the version set calls
     /// this.
     pub(crate) fn follow(&self, version: Arc<Version>, active: Arc<MemTable>) {
-        let next = SuperVersion::new(active, Vec::new(), version);
+        let next = SuperVersion::new(active, Vec::new(), version, SeqNo(0));
         self.super_version.store(Arc::new(next));
     }
 }
@@ -444,6 +463,8 @@ pub(crate) struct Families {
     names: BTreeMap<String, ColumnFamilyId>,
     /// All column families and regions.
     ids: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
+    /// The column family of prepared transactions, once there was one.
+    prepared: Option<ColumnFamilyId>,
 }
 
 impl Families {
@@ -469,13 +490,22 @@ impl Families {
         self.ids.get(&id)
     }
 
+    /// Returns the column family of prepared transactions, if there is one.
+    pub(crate) fn prepared(&self) -> Option<&Arc<ColumnFamilyData>> {
+        self.ids.get(&self.prepared?)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
     /// Adds `data` and its regions.
     pub(crate) fn insert(&mut self, data: &Arc<ColumnFamilyData>) {
-        self.names.insert(data.name.clone(), data.id);
+        if data.name == PREPARED {
+            self.prepared = Some(data.id);
+        } else {
+            self.names.insert(data.name.clone(), data.id);
+        }
         self.ids.extend(data.trees().map(|tree| (tree.id, tree.clone())));
     }
 

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use sateen_control::TableId;
 use sateen_control::version::{RangeTombstones, Version};
+use sateen_control::{SeqNo, TableId};
 use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::memtable::MemTable;
 
@@ -18,6 +18,9 @@ pub(crate) struct SuperVersion {
     /// Newest first.
     pub(crate) sealed: Vec<Arc<MemTable>>,
     pub(crate) version: Arc<Version>,
+    /// Every entry that was written since the open with a larger sequence number is in a memtable
+    /// here, unless its file was ingested.
+    pub(crate) stored_through: SeqNo,
     /// True if the version or a sealed memtable has range tombstones.
     pub(crate) has_stored_ranges: bool,
     /// The id of a table that should be compacted for what reads were charged to it; 0 if there is
@@ -30,10 +33,18 @@ impl SuperVersion {
         active: Arc<MemTable>,
         sealed: Vec<Arc<MemTable>>,
         version: Arc<Version>,
+        stored_through: SeqNo,
     ) -> SuperVersion {
         let has_stored_ranges = !version.range_tombstones().is_empty()
             || sealed.iter().any(|memtable| memtable.has_ranges());
-        SuperVersion { active, sealed, version, has_stored_ranges, charged: AtomicU64::new(0) }
+        SuperVersion {
+            active,
+            sealed,
+            version,
+            stored_through,
+            has_stored_ranges,
+            charged: AtomicU64::new(0),
+        }
     }
 
     /// Notes that `table` should be compacted for what reads were charged to it, unless another one
@@ -53,6 +64,15 @@ impl SuperVersion {
     /// Returns the table that was noted last, and forgets it.
     pub(crate) fn take_charged(&self) -> Option<TableId> {
         self.has_charged().then(|| TableId(self.charged.swap(0, Ordering::Relaxed)))
+    }
+
+    /// Returns the sequence number of the newest entry or range tombstone for `user_key` in the
+    /// memtables, visible or not.
+    pub(crate) fn newest_written(&self, user_key: &[u8]) -> Option<SeqNo> {
+        let memtables = || std::iter::once(&self.active).chain(&self.sealed);
+        let newest = memtables().find_map(|memtable| memtable.get(user_key, SeqNo::MAX));
+        let range = memtables().filter_map(|table| table.range_over(user_key, SeqNo::MAX)).max();
+        newest.map(|(seqno, ..)| seqno).max(range)
     }
 
     /// Returns all range tombstones, or `None` if there are none.

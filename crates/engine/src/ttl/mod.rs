@@ -44,7 +44,12 @@ pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
         let text = format!("a value of {} bytes leaves no room for its time", value.len());
         return Err(Error::InvalidArgument(text));
     }
-    Ok(with_time(value, clock.now().to_le_bytes()))
+    Ok(with_time(value, time(clock)))
+}
+
+/// Returns the current time as it stands at the end of a value.
+pub(crate) fn time(clock: &WallClock) -> [u8; TIME_BYTES] {
+    clock.now().to_le_bytes()
 }
 
 /// Returns `batch` with the current time appended to the values of column families with times.
@@ -73,7 +78,7 @@ pub(crate) fn timed_batch(
 }
 
 /// Returns `value` with `time` appended.
-fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
+pub(crate) fn with_time(value: &[u8], time: [u8; TIME_BYTES]) -> Vec<u8> {
     [value, &time].concat()
 }
 

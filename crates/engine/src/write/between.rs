@@ -10,7 +10,8 @@ use sateen_control::{SeqNo, UserKey, ValueKind};
 use sateen_store::base::error::{Error, Result};
 
 use super::batch::WriteBatch;
-use super::{Assignment, CommitPipeline, Payload, Stage};
+use super::conflicts::Touched;
+use super::{Assignment, CommitPipeline, Logging, Payload, Stage};
 use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {
@@ -51,21 +52,33 @@ impl CommitPipeline {
                     written.push((place, SeqNo(stage.next_seqno + written_before)));
                 }
             }
-            self.commit_leading(stage, &batch)?;
+            self.commit_leading(stage, &batch, Logging::Buffered)?;
             Ok(written)
         })
     }
 
-    /// Commits a batch to the WAL. The caller leads, and every earlier write is applied.
-    fn commit_leading(&self, stage: &mut Stage, batch: &WriteBatch) -> Result<()> {
+    /// Commits a batch. The caller leads, and every earlier write is applied.
+    pub(super) fn commit_leading(
+        &self,
+        stage: &mut Stage,
+        batch: &WriteBatch,
+        logging: Logging,
+    ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
         let (first, count) = (stage.next_seqno, u64::from(batch.count()));
-        let Some(wal) = stage.wal.as_mut() else {
-            return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
-        };
-        wal.append(SeqNo(first), batch.count(), std::iter::once(batch.data()))?;
+        if logging != Logging::None {
+            let Some(wal) = stage.wal.as_mut() else {
+                return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
+            };
+            wal.append(SeqNo(first), batch.count(), std::iter::once(batch.data()))?;
+        }
+        if self.conflicts.is_on() {
+            let mut touched = Touched::default();
+            touched.of(&Payload::Batch(batch));
+            self.conflicts.note(Some(&touched), SeqNo(first + count - 1));
+        }
         let assignment = Assignment {
             first_seqno: first,
             ticket: stage.next_ticket,
@@ -115,6 +128,7 @@ impl CommitPipeline {
             // Used up even if `install` failed, because an edit with these numbers may be durable.
             stage.next_seqno += count;
             stage.next_ticket += 1;
+            self.conflicts.note_ingested(SeqNo(first + count - 1));
             self.publisher.publish(ticket, first + count - 1, false);
             installed.map(Some)
         })

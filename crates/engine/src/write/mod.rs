@@ -23,15 +23,19 @@
 
 pub(crate) mod batch;
 mod between;
+pub(crate) mod conflicts;
 mod logs;
 pub(crate) mod path;
+pub(crate) mod prepared;
 mod publish;
 mod queue;
+mod validated;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use batch::WriteBatch;
+use conflicts::{Condition, Conflicts};
 use publish::Publisher;
 use queue::{CommitQueue, QueueTurn};
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
@@ -153,6 +157,8 @@ pub(crate) struct CommitPipeline {
     sealed_through: AtomicU64,
     /// Commit groups so far.
     groups: AtomicU64,
+    /// When keys were written last, for transactions.
+    conflicts: Conflicts,
 }
 
 /// The arguments of [`CommitPipeline::new`].
@@ -194,6 +200,7 @@ impl CommitPipeline {
             seals_all: start.seals_all,
             sealed_through: AtomicU64::new(0),
             groups: AtomicU64::new(0),
+            conflicts: Conflicts::default(),
         }
     }
 
@@ -228,6 +235,18 @@ impl CommitPipeline {
     /// Returns its last sequence number.
     #[inline]
     pub(crate) fn commit(&self, payload: &Payload<'_>, logging: Logging) -> Result<SeqNo> {
+        // Without a condition it is never left out.
+        Ok(self.commit_if(payload, logging, None)?.unwrap_or_else(|| self.visible_seqno()))
+    }
+
+    /// Commits one write if `condition` holds when it is numbered. Returns `None` if it does not.
+    #[inline]
+    fn commit_if(
+        &self,
+        payload: &Payload<'_>,
+        logging: Logging,
+        condition: Option<Arc<Condition>>,
+    ) -> Result<Option<SeqNo>> {
         let count = match payload {
             Payload::Single { .. } => 1,
             Payload::Batch(batch) => u64::from(batch.count()),
@@ -235,10 +254,13 @@ impl CommitPipeline {
         // A batch of log data alone is written with the next sequence number, but does not use it
         // up.
         if count == 0 && (logging == Logging::None || payload.is_empty()) {
-            return Ok(self.visible_seqno());
+            return Ok(Some(self.visible_seqno()));
         }
         let assignment = queue::with_slot(|slot| {
             slot.prepare(count, logging, payload);
+            if self.conflicts.is_on() {
+                slot.prepare_keys(payload, condition);
+            }
             let waits = perf::time(PerfMetric::WriteThreadWaitNanos);
             let turn = self.queue.enter(slot);
             drop(waits);
@@ -249,6 +271,7 @@ impl CommitPipeline {
             }
             Ok(slot.take_assignment())
         })?;
+        let Some(assignment) = assignment else { return Ok(None) };
         let last = assignment.first_seqno + count - 1;
         waited::inserting();
         let inserts = perf::time(PerfMetric::WriteMemtableTime);
@@ -265,7 +288,7 @@ impl CommitPipeline {
             let _timed = perf::time(PerfMetric::WriteWalTime);
             log.sync()?;
         }
-        Ok(SeqNo(last))
+        Ok(Some(SeqNo(last)))
     }
 
     /// Runs `act` as the leader of an empty group: every earlier write is ordered, and no later
@@ -289,7 +312,7 @@ impl CommitPipeline {
         self.queue.check()?;
         let mut stage = lock_timed(&self.stage);
         leading.group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
-        if self.switch_wanted.swap(false, Ordering::Relaxed) {
+        if self.takes_switch() {
             self.seal_full(&mut stage);
         }
         let outcome = self.order(&mut stage, own, &leading.group);
@@ -311,7 +334,8 @@ impl CommitPipeline {
     }
 
     /// Numbers the group and appends its record to the WAL. Logged writes are numbered first, so
-    /// that the entries of a record have consecutive numbers.
+    /// that the entries of a record have consecutive numbers. Transactions whose condition does not
+    /// hold are left out.
     fn order(
         &self,
         stage: &mut Stage,
@@ -321,15 +345,24 @@ impl CommitPipeline {
         let first = stage.next_seqno;
         let mut next = first;
         let mut ticket = stage.next_ticket;
-        let everyone = || std::iter::once(&*own).chain(group.iter());
-        let logged = everyone().filter(|slot| slot.logging() != Logging::None).count();
+        let all = || std::iter::once(&*own).chain(group.iter());
+        if self.conflicts.is_on() {
+            let mut next = first;
+            for wanted in [true, false] {
+                for slot in all().filter(|slot| slot.is_logged() == Some(wanted)) {
+                    next = slot.take_part(&self.conflicts, next);
+                }
+            }
+        }
+        let those = |wanted| all().filter(move |slot| slot.is_logged() == Some(wanted));
+        let logged = those(true).count();
         if logged > 0 {
             let Some(wal) = stage.wal.as_mut() else {
                 return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
             };
             let mut entries = 0_u64;
             let mut parts = Vec::with_capacity(logged);
-            for slot in everyone().filter(|slot| slot.logging() != Logging::None) {
+            for slot in those(true) {
                 entries += slot.count();
                 parts.push(slot.take_bytes());
             }
@@ -337,15 +370,14 @@ impl CommitPipeline {
             let appends = perf::time(PerfMetric::WriteWalTime);
             let appended = wal.append(SeqNo(first), count, parts.iter().map(Vec::as_slice));
             drop(appends);
-            let returned = everyone().filter(|slot| slot.logging() != Logging::None);
-            returned.zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
+            those(true).zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             appended?;
         }
         // Not a `fetch_add`, because only the leader counts.
         self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        let log = stage.wal.as_ref().map(WalWriter::sync_handle);
+        let log = stage.sync_handle();
         for wanted in [true, false] {
-            for slot in everyone().filter(|slot| (slot.logging() != Logging::None) == wanted) {
+            for slot in those(wanted) {
                 slot.assign(Assignment {
                     first_seqno: next,
                     ticket,
@@ -411,6 +443,11 @@ impl CommitPipeline {
             self.switch_wanted.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Returns true if a memtable may be full, and forgets it. The caller leads, and looks.
+    fn takes_switch(&self) -> bool {
+        self.switch_wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Asks the next leader to seal memtables that are full.
@@ -507,6 +544,11 @@ impl Stage {
     pub(crate) fn append_unseen(&mut self, batch: &WriteBatch) {
         let wal = self.wal.as_mut().expect("there is a log");
         wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
+    }
+
+    /// Returns the WAL in use.
+    fn sync_handle(&self) -> Option<Arc<WalSync>> {
+        self.wal.as_ref().map(WalWriter::sync_handle)
     }
 
     /// Returns the number of the WAL in use.

@@ -10,7 +10,9 @@ use sateen_store::files::spare::SpareFiles;
 use sateen_store::memtable::ArenaPool;
 use sateen_store::wal::KeptLogs;
 
+use super::prepared::Prepared;
 use super::{CommitPipeline, Logging};
+use crate::admission::key_locks::KeyLocks;
 use crate::admission::write_buffers::WriteBuffers;
 use crate::options::{WalMode, WriteOptions};
 use crate::snapshot::{Snapshot, SnapshotList};
@@ -29,6 +31,10 @@ pub(crate) struct WritePath {
     pub(crate) memtable_pool: Arc<ArenaPool>,
     /// This database's membership in a limit that several databases share.
     pub(crate) write_buffers: Option<WriteBuffers>,
+    /// Locks of pessimistic transactions.
+    pub(crate) key_locks: Arc<KeyLocks>,
+    /// Prepared transactions.
+    pub(crate) prepared: Prepared,
 }
 
 impl WritePath {

@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use sateen_control::SeqNo;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::locks::lock_timed;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,6 +24,7 @@ use sateen_store::base::sync::{Mutex, hint, lock, processors, thread};
 use sateen_store::base::waited::{self, Part};
 use sateen_store::batch::encode_entry;
 
+use super::conflicts::{Condition, Conflicts, Touched};
 use super::{Assignment, Logging, Payload};
 
 // The states of a slot. Above `PARKED` the wait is over.
@@ -64,15 +66,22 @@ struct WriterSlotInner {
     logging: Logging,
     /// True if it leads alone and joins no group.
     exclusive: bool,
-    assignment: Assignment,
+    assignment: Option<Assignment>,
     error: Option<Error>,
+    /// The keys of the write, if transactions are in use.
+    touched: Touched,
+    keys_known: bool,
+    /// What must hold when the write is numbered.
+    condition: Option<Arc<Condition>>,
+    /// True if the condition did not hold, and the leader left the write out.
+    left_out: bool,
 }
 
 /// The result of entering the queue.
 pub(crate) enum QueueTurn {
     /// The caller leads, until it drops the result of [`CommitQueue::lead`].
     Lead,
-    /// Another leader has ordered the caller's write.
+    /// Another leader has ordered the caller's write, or left it out.
     Assigned,
     /// Another leader failed to log the caller's write.
     Failed(Error),
@@ -143,8 +152,12 @@ impl WriterSlot {
                 count: 0,
                 logging: Logging::None,
                 exclusive: false,
-                assignment: Assignment::default(),
+                assignment: None,
                 error: None,
+                touched: Touched::default(),
+                keys_known: false,
+                condition: None,
+                left_out: false,
             }),
         }
     }
@@ -156,6 +169,10 @@ impl WriterSlot {
         inner.logging = logging;
         inner.exclusive = false;
         inner.error = None;
+        inner.assignment = None;
+        inner.keys_known = false;
+        inner.condition = None;
+        inner.left_out = false;
         inner.bytes.clear();
         // A large batch must not stay in memory with the thread.
         inner.bytes.shrink_to(1 << 20);
@@ -171,9 +188,19 @@ impl WriterSlot {
         self.state.store(WAITING, Ordering::Relaxed);
     }
 
+    /// Adds the keys of the write, and the condition of a transaction.
+    #[cold]
+    pub(crate) fn prepare_keys(&self, payload: &Payload<'_>, condition: Option<Arc<Condition>>) {
+        let mut inner = lock(&self.inner);
+        inner.touched.of(payload);
+        inner.keys_known = true;
+        inner.condition = condition;
+    }
+
     /// Fills the slot for work that leads alone.
     pub(crate) fn prepare_exclusive(&self) {
         let mut inner = lock(&self.inner);
+        inner.left_out = false;
         inner.exclusive = true;
         inner.count = 0;
         inner.bytes_len = 0;
@@ -192,6 +219,29 @@ impl WriterSlot {
         lock(&self.inner).logging
     }
 
+    /// Returns whether the write goes to the WAL; `None` if it is left out.
+    #[inline]
+    pub(crate) fn is_logged(&self) -> Option<bool> {
+        let inner = lock(&self.inner);
+        (!inner.left_out).then_some(inner.logging != Logging::None)
+    }
+
+    /// Notes the keys of the write, whose first sequence number is `first`, and returns the number
+    /// after its last. Leaves it out if its condition does not hold. The caller leads.
+    pub(crate) fn take_part(&self, conflicts: &Conflicts, first: u64) -> u64 {
+        let mut inner = lock(&self.inner);
+        if inner.condition.as_ref().is_some_and(|condition| !conflicts.hold(condition)) {
+            inner.left_out = true;
+            return first;
+        }
+        let next = first + inner.count;
+        if inner.count > 0 {
+            let touched = inner.keys_known.then_some(&inner.touched);
+            conflicts.note(touched, SeqNo(next - 1));
+        }
+        next
+    }
+
     /// Lends the encoded entries to the leader, until [`WriterSlot::return_bytes`].
     pub(crate) fn take_bytes(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.inner).bytes)
@@ -203,11 +253,12 @@ impl WriterSlot {
 
     #[inline]
     pub(crate) fn assign(&self, assignment: Assignment) {
-        lock(&self.inner).assignment = assignment;
+        lock(&self.inner).assignment = Some(assignment);
     }
 
-    pub(crate) fn take_assignment(&self) -> Assignment {
-        std::mem::take(&mut lock(&self.inner).assignment)
+    /// Takes the assignment; `None` if the write was left out.
+    pub(crate) fn take_assignment(&self) -> Option<Assignment> {
+        lock(&self.inner).assignment.take()
     }
 
     pub(crate) fn wake_assigned(&self) {

@@ -41,6 +41,17 @@ pub enum CorruptionKind {
     Inconsistent(&'static str),
 }
 
+/// A transaction that waits for the lock of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The column family of the key.
+    pub column_family: String,
+    /// The user key.
+    pub key: Vec<u8>,
+}
+
 /// Shown for the holder of a lock if the process is not known.
 const SOMEBODY: &str = "another handle or process";
 
@@ -152,6 +163,63 @@ pub enum Error {
     /// A batch has no save point to return to.
     #[error("the batch has no save point")]
     NoSavePoint,
+    /// Another write changed a key that a transaction tracks or wants. Nothing of the transaction
+    /// was written. Begin a new transaction.
+    #[error(
+        "the key \"{}\" of the column family {} was written by others since the transaction read \
+         it",
+        key.escape_ascii(), shown(column_family)
+    )]
+    Busy {
+        /// The column family.
+        column_family: String,
+        /// The user key.
+        key: Vec<u8>,
+    },
+    /// Nobody can tell any more whether others wrote a key since the transaction tracked it,
+    /// because memtables were flushed since. Nothing was written. Begin a new transaction.
+    #[error(
+        "whether the key \"{}\" of the column family {} was written since the transaction read it \
+         cannot be told: {reason}; begin a new transaction",
+        key.escape_ascii(), shown(column_family)
+    )]
+    TryAgain {
+        /// The column family.
+        column_family: String,
+        /// The user key.
+        key: Vec<u8>,
+        /// Why it cannot be told.
+        reason: &'static str,
+    },
+    /// Another transaction held the lock of a key for longer than `lock_timeout` allows.
+    #[error(
+        "the lock of the key \"{}\" of the column family {} was not free within {timeout:?}: \
+         transaction {holder} holds it",
+        key.escape_ascii(), shown(column_family)
+    )]
+    LockTimedOut {
+        /// The column family.
+        column_family: String,
+        /// The user key.
+        key: Vec<u8>,
+        /// The longest wait that was allowed.
+        timeout: Duration,
+        /// The number of a transaction that holds the lock.
+        holder: u64,
+    },
+    /// A transaction would wait for ever: transactions wait for each other's locks in a cycle.
+    /// Roll it back and begin a new one.
+    #[error("deadlock: {}", shown_cycle(cycle))]
+    Deadlock {
+        /// Each transaction waits for the next one, and the last one for the first.
+        cycle: Vec<LockWait>,
+    },
+    /// A transaction would hold more locks than its `locks_max` allows.
+    #[error("the transaction holds {0} locks, which is the limit of `locks_max`")]
+    LockLimit(usize),
+    /// A transaction was used after its commit or rollback.
+    #[error("the transaction is over: it was {0}")]
+    TransactionOver(&'static str),
     /// The write would have waited longer than its options allow.
     #[error("write would stall ({cause}); retry after {retry_after:?}")]
     WouldStall {
@@ -203,6 +271,21 @@ pub enum Error {
 /// Returns the number of a backup behind a space, if there is one.
 fn number_of(backup: u64) -> String {
     if backup == 0 { String::new() } else { format!(" {backup}") }
+}
+
+/// Returns the text of a cycle of transactions that wait for each other.
+fn shown_cycle(cycle: &[LockWait]) -> String {
+    let next = cycle.iter().skip(1).chain(cycle.first());
+    let waits = cycle.iter().zip(next).map(|(wait, holder)| {
+        format!(
+            "transaction {} waits for \"{}\" of {}, held by {}",
+            wait.transaction,
+            wait.key.escape_ascii(),
+            shown(&wait.column_family),
+            holder.transaction
+        )
+    });
+    waits.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns what to do about an error of the operating system, if that is known.

@@ -18,6 +18,8 @@ pub enum Retry {
     Later,
     /// The same call is expected to succeed after this time.
     After(Duration),
+    /// The transaction has failed, and the same may succeed in a new one.
+    NewTransaction,
     /// The same call may succeed once the reader is no longer behind the writer: after
     /// `Db::try_catch_up_with_primary` of a secondary, or in a database that is opened again.
     CaughtUp,
@@ -33,11 +35,14 @@ impl Error {
     /// | `Io`: no space, quota, descriptors or memory; busy, interrupted, timed out | `Later` |
     /// | `Io`: anything else | `Never` |
     /// | `Behind` | `CaughtUp` |
+    /// | `Busy`, `TryAgain`, `Deadlock` | `NewTransaction` |
+    /// | `LockTimedOut` | `Later` |
     /// | `Background`, degraded: writes are taken again once the cause is gone | `Later` |
     /// | `Background`, read-only: until `Db::resume` | `Never` |
     /// | `InvalidArgument`, `NoSuchColumnFamily`, `NoMergeOperator`, `NoSavePoint` | `Never` |
     /// | `NotSecondary`, `NotBottommost`, `NotInLog`, `NotInMemory`, `TooManySkipped` | `Never` |
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
+    /// | `LockLimit`, `TransactionOver` | `Never` |
     /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
     /// | `NoSuchBackup`, `Cancelled` | `Never` |
     ///
@@ -48,12 +53,16 @@ impl Error {
         match self {
             Error::WouldStall { retry_after, .. } => Retry::After(*retry_after),
             Error::TimedOut(_)
+            | Error::LockTimedOut { .. }
             | Error::Locked { .. }
             | Error::BackgroundPaused
             | Error::ManualCompactionPaused => Retry::Later,
             Error::Io { source, .. } if passes(source) => Retry::Later,
             Error::Background { state: "degraded", .. } => Retry::Later,
             Error::Behind { .. } => Retry::CaughtUp,
+            Error::Busy { .. } | Error::TryAgain { .. } | Error::Deadlock { .. } => {
+                Retry::NewTransaction
+            }
             Error::Io { .. }
             | Error::Background { .. }
             | Error::Corruption { .. }
@@ -72,6 +81,8 @@ impl Error {
             | Error::NoSavePoint
             | Error::NoSuchBackup(_)
             | Error::Cancelled(_)
+            | Error::TransactionOver(_)
+            | Error::LockLimit(_)
             | Error::Panicked { .. }
             | Error::ReadOnly(_)
             | Error::Closed => Retry::Never,

@@ -3,6 +3,7 @@
 //!
 //! What must stay true: no iterator here takes a child's error for its end.
 
+pub mod as_of;
 pub mod bounds;
 pub mod covered_iter;
 pub mod level_iter;

@@ -185,7 +185,8 @@ const LATENCY: &[Family] = &[
     histogram(
         "sateen_stall_seconds",
         "Finished waits of writers by cause (memtable-limit, level0-runs, \
-         pending-compaction-bytes, background-error, write-buffers). Every wait is counted.",
+         pending-compaction-bytes, background-error, write-buffers, key-lock). Every wait is \
+         counted.",
         |m, s| {
             for stall in &m.stalls {
                 s.histogram(&[("cause", stall.cause.name())], &stall.waits_ns);

@@ -8,5 +8,6 @@ mod image;
 pub(crate) mod kill;
 mod planted;
 mod power;
+mod prepared;
 pub(crate) mod replay;
 mod resume;

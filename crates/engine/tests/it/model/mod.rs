@@ -1,7 +1,9 @@
 //! The engine against models: random operations, threads, interference with jobs.
 
 pub(crate) mod backups;
+pub(crate) mod batch_index;
 pub(crate) mod comparator;
 pub(crate) mod concurrency;
 pub(crate) mod events;
 pub(crate) mod meta;
+pub(crate) mod transactions;

@@ -345,4 +345,22 @@ pub(super) const BUGS: &[Bug] = &[
         "features::tables::a_short_pause_is_told_as_one",
         &["no such column family: default"],
     ),
+    bug(
+        "commit_not_validated",
+        "a transaction commits although a key of it was written meanwhile",
+        "features::transactions::a_key_that_others_wrote_is_named",
+        &["Ok(())"],
+    ),
+    bug(
+        "wait_left_after_timeout",
+        "who has given up waiting for a lock is still taken for waiting",
+        "features::locks::after_a_timeout_nothing_is_left",
+        &["Deadlock"],
+    ),
+    bug(
+        "prepared_not_removed",
+        "a prepared transaction is committed and forgotten in two steps",
+        "crash::prepared::every_crash_leaves_whole_steps",
+        &["none of the states"],
+    ),
 ];

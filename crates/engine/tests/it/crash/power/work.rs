@@ -9,7 +9,7 @@ use sateen::timeline::{CompactionReason, EventKind};
 use sateen::vfs::{MemVfs, Recording};
 use sateen::{
     ColumnFamily, Cursor, Db, FlushOptions, IngestOptions, Options, ReadOptions, Snapshot,
-    SstFileWriter, WalMode, WriteBatch, WriteOptions,
+    SstFileWriter, ValueKind, WalMode, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{Contents, Random, appended, appending, as_vfs, decided, is_decided};
@@ -29,6 +29,7 @@ pub(super) type Tally = BTreeMap<&'static str, u64>;
 pub(super) const KINDS: &[&str] = &[
     "puts",
     "batches",
+    "transactions",
     "synced writes",
     "large values",
     "merges",
@@ -296,11 +297,43 @@ impl Work {
             }
         }
         let sync = self.sync();
+        let ranges = batch.iter().any(|entry| entry.kind == ValueKind::RangeDelete);
+        let in_transaction = number.is_multiple_of(3) && !ranges;
         self.commit(state, sync, |work| {
             let options = WriteOptions { sync, ..WriteOptions::default() };
-            work.db.write(&batch, &options).unwrap();
+            match in_transaction {
+                true => work.transact(&batch, &options),
+                false => work.db.write(&batch, &options).unwrap(),
+            }
         });
-        self.count("batches");
+        self.count(if in_transaction { "transactions" } else { "batches" });
+    }
+
+    /// Writes `batch` in a transaction. Another one, which wants the same key, fails, and nothing
+    /// of it may ever be seen.
+    fn transact(&self, batch: &WriteBatch, options: &WriteOptions) {
+        let mut transaction = self.db.transaction();
+        let mut other = self.db.transaction();
+        other.put(MARK, b"lost").unwrap();
+        other.put(SOLO, b"lost").unwrap();
+        for entry in batch {
+            let families = std::iter::once(Some(self.db.default_column_family()))
+                .chain([Some(self.other.clone())])
+                .chain(self.extras.iter().cloned());
+            let family = families.flatten().find(|family| family.id() == entry.column_family.0);
+            let family = family.unwrap();
+            let mut place = transaction.to(&family);
+            match entry.kind {
+                ValueKind::Put => place.put(entry.key, entry.value),
+                ValueKind::Delete => place.delete(entry.key),
+                ValueKind::SingleDelete => place.single_delete(entry.key),
+                ValueKind::Merge => place.merge(entry.key, entry.value),
+                ValueKind::RangeDelete => unreachable!("not in a transaction"),
+            }
+            .unwrap();
+        }
+        transaction.commit_with(options).unwrap();
+        other.commit_with(options).unwrap_err();
     }
 
     fn entry(&mut self, batch: &mut WriteBatch, state: &mut [Contents; 2]) {

@@ -1,0 +1,108 @@
+//! The locks that a pessimistic transaction holds. They are released when this is dropped, however
+//! the transaction ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_store::base::error::{Error, Result};
+
+use super::transaction::TransactionOptions;
+use crate::admission::key_locks::{Acquired, KeyLocks, LockKey, LockOwner, Wanted};
+use crate::environment::Environment;
+use crate::tree::families::ColumnFamilyData;
+
+/// The locks of a transaction, in the order in which it took them.
+pub(super) struct Locks {
+    owner: LockOwner,
+    of_database: Arc<KeyLocks>,
+    keys: Vec<LockKey>,
+    timeout: Option<Duration>,
+    locks_max: usize,
+}
+
+impl Locks {
+    /// Returns the locks of a new transaction, which are none.
+    pub(super) fn new(
+        of_database: &Arc<KeyLocks>,
+        timeout: Option<Duration>,
+        locks_max: usize,
+    ) -> Locks {
+        let owner = of_database.new_owner();
+        let of_database = of_database.clone();
+        Locks { owner, of_database, keys: Vec::new(), timeout, locks_max }
+    }
+
+    /// Returns the locks of a transaction that has some already.
+    pub(super) fn adopt(
+        of_database: &Arc<KeyLocks>,
+        owner: LockOwner,
+        keys: Vec<LockKey>,
+        options: &TransactionOptions,
+    ) -> Locks {
+        let (timeout, locks_max) = (options.lock_timeout, options.locks_max);
+        Locks { owner, of_database: of_database.clone(), keys, timeout, locks_max }
+    }
+
+    /// Returns the transaction's number and its keys, which stay locked.
+    pub(super) fn into_kept(mut self) -> (LockOwner, Vec<LockKey>) {
+        (self.owner, std::mem::take(&mut self.keys))
+    }
+
+    /// Returns the number of the transaction.
+    pub(super) fn owner(&self) -> LockOwner {
+        self.owner
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Takes the lock of `key`, or waits for it. Returns true if the transaction did not have it.
+    pub(super) fn take(
+        &mut self,
+        family: &ColumnFamilyData,
+        key: &[u8],
+        exclusive: bool,
+        env: &Environment,
+    ) -> Result<bool> {
+        let key: LockKey = (family.id(), key.into());
+        let acquired = self.of_database.acquire(&Wanted {
+            owner: self.owner,
+            key: &key,
+            family: family.name(),
+            exclusive,
+            timeout: self.timeout,
+            metrics: &env.metrics,
+            give_up: &|| env.check_open(),
+        })?;
+        if acquired == Acquired::Before {
+            return Ok(false);
+        }
+        self.keys.push(key);
+        if self.keys.len() > self.locks_max {
+            self.truncate(self.locks_max);
+            return Err(Error::LockLimit(self.locks_max));
+        }
+        Ok(true)
+    }
+
+    /// Releases all but the first `len` locks. A lock that was shared then stays as it is now.
+    pub(super) fn truncate(&mut self, len: usize) {
+        for key in self.keys.drain(len.min(self.keys.len())..) {
+            self.of_database.release(self.owner, &key);
+        }
+    }
+}
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        self.truncate(0);
+    }
+}
+
+impl std::fmt::Debug for Locks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (owner, keys) = (self.owner, self.keys.len());
+        f.debug_struct("Locks").field("owner", &owner).field("keys", &keys).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! What the methods of a transaction share: checks, tracking, locking, reads and writes of any
+//! column family.
+
+use std::sync::Arc;
+
+use sateen_control::{SeqNo, ValueKind};
+use sateen_store::base::error::{Error, Result};
+use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
+
+use super::{Transaction, TransactionOptions};
+use crate::db::family::ColumnFamily;
+use crate::db::{Db, check_family};
+use crate::options::ReadOptions;
+use crate::snapshot::Snapshot;
+use crate::txn::batch_with_index::{BatchReading, WriteBatchWithIndex};
+use crate::txn::locks::Locks;
+use crate::txn::prepared;
+use crate::txn::tracked::Tracked;
+
+impl Transaction {
+    pub(super) fn check(&self) -> Result<()> {
+        self.ended.map_or(Ok(()), |how| Err(Error::TransactionOver(how)))
+    }
+
+    /// Fails if the transaction is over, or the family is dropped or of another database.
+    pub(super) fn check_use(&self, family: &ColumnFamily) -> Result<()> {
+        self.check()?;
+        check_family(&family.data)?;
+        if !Arc::ptr_eq(family.db().core(), self.default.db().core()) {
+            return Err(Error::InvalidArgument(format!(
+                "the column family {} belongs to another database, {}",
+                family.name(),
+                family.db().path().display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fails if the transaction is over or prepared.
+    pub(super) fn check_change(&self) -> Result<()> {
+        self.check()?;
+        if self.prepared.is_some() {
+            let text = "the transaction is prepared: it can only be committed or rolled back";
+            return Err(Error::InvalidArgument(text.into()));
+        }
+        Ok(())
+    }
+
+    /// Returns the prepared transaction `name`.
+    pub(in crate::txn) fn prepared(
+        db: &Db,
+        options: &TransactionOptions,
+        batch: WriteBatchWithIndex,
+        locks: Locks,
+        name: Vec<u8>,
+    ) -> Transaction {
+        let mut transaction = db.transaction_with(options);
+        transaction.batch = batch;
+        transaction.locks = Some(locks);
+        transaction.prepared = Some(name);
+        transaction
+    }
+
+    pub(super) fn end(&mut self, how: &'static str) {
+        if let Some(name) = self.prepared.take() {
+            self.default.db().core().writes.prepared.forget(&name);
+        }
+        self.ended = Some(how);
+        self.batch.clear();
+        self.tracked.truncate(0);
+        self.locks.iter_mut().for_each(|locks| locks.truncate(0));
+        self.points.clear();
+        self.snapshot = None;
+    }
+
+    /// Returns the family as the transaction sees it.
+    pub(super) fn seeing<'a>(&'a self, family: &'a ColumnFamily) -> BatchReading<'a> {
+        let options = self.snapshot.as_ref().map(ReadOptions::at).unwrap_or_default();
+        self.batch.reading(family, options)
+    }
+
+    pub(super) fn get_in(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.check_use(family)?;
+        self.seeing(family).get(key)
+    }
+
+    pub(super) fn get_for_update_in(
+        &mut self,
+        family: &ColumnFamily,
+        key: &[u8],
+        exclusive: bool,
+    ) -> Result<Option<Vec<u8>>> {
+        self.track(family, key, exclusive, true)?;
+        self.get_in(family, key)
+    }
+
+    /// Has the commit fail if others write `key` before it, or locks it. `validated`: it must be
+    /// unchanged since the snapshot, too.
+    pub(super) fn track(
+        &mut self,
+        family: &ColumnFamily,
+        key: &[u8],
+        exclusive: bool,
+        validated: bool,
+    ) -> Result<()> {
+        self.check_use(family)?;
+        self.check_change()?;
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Error::InvalidArgument(format!(
+                "a key of {} bytes exceeds the limit of {KEY_BYTES_MAX} bytes",
+                key.len()
+            )));
+        }
+        let Some(locks) = &mut self.locks else {
+            if validated {
+                self.tracked.track(&family.data, key, self.sees());
+            }
+            return Ok(());
+        };
+        let core = self.default.db().core();
+        prepared::load(core)?;
+        let before = locks.len();
+        let is_new = locks.take(&family.data, key, exclusive, &core.env)?;
+        if let Some(snapshot) = self.snapshot.as_ref().filter(|_| is_new && validated) {
+            let conflicts = core.writes.pipeline.conflicts();
+            let checked = Tracked::check(&family.data, key, snapshot.seqno(), conflicts);
+            // Held for nothing.
+            return checked.inspect_err(|_| locks.truncate(before));
+        }
+        Ok(())
+    }
+
+    /// Returns the newest sequence number that reads see now.
+    pub(super) fn sees(&self) -> SeqNo {
+        let visible = || self.default.db().core().writes.pipeline.visible_seqno();
+        self.snapshot.as_ref().map_or_else(visible, Snapshot::seqno)
+    }
+
+    pub(super) fn own(
+        &mut self,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        tracked: bool,
+    ) -> Result<()> {
+        let family = self.default.clone();
+        self.write(&family, kind, key, value, tracked)
+    }
+
+    pub(super) fn write(
+        &mut self,
+        family: &ColumnFamily,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        tracked: bool,
+    ) -> Result<()> {
+        self.check_use(family)?;
+        self.check_change()?;
+        let entry = BatchEntry { column_family: family.data.id(), kind, key, value };
+        let before = self.locks.as_ref().map(Locks::len);
+        if before.is_some() {
+            self.track(family, key, true, tracked)?;
+        }
+        let added = self.batch.add(family.comparator(), &entry);
+        if let (Err(_), Some(locks), Some(before)) = (&added, &mut self.locks, before) {
+            locks.truncate(before);
+        }
+        added?;
+        // Only after that, so that a write that is refused tracks nothing. This cannot fail.
+        if before.is_none() { self.track(family, key, true, tracked) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,90 @@
+//! Prepared transactions of an open database, by name.
+//!
+//! A prepared transaction is owned by its handle, or *parked*: nobody has it, and its locks stay.
+//! After an open, all that were prepared before are parked. `txn/prepared.rs` reads and writes
+//! them.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use sateen_store::base::sync::{Mutex, lock};
+
+use super::batch::WriteBatch;
+use crate::admission::key_locks::{LockKey, LockOwner};
+
+/// A prepared transaction that no handle has.
+pub(crate) struct Parked {
+    pub(crate) batch: WriteBatch,
+    pub(crate) owner: LockOwner,
+    /// The keys that it has locked.
+    pub(crate) keys: Vec<LockKey>,
+}
+
+/// Where a prepared transaction is.
+enum Place {
+    /// A handle has it.
+    Taken,
+    Parked(Parked),
+}
+
+/// The prepared transactions of a database.
+#[derive(Default)]
+pub(crate) struct Prepared(Mutex<Names>);
+
+#[derive(Default)]
+struct Names {
+    /// True once those from before the open are here.
+    loaded: bool,
+    places: BTreeMap<Vec<u8>, Place>,
+}
+
+impl Prepared {
+    /// Returns true if those from before the open are here.
+    pub(crate) fn is_loaded(&self) -> bool {
+        lock(&self.0).loaded
+    }
+
+    /// Adds those from before the open.
+    pub(crate) fn load(&self, found: impl Iterator<Item = (Vec<u8>, Parked)>) {
+        let mut names = lock(&self.0);
+        names.places.extend(found.map(|(name, parked)| (name, Place::Parked(parked))));
+        names.loaded = true;
+    }
+
+    /// Returns all names, ascending.
+    pub(crate) fn names(&self) -> Vec<Vec<u8>> {
+        lock(&self.0).places.keys().cloned().collect()
+    }
+
+    /// Gives `name` to a handle. Returns false if a prepared transaction has it.
+    pub(crate) fn claim(&self, name: &[u8]) -> bool {
+        match lock(&self.0).places.entry(name.to_vec()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                vacant.insert(Place::Taken);
+                true
+            }
+        }
+    }
+
+    /// Forgets `name`, whose transaction is over.
+    pub(crate) fn forget(&self, name: &[u8]) {
+        lock(&self.0).places.remove(name);
+    }
+
+    /// Keeps a transaction whose handle was dropped.
+    pub(crate) fn park(&self, name: Vec<u8>, parked: Parked) {
+        lock(&self.0).places.insert(name, Place::Parked(parked));
+    }
+
+    /// Takes a parked transaction for a handle. `None` if there is none of this name, `Err` if a
+    /// handle has it.
+    pub(crate) fn take(&self, name: &[u8]) -> Result<Option<Parked>, ()> {
+        let mut names = lock(&self.0);
+        let Some(place) = names.places.get_mut(name) else { return Ok(None) };
+        match std::mem::replace(place, Place::Taken) {
+            Place::Parked(parked) => Ok(Some(parked)),
+            Place::Taken => Err(()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Prepared transactions: they survive, alone or with their locks, until they are committed or
+//! rolled back.
+
+use sateen::vfs::{CrashChoice, MemVfs};
+use sateen::{Db, Error, Options, Transaction, TransactionOptions, WalMode, WriteOptions};
+
+use crate::support::common::{as_vfs, assert_sound, contents, tiny};
+
+fn open(vfs: &MemVfs) -> Db {
+    Db::open_with(as_vfs(vfs), "/db", tiny(), &[]).unwrap()
+}
+
+fn begin(db: &Db) -> Transaction {
+    let lock_timeout = Some(std::time::Duration::ZERO);
+    let write = WriteOptions::sync();
+    let options = TransactionOptions { lock_timeout, write, ..TransactionOptions::pessimistic() };
+    db.transaction_with(&options)
+}
+
+#[test]
+fn a_prepared_transaction_survives_with_its_locks() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    let other = db.create_column_family("other", tiny().column_family).unwrap();
+    db.put("a", "0").unwrap();
+    for name in ["to commit", "to roll back"] {
+        let mut transaction = begin(&db);
+        transaction.put(name, "1").unwrap();
+        transaction.to(&other).put(name, vec![b'x'; 3 << 20]).unwrap();
+        transaction.delete(format!("{name} deleted")).unwrap();
+        transaction.prepare(name).unwrap();
+        assert_eq!(transaction.name(), Some(name.as_bytes()));
+        assert!(transaction.put("b", "").is_err() && transaction.get_for_update("b").is_err());
+        assert_eq!(transaction.get(name).unwrap().unwrap(), b"1");
+    }
+    assert_eq!(db.get("to commit").unwrap(), None);
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    drop((db, other));
+    // After a crash, and a second time after a flush and a close.
+    for round in 0..2 {
+        let db = open(&image);
+        let refused = begin(&db).put("to commit", "").unwrap_err();
+        assert!(matches!(refused, Error::LockTimedOut { .. }), "{refused}");
+        assert_eq!(db.list_prepared().unwrap(), [b"to commit".to_vec(), b"to roll back".to_vec()]);
+        assert_eq!(db.column_families(), ["default", "other"]);
+        begin(&db).put("a", "free").unwrap();
+        if round == 0 {
+            db.flush().unwrap();
+            db.close().unwrap();
+        }
+    }
+    let listed = Db::list_column_families_with(&image, "/db").unwrap();
+    assert_eq!(listed, ["default", "other"]);
+    let db = open(&image);
+    let other = db.column_family("other").unwrap();
+    let mut transaction = db.prepared_transaction("to commit").unwrap().unwrap();
+    assert_eq!(transaction.to(&other).get("to commit").unwrap().unwrap().len(), 3 << 20);
+    assert!(db.prepared_transaction("to commit").is_err(), "it is taken");
+    transaction.commit().unwrap();
+    assert!(matches!(transaction.commit(), Err(Error::TransactionOver("committed"))));
+    db.prepared_transaction("to roll back").unwrap().unwrap().rollback().unwrap();
+    assert!(db.prepared_transaction("to roll back").unwrap().is_none());
+    begin(&db).put("to commit", "").unwrap();
+    begin(&db).put("to roll back", "").unwrap();
+    db.close().unwrap();
+    let db = open(&image);
+    assert!(db.list_prepared().unwrap().is_empty());
+    assert_eq!(db.get("to commit").unwrap().unwrap(), b"1");
+    assert_eq!(db.get("to roll back").unwrap(), None);
+    let other = db.column_family("other").unwrap();
+    assert!(
+        other.contains_key("to commit").unwrap() && !other.contains_key("to roll back").unwrap()
+    );
+    assert_sound(&db);
+}
+
+#[test]
+fn a_dropped_handle_leaves_it_prepared() {
+    let db = open(&MemVfs::new());
+    let mut transaction = begin(&db);
+    transaction.put("a", "1").unwrap();
+    transaction.prepare("one").unwrap();
+    let refused = begin(&db).prepare("one").unwrap_err();
+    assert!(refused.to_string().contains("has the name one"), "{refused}");
+    drop(transaction);
+    assert!(begin(&db).put("a", "").is_err(), "it is locked");
+    let mut again = db.prepared_transaction("one").unwrap().unwrap();
+    assert_eq!(again.get("a").unwrap().unwrap(), b"1");
+    again.commit().unwrap();
+    begin(&db).put("a", "").unwrap();
+    let mut reused = begin(&db);
+    reused.put("a", "2").unwrap();
+    reused.prepare("one").unwrap();
+    reused.rollback().unwrap();
+    assert_eq!(contents(&db).len(), 1);
+    assert!(db.list_prepared().unwrap().is_empty());
+}
+
+#[test]
+fn what_cannot_be_prepared_is_refused() {
+    let db = open(&MemVfs::new());
+    assert!(db.transaction().prepare("a").unwrap_err().to_string().contains("only a pessimistic"));
+    let mut transaction = begin(&db);
+    assert!(transaction.prepare("").is_err() && transaction.prepare(vec![b'x'; 256]).is_err());
+    transaction.prepare(vec![0xff; 255]).unwrap();
+    assert!(transaction.prepare("twice").is_err());
+    assert!(transaction.rollback_to_save_point().is_err());
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    assert!(transaction.commit_with(&unlogged).unwrap_err().to_string().contains("WAL"));
+    transaction.commit().unwrap();
+    assert!(db.create_column_family("\0prepared", tiny().column_family).is_err());
+    let families = [("\0prepared", tiny().column_family)];
+    assert!(Db::open_with(as_vfs(&MemVfs::new()), "/db", tiny(), &families).is_err());
+    let unlogged = Options { wal: WalMode::Off, ..tiny() };
+    let db = Db::open_with(as_vfs(&MemVfs::new()), "/db", unlogged, &[]).unwrap();
+    let mut transaction = db.transaction_with(&TransactionOptions::pessimistic());
+    transaction.put("a", "").unwrap();
+    assert!(transaction.prepare("a").unwrap_err().to_string().contains("WAL"));
+    assert!(db.list_prepared().unwrap().is_empty());
+    transaction.commit().unwrap();
+}
+
+/// At every operation of the file system, in several ways that what was not synced may have
+/// survived: the prepared transactions and the contents are those of one moment, and no step that
+/// returned is undone.
+#[test]
+fn every_crash_leaves_whole_steps() {
+    let vfs = MemVfs::new();
+    let recording = vfs.record();
+    let db = open(&vfs);
+    let state = |db: &Db| (db.list_prepared().unwrap(), contents(db));
+    let mut states = vec![state(&db)];
+    let mut promised = vec![(recording.len(), 0)];
+    let mut begun = vec![(0, 0)];
+    let mut step = |act: &mut dyn FnMut()| {
+        begun.push((recording.len(), states.len()));
+        act();
+        states.push(state(&db));
+        promised.push((recording.len(), states.len() - 1));
+    };
+    let mut open_ones = Vec::new();
+    for number in 0..12_u32 {
+        let mut transaction = begin(&db);
+        for part in 0..3 {
+            transaction.put(format!("{number}.{part}"), vec![b'v'; 300]).unwrap();
+        }
+        step(&mut || transaction.prepare(format!("t{number}")).unwrap());
+        open_ones.push(transaction);
+        if number % 4 == 1 {
+            step(&mut || db.flush().unwrap());
+        }
+        if number % 2 == 1 {
+            let mut first = open_ones.remove(0);
+            step(&mut || match number % 3 {
+                0 => first.rollback().unwrap(),
+                _ => first.commit().unwrap(),
+            });
+        }
+    }
+    drop(open_ones);
+    let mut images = 0;
+    for at in (promised[0].0..recording.len()).step_by(3) {
+        for choice in recording.choices_at(at, 2) {
+            let image = recording.image_at(at, choice);
+            let left = state(&open(&image));
+            let least = promised.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
+            let most = begun.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
+            let found = (least..=most).any(|number| states[number] == left);
+            assert!(found, "{at} {choice:?}: none of the states {least} to {most}: {:?}", left.0);
+            images += 1;
+        }
+    }
+    println!("{images} images");
+    assert!(images > 100);
+}

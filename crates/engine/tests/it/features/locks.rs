@@ -1,0 +1,214 @@
+//! Pessimistic transactions: who waits for whom, how a wait ends, and what is left of it.
+
+use std::time::Duration;
+
+use sateen::vfs::MemVfs;
+use sateen::{Db, Error, Options, Retry, Transaction, TransactionOptions};
+
+use crate::support::common::{as_vfs, tiny};
+
+fn open() -> Db {
+    let options = Options { background_threads: 1, ..tiny() };
+    Db::open_with(as_vfs(&MemVfs::new()), "/db", options, &[]).unwrap()
+}
+
+fn begin(db: &Db, timeout: Option<Duration>) -> Transaction {
+    let lock_timeout = timeout;
+    db.transaction_with(&TransactionOptions { lock_timeout, ..TransactionOptions::pessimistic() })
+}
+
+/// One that does not wait.
+fn impatient(db: &Db) -> Transaction {
+    begin(db, Some(Duration::ZERO))
+}
+
+fn assert_locked(done: sateen::Result<()>, named: &str, by: &Transaction) {
+    match done {
+        Err(ref error @ Error::LockTimedOut { ref key, holder, .. }) => {
+            assert_eq!((key.as_slice(), Some(holder)), (named.as_bytes(), by.id()));
+            assert_eq!(error.retry(), Retry::Later);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn locks_last_until_the_transaction_ends() {
+    let db = open();
+    let other_family = db.create_column_family("other", tiny().column_family).unwrap();
+    for how in 0..3 {
+        let mut holder = impatient(&db);
+        holder.put("a", "1").unwrap();
+        holder.get_for_update("b").unwrap();
+        holder.to(&other_family).delete("c").unwrap();
+        let mut other = impatient(&db);
+        assert_locked(other.put("a", "2"), "a", &holder);
+        assert_locked(other.put_untracked("a", "2"), "a", &holder);
+        assert_locked(other.get_for_update("b").map(drop), "b", &holder);
+        assert_eq!(other.get("a").unwrap(), db.get("a").unwrap(), "a read takes no lock");
+        other.put("c", "another family's").unwrap();
+        assert_locked(other.to(&other_family).put("c", "2"), "c", &holder);
+        assert_eq!((other.count(), other.tracked_keys()), (1, 1));
+        match how {
+            0 => holder.commit().unwrap(),
+            1 => holder.rollback().unwrap(),
+            _ => drop(holder),
+        }
+        other.put("a", "3").unwrap();
+        other.to(&other_family).put("c", "3").unwrap();
+        other.commit().unwrap();
+        assert_eq!(db.get("a").unwrap().unwrap(), b"3");
+    }
+}
+
+#[test]
+fn a_save_point_gives_locks_back() {
+    let db = open();
+    let mut holder = impatient(&db);
+    holder.put("a", "1").unwrap();
+    holder.set_save_point();
+    holder.put("a", "2").unwrap();
+    holder.put("b", "2").unwrap();
+    holder.rollback_to_save_point().unwrap();
+    let mut other = impatient(&db);
+    other.put("b", "3").unwrap();
+    assert_locked(other.put("a", "3"), "a", &holder);
+    holder.commit().unwrap();
+    other.commit().unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), b"1");
+    assert_eq!(db.get("b").unwrap().unwrap(), b"3");
+}
+
+#[test]
+fn readers_share_a_lock() {
+    let db = open();
+    let (mut first, mut second) = (impatient(&db), impatient(&db));
+    first.get_for_share("a").unwrap();
+    second.get_for_share("a").unwrap();
+    assert_locked(second.put("a", ""), "a", &first);
+    first.rollback().unwrap();
+    second.put("a", "1").unwrap();
+    let mut third = impatient(&db);
+    assert_locked(third.get_for_share("a").map(drop), "a", &second);
+}
+
+#[test]
+fn a_key_that_was_written_since_the_snapshot_is_not_locked() {
+    let db = open();
+    let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::pessimistic() };
+    let mut transaction = db.transaction_with(&options);
+    db.put("a", "theirs").unwrap();
+    let refused = transaction.put("a", "mine").unwrap_err();
+    assert!(matches!(&refused, Error::Busy { key, .. } if key == b"a"), "{refused}");
+    assert_eq!((transaction.count(), transaction.tracked_keys()), (0, 0));
+    impatient(&db).put("a", "free").unwrap();
+    transaction.put_untracked("a", "mine").unwrap();
+    transaction.put("b", "mine").unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), b"mine");
+}
+
+#[test]
+fn no_transaction_has_more_locks_than_it_may() {
+    let db = open();
+    let options = TransactionOptions { locks_max: 2, ..TransactionOptions::pessimistic() };
+    let mut transaction = db.transaction_with(&options);
+    transaction.put("a", "").unwrap();
+    transaction.put("b", "").unwrap();
+    transaction.put("a", "again").unwrap();
+    assert!(matches!(transaction.put("c", ""), Err(Error::LockLimit(2))));
+    impatient(&db).put("c", "free").unwrap();
+    transaction.commit().unwrap();
+}
+
+/// After a wait that was given up, nobody waits for the holder any more.
+#[test]
+fn after_a_timeout_nothing_is_left() {
+    let db = open();
+    let (mut a, mut b) = (impatient(&db), impatient(&db));
+    a.put("a", "").unwrap();
+    b.put("b", "").unwrap();
+    assert_locked(a.put("b", ""), "b", &b);
+    // This closes no cycle.
+    assert_locked(b.put("a", ""), "a", &a);
+    a.commit().unwrap();
+    b.put("a", "").unwrap();
+    b.commit().unwrap();
+    begin(&db, None).put("b", "").unwrap();
+}
+
+#[test]
+fn a_deadlock_is_found_and_named() {
+    let db = open();
+    let mut one = begin(&db, None);
+    let mut two = begin(&db, None);
+    one.put("a", "1").unwrap();
+    two.put("b", "2").unwrap();
+    let ids = (one.id().unwrap(), two.id().unwrap());
+    let refused = std::thread::scope(|scope| {
+        let threads = [
+            scope.spawn(move || one.put("b", "1").and_then(|()| one.commit())),
+            scope.spawn(move || two.put("a", "2").and_then(|()| two.commit())),
+        ];
+        let done: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1, "{done:?}");
+        done.into_iter().find_map(Result::err).unwrap()
+    });
+    let Error::Deadlock { cycle } = &refused else { panic!("{refused}") };
+    let mut named: Vec<_> = cycle.iter().map(|wait| (wait.transaction, &*wait.key)).collect();
+    named.sort_unstable();
+    assert_eq!(named, [(ids.0, &b"b"[..]), (ids.1, b"a")]);
+    assert_eq!(refused.retry(), Retry::NewTransaction);
+    let stalls = db.metrics().stalls;
+    let waits = stalls.iter().find(|stall| stall.cause.name() == "key-lock").unwrap();
+    assert!(waits.waits_ns.count() > 0 && waits.waiting == 0, "the wait is counted");
+}
+
+#[test]
+fn no_update_is_lost_however_many_want_a_key() {
+    let db = open();
+    let count = |value: Option<Vec<u8>>| {
+        value.map_or(0, |value| String::from_utf8(value).unwrap().parse::<u64>().unwrap())
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let db = &db;
+            scope.spawn(move || {
+                for round in 0..100_u64 {
+                    loop {
+                        // In both orders, so that there are deadlocks.
+                        let keys = if (thread + round) % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
+                        let mut transaction = begin(db, None);
+                        let done = keys.iter().try_for_each(|key| {
+                            let next = count(transaction.get_for_update(key)?) + 1;
+                            transaction.put(key, next.to_string())
+                        });
+                        match done.and_then(|()| transaction.commit()) {
+                            Ok(()) => break,
+                            Err(Error::Deadlock { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(count(db.get("a").unwrap()), 400);
+    assert_eq!(count(db.get("b").unwrap()), 400);
+}
+
+#[test]
+fn a_close_ends_the_wait() {
+    let db = open();
+    let mut holder = impatient(&db);
+    holder.put("a", "").unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| begin(&db, None).put("a", ""));
+        let waiting = || db.metrics().stalls.iter().map(|stall| stall.waiting).sum::<u64>();
+        while waiting() == 0 {
+            std::thread::yield_now();
+        }
+        db.close().unwrap();
+        assert!(matches!(waiter.join().unwrap(), Err(Error::Closed)));
+    });
+}
