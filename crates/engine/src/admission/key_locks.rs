@@ -4,8 +4,7 @@
 //! 1. [`KeyLocks::acquire`] takes the lock of a key in its shard: for one transaction alone, or
 //!    shared.
 //! 2. If others hold it, the transaction notes for whom it waits ([`Waits`]) and searches that
-//! graph
-//!    for a way back to itself. If there is one, it fails with the cycle.
+//!    graph for a way back to itself. If there is one, it fails with the cycle.
 //! 3. Otherwise it sleeps until a lock of the shard is released, at most for 10 ms, and tries again
 //!    until its timeout. So it also finds cycles through holders that came while it slept.
 //! 4. [`KeyLocks::release`] takes a transaction out of a lock, and out of what others wait for, and
