@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
@@ -30,6 +31,7 @@ impl Vfs for LimitedVfs {
             device: Arc::clone(&self.device),
             direct: options.direct,
             written: WrittenAt::default(),
+            end: AtomicU64::new(0),
         }))
     }
 
@@ -47,6 +49,8 @@ struct LimitedFile {
     /// none.
     direct: bool,
     written: WrittenAt,
+    /// The end of what was written.
+    end: AtomicU64,
 }
 
 impl VfsFile for LimitedFile {
@@ -60,7 +64,15 @@ impl VfsFile for LimitedFile {
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         let begun = self.device.now_ns();
         self.inner.write_at(bytes, offset, class)?;
+        self.end.fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
         self.device.write(begun, bytes.len(), self.direct, &self.written);
+        Ok(())
+    }
+
+    fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
+        self.inner.finish_writeback(offset, length, class)?;
+        let behind = self.end.load(Ordering::Relaxed).saturating_sub(offset + length);
+        self.device.written_back(&self.written, behind);
         Ok(())
     }
 
@@ -71,8 +83,7 @@ impl VfsFile for LimitedFile {
     }
 
     sateen::pass_on! {
-        inner: start_writeback finish_writeback punch_hole preallocate truncate len allocated links
-            modified
+        inner: start_writeback punch_hole preallocate truncate len allocated links modified
         alignment poison
     }
 }

@@ -123,6 +123,16 @@ impl Device {
         self.wait_until(done.saturating_sub(cached_ns));
     }
 
+    /// Ends a wait for writeback of `file`, after which `behind` of its bytes may be under way.
+    pub(crate) fn written_back(&self, file: &WrittenAt, behind: u64) {
+        self.wait_until(self.written_back_at(file, behind));
+    }
+
+    /// Returns when all but the last `behind` bytes of `file` have been transferred.
+    fn written_back_at(&self, file: &WrittenAt, behind: u64) -> u64 {
+        file.0.load(Ordering::Relaxed).saturating_sub(lock(&self.writes).ns_of(behind))
+    }
+
     /// Ends a sync of `file`.
     pub(crate) fn sync(&self, file: &WrittenAt) {
         self.syncs.fetch_add(1, Ordering::Relaxed);

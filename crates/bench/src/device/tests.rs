@@ -78,6 +78,18 @@ fn a_sync_waits_for_what_was_written_to_its_file() {
 }
 
 #[test]
+fn a_wait_for_writeback_leaves_the_last_bytes_under_way() {
+    let device = Device::new(200_000_000);
+    let file = WrittenAt::default();
+    // The time is far back, so that nothing sleeps.
+    device.write(0, 3_000_000, false, &file);
+    let all = device.written_back_at(&file, 0);
+    assert_eq!(all, 15 * MS);
+    assert_eq!(device.written_back_at(&file, 1_000_000), all - 5 * MS);
+    assert_eq!(device.written_back_at(&file, u64::MAX), 0);
+}
+
+#[test]
 fn the_file_system_counts_and_passes_bytes_on_unchanged() {
     let (memory, device) = (MemVfs::new(), Arc::new(Device::new(u64::MAX)));
     let vfs = LimitedVfs::new(Arc::new(memory.clone()), Arc::clone(&device));
