@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::peer::{self, Kind};
+use crate::peer::{self, About, Kind};
 use crate::store::{Store, StoreConfig};
 use crate::{Result, sateen_store};
 
@@ -24,6 +24,13 @@ pub enum Engine {
         /// The shared library.
         library: PathBuf,
     },
+    /// A store whose library is made for the benchmark (`peers/sateen_peer.h`), loaded at run time.
+    Other {
+        /// The shared library.
+        library: PathBuf,
+        /// What the library says of the store.
+        about: About,
+    },
 }
 
 impl Engine {
@@ -37,6 +44,7 @@ impl Engine {
         Ok(match kind {
             Kind::RocksDb => Engine::RocksDb { library },
             Kind::LevelDb => Engine::LevelDb { library },
+            Kind::Other(about) => Engine::Other { library, about },
         })
     }
 
@@ -45,6 +53,7 @@ impl Engine {
         match self {
             Engine::Sateen | Engine::RocksDb { .. } => Ok(()),
             Engine::LevelDb { .. } => peer::leveldb::check(given),
+            Engine::Other { about, .. } => about.check(given),
         }
     }
 
@@ -53,16 +62,18 @@ impl Engine {
         match self {
             Engine::Sateen | Engine::RocksDb { .. } => config,
             Engine::LevelDb { .. } => peer::leveldb::adapt(config),
+            Engine::Other { about, .. } => about.adapt(config),
         }
     }
 
     /// Returns the engine's name for tables and directories.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Engine::Sateen => "sateen",
             Engine::RocksDb { .. } => "rocksdb",
             Engine::LevelDb { .. } => "leveldb",
+            Engine::Other { about, .. } => about.name(),
         }
     }
 
@@ -75,6 +86,9 @@ impl Engine {
             Engine::Sateen => sateen_store::open(directory, config),
             Engine::RocksDb { library } => peer::rocksdb::open(library, directory, config),
             Engine::LevelDb { library } => peer::leveldb::open(library, directory, config),
+            Engine::Other { library, about } => {
+                peer::interface::open(library, about, directory, config)
+            }
         }
     }
 }

@@ -117,8 +117,7 @@ impl Default for Shared {
 
 impl StoreConfig {
     /// Returns settings that say nothing.
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> StoreConfig {
+    pub(crate) fn nothing() -> StoreConfig {
         StoreConfig {
             memtable_bytes: None,
             memtables: None,

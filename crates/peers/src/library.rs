@@ -78,6 +78,11 @@ impl Library {
             .map(|symbol| *symbol)
     }
 
+    /// Returns where the library is, as the user named it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the error for missing functions.
     pub(crate) fn lacks(&self, what: &str, prefix: &str, missing: &[&str]) -> Error {
         let missing: Vec<String> = missing.iter().map(|name| format!("{prefix}{name}")).collect();

@@ -129,8 +129,6 @@ functions! {
                 Handle, Handle, *const c_char, usize, ErrorSlot) -> Handle,
             pinnableslice_value: unsafe extern "C" fn(Handle, *mut usize) -> *const c_char,
             pinnableslice_destroy: Free,
-            get_default_column_family_handle: unsafe extern "C" fn(Handle) -> Handle,
-            batched_multi_get_cf: BatchedMultiGet,
             flushoptions_create: New,
             flushoptions_destroy: Free,
             flushoptions_set_wait: SetFlag,
@@ -140,6 +138,8 @@ functions! {
         }
         optional {
             cache_create_hyper_clock: unsafe extern "C" fn(usize, usize) -> Handle,
+            get_default_column_family_handle: unsafe extern "C" fn(Handle) -> Handle,
+            batched_multi_get_cf: BatchedMultiGet,
             get_into_buffer: GetIntoBuffer,
             ratelimiter_create_auto_tuned: unsafe extern "C" fn(i64, i64, i32) -> Handle,
             ratelimiter_destroy: Free,

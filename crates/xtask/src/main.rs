@@ -41,6 +41,8 @@ Chores:
   figure  every figure of the papers: `cargo xtask figure help`
   fetch-rocksdb [VERSION]
           fetch RocksDB's library (11.8.1) into target/peers, and print its path
+  fetch-speedb [VERSION]
+          the same for Speedb's (2.8.0), which has RocksDB's C functions
   models  the interleavings that loom tries on the memtable
   pages   write the pages with charts of bench, sim and demo by short runs, load each in Chromium
           as wide as a phone and as a desktop, and expect no error and no overflow;
@@ -64,7 +66,12 @@ fn main() -> ExitCode {
         Some("package") => package(&root),
         Some("semver") => semver::run(&root),
         Some("lint") => lint(&root),
-        Some("fetch-rocksdb") => fetch::rocksdb(&root, arguments.get(1..).unwrap_or_default()),
+        Some("fetch-rocksdb") => {
+            fetch::run(&root, &fetch::ROCKSDB, arguments.get(1..).unwrap_or_default())
+        }
+        Some("fetch-speedb") => {
+            fetch::run(&root, &fetch::SPEEDB, arguments.get(1..).unwrap_or_default())
+        }
         Some("figure") => figure::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("models") => models::run(&root),
         Some("man") => man(&root, arguments.get(1..).unwrap_or_default()),

@@ -239,14 +239,15 @@ pub struct BenchArgs {
     #[arg(long = "set", value_name = "NAME=VALUE", help_heading = SATEEN)]
     pub set: Vec<String>,
 
-    /// Run RocksDB or LevelDB from this shared library instead of Sateen, or beside it with
-    /// --compare (`cargo xtask fetch-rocksdb` fetches RocksDB's; Debian's package libleveldb1d has
-    /// LevelDB's). Its functions tell which of the two it is
+    /// Run another store from this shared library instead of Sateen, or beside it with --compare:
+    /// RocksDB (`cargo xtask fetch-rocksdb` fetches its library), LevelDB (Debian's package
+    /// libleveldb1d has it), or one of the folder peers. Its functions tell which it is
     #[arg(long, value_name = "LIB.so", help_heading = PEER)]
     pub peer: Option<PathBuf>,
 
-    /// Set the peer's own options, applied last: a RocksDB options string, or names and values of
-    /// LevelDB's Options (max_file_size, block_size, max_open_files, compression=snappy, …)
+    /// Set the peer's own options, applied last: a RocksDB options string, names and values of
+    /// LevelDB's Options (max_file_size, block_size, max_open_files, compression=snappy, …), or
+    /// those that another peer has
     #[arg(long, requires = "peer", value_name = "\"A=B;C=D\"", help_heading = PEER)]
     pub peer_options: Option<String>,
 

@@ -69,6 +69,7 @@ impl Live {
         let name = match engine {
             Engine::RocksDb { .. } => "RocksDB",
             Engine::LevelDb { .. } => "LevelDB",
+            Engine::Other { .. } => engine.name(),
             Engine::Sateen if bench.profile.is_some() => "profile",
             Engine::Sateen => "Sateen",
         };

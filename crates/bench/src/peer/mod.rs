@@ -4,12 +4,14 @@
 //! 2. `rocksdb` and `leveldb` open a database with the settings of the benchmark, and do what the
 //!    two do differently ([`Peer`]). Each refuses by name what its engine cannot do.
 //! 3. [`PeerClient`] does the operations whose functions are the same in both.
-//! 4. `hooks` redirect calls of a library: for the limited device and for counts that the engine
+//! 4. `interface` does the same for every library that is made for the benchmark.
+//! 5. `hooks` redirect calls of a library: for the limited device and for counts that the engine
 //!    does not give.
 #![expect(unsafe_code, reason = "calls to C functions")]
 
 mod client;
 mod hooks;
+pub(crate) mod interface;
 pub(crate) mod leveldb;
 pub(crate) mod rocksdb;
 
@@ -22,30 +24,37 @@ use crate::store::StoreConfig;
 use crate::{Error, Result};
 
 use self::client::PeerClient;
+pub(crate) use self::interface::About;
 
 /// The engines that a library may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     RocksDb,
     LevelDb,
+    Other(About),
 }
 
 /// Tells the engine of the library at `path` by its functions.
 ///
 /// # Errors
-/// If there is no library, or if it is of neither engine.
+/// If there is no library, if it has the functions of no engine, or if it is made for another version
+/// of the benchmark.
 pub(crate) fn kind(path: &Path) -> Result<Kind> {
     let library = load(path)?;
     let has = |name: &str| {
         // SAFETY: the function is only looked for.
         unsafe { library.find::<*const std::ffi::c_void>("", name) }.is_some()
     };
+    // A library made for the benchmark may contain the functions of the engine that it calls.
+    if let Some(about) = interface::about(&library, path)? {
+        return Ok(Kind::Other(about));
+    }
     match (has("rocksdb_open"), has("leveldb_open")) {
         (true, _) => Ok(Kind::RocksDb),
         (false, true) => Ok(Kind::LevelDb),
         (false, false) => Err(Error::Usage(format!(
-            "--peer {}: neither RocksDB nor LevelDB with C functions: it lacks rocksdb_open and \
-             leveldb_open",
+            "--peer {}: neither RocksDB nor LevelDB with C functions, nor made for the benchmark: \
+             it lacks rocksdb_open, leveldb_open and sateen_peer_abi",
             path.display()
         ))),
     }
@@ -177,7 +186,7 @@ mod tests {
         let error = kind(&folder.path().join("a.c")).unwrap_err().to_string();
         assert!(error.contains("a.c: cannot be loaded"), "{error}");
         // What an engine needs beyond its first function is named, too.
-        let error = leveldb::open(&leveldb, folder.path(), &StoreConfig::for_tests()).err();
+        let error = leveldb::open(&leveldb, folder.path(), &StoreConfig::nothing()).err();
         let error = error.unwrap().to_string();
         assert!(
             error.contains("not a LevelDB library") && error.contains("leveldb_put"),

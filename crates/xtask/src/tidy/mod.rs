@@ -33,6 +33,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/store/src/vfs/posix/",
     "crates/bench/src/peer/",
     "crates/peers/src/",
+    "peers/",
 ];
 
 /// The two crates of the engine.

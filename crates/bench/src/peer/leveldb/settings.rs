@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_leveldb_cannot_do_is_refused_by_name() {
-        let buffered = || StoreConfig { wal: Some(Wal::Buffered), ..StoreConfig::for_tests() };
+        let buffered = || StoreConfig { wal: Some(Wal::Buffered), ..StoreConfig::nothing() };
         assert!(check(&buffered()).is_ok());
         let refused = [
             (StoreConfig { wal: Some(Wal::Off), ..buffered() }, "--wal buffered"),

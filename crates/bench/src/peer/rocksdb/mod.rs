@@ -24,7 +24,8 @@ use crate::{Error, Result};
 struct RocksDb {
     api: Api,
     db: Handle,
-    default_family: Handle,
+    /// The default column family, if the library has functions that take it.
+    default_family: Option<Handle>,
     cache: Handle,
     wal: Wal,
     version: String,
@@ -64,7 +65,7 @@ pub(crate) fn open(
             set_rate_limit(&api, options, rate)?;
         }
         let db = open_database(&api.inherited, options, directory, "RocksDB")?;
-        let default_family = (api.get_default_column_family_handle)(db);
+        let default_family = api.get_default_column_family_handle.map(|get| get(db));
         Ok(Box::new(RocksDb { api, db, default_family, cache, wal: config.shared().wal, version }))
     }
 }
@@ -154,7 +155,9 @@ impl Drop for RocksDb {
     fn drop(&mut self) {
         // SAFETY: all clients borrow the store and are gone; each handle is destroyed once.
         unsafe {
-            (self.api.common.column_family_handle_destroy)(self.default_family);
+            if let Some(family) = self.default_family {
+                (self.api.common.column_family_handle_destroy)(family);
+            }
             (self.api.inherited.close)(self.db);
             if !self.cache.is_null() {
                 (self.api.inherited.cache_destroy)(self.cache);
@@ -166,6 +169,14 @@ impl Drop for RocksDb {
 impl Store for RocksDb {
     fn version(&self) -> String {
         self.version.clone()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        if self.api.batched_multi_get_cf.is_some() && self.default_family.is_some() {
+            return Vec::new();
+        }
+        let version = &self.version;
+        vec![format!("{version} reads several keys one by one: its library has no batched read.")]
     }
 
     fn client(&self) -> Box<dyn Client + '_> {
@@ -301,6 +312,10 @@ impl Peer for RocksDb {
 
     fn multi_get(&self, options: Handle, keys: &[&[u8]], spare: &mut Vec<u8>) -> Result<u32> {
         let api = &self.api;
+        let (Some(get), Some(family)) = (api.batched_multi_get_cf, self.default_family) else {
+            let found = keys.iter().map(|key| self.get(options, key, spare).map(u32::from));
+            return found.sum();
+        };
         let pointers: Vec<*const c_char> = keys.iter().map(|key| chars(key)).collect();
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let mut values: Vec<Handle> = vec![std::ptr::null_mut(); keys.len()];
@@ -308,10 +323,10 @@ impl Peer for RocksDb {
         let mut found = 0;
         // SAFETY: the arrays have one place for each key; results are released once.
         unsafe {
-            (api.batched_multi_get_cf)(
+            get(
                 self.db,
                 options,
-                self.default_family,
+                family,
                 keys.len(),
                 pointers.as_ptr(),
                 lengths.as_ptr(),

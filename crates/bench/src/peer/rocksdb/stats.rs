@@ -105,30 +105,47 @@ fn clock(text: &str) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// Finds the version in the library file.
+/// Texts in a library before the tag of its source, and the name of the store that has them.
+const TAGS: [(&[u8], &str); 2] =
+    [(b"rocksdb_build_git_tag:", "RocksDB"), (b"speedb_build_git_tag:", "Speedb")];
+
+/// Finds the name and version in the library file.
 pub(super) fn version_of(library: &Path) -> String {
-    const LABEL: &[u8] = b"rocksdb_build_git_tag:";
-    let Ok(bytes) = std::fs::read(library) else {
-        return "RocksDB".to_owned();
-    };
-    let tag = bytes
-        .windows(LABEL.len())
-        .position(|window| window == LABEL)
-        .and_then(|at| bytes.get(at + LABEL.len()..))
-        .map(|rest| rest.iter().take_while(|byte| byte.is_ascii_graphic()).copied().collect())
-        .and_then(|tag| String::from_utf8(tag).ok())
-        .unwrap_or_default();
-    let version = tag.rsplit(['v', '/', '-']).next().unwrap_or_default();
-    if version.starts_with(|c: char| c.is_ascii_digit()) {
-        format!("RocksDB {version}")
-    } else {
-        "RocksDB".to_owned()
+    let bytes = std::fs::read(library).unwrap_or_default();
+    version_in(&bytes)
+}
+
+fn version_in(bytes: &[u8]) -> String {
+    for (label, name) in TAGS {
+        let at = bytes.windows(label.len()).position(|window| window == label);
+        let Some(rest) = at.and_then(|at| bytes.get(at + label.len()..)) else { continue };
+        let tag: Vec<u8> =
+            rest.iter().take_while(|byte| byte.is_ascii_graphic()).copied().collect();
+        let tag = String::from_utf8(tag).unwrap_or_default();
+        let version = tag.rsplit(['v', '/', '-']).next().unwrap_or_default();
+        return match version.starts_with(|c: char| c.is_ascii_digit()) {
+            true => format!("{name} {version}"),
+            false => name.to_owned(),
+        };
     }
+    "RocksDB".to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_tells_its_name_and_version() {
+        for (bytes, version) in [
+            ("\0rocksdb_build_git_tag:v11.8.1\0", "RocksDB 11.8.1"),
+            ("\0speedb_build_git_tag:speedb/v2.8.0\0", "Speedb 2.8.0"),
+            ("rocksdb_build_git_tag:@tag@", "RocksDB"),
+            ("nothing", "RocksDB"),
+        ] {
+            assert_eq!(version_in(bytes.as_bytes()), version);
+        }
+    }
 
     const FAMILY: &str = "
 ** Compaction Stats [default] **
