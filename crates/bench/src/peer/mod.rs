@@ -37,8 +37,8 @@ pub(crate) enum Kind {
 /// Tells the engine of the library at `path` by its functions.
 ///
 /// # Errors
-/// If there is no library, if it has the functions of no engine, or if it is made for another version
-/// of the benchmark.
+/// If there is no library, if it has the functions of no engine, or if it is made for another
+/// version of the benchmark.
 pub(crate) fn kind(path: &Path) -> Result<Kind> {
     let library = load(path)?;
     let has = |name: &str| {
