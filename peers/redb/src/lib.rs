@@ -151,6 +151,6 @@ sateen_peer::export!(
     c"block_cache;bloom_bits=0;compression=none;wal=off|sync",
     c"two_phase_commit;quick_repair",
     c"redb is a B-tree with copy-on-write and one writer at a time: each write is a transaction of \
-      its own. With --wal off a commit is not durable, and redb uses no freed page again before the \
-      next durable commit."
+      its own. With --wal off a commit is not durable, and redb uses no freed page again before \
+      the next durable commit."
 );
