@@ -220,7 +220,7 @@ fn tables_with_the_same_numbers_and_other_content_are_not_shared() {
     for (id, expected) in expected {
         let path = format!("/restored{id}");
         backups.restore_with(vfs.clone(), id, &path, &RestoreOptions::default()).unwrap();
-        assert!(restored(&vfs, &path, &options) == expected, "{id}");
+        assert!(restored(&vfs, &path, &options) == expected, "backup {id} has other content");
     }
 }
 
