@@ -110,7 +110,7 @@ sateen_peer_db *sateen_peer_open(const char *directory, const char *settings);
 /* Closes the database and frees the handle, whether or not it fails. Returns 0 or -1. */
 int sateen_peer_close(sateen_peer_db *db);
 
-/* Writes one key. `sync` is 1 if the write must survive power loss once the call has returned, which
+/* Writes one key. `sync` is 1 if the write must survive power loss once the call has returned. That
  * is so for every write with wal=sync and for none without. Returns 0 or -1. */
 int sateen_peer_put(sateen_peer_db *db, const void *key, size_t key_length, const void *value,
                     size_t value_length, int sync);
@@ -119,7 +119,8 @@ int sateen_peer_put(sateen_peer_db *db, const void *key, size_t key_length, cons
 int sateen_peer_delete(sateen_peer_db *db, const void *key, size_t key_length, int sync);
 
 /* Optional. Makes all changes, in their order, or none. Returns 0 or -1. */
-int sateen_peer_write(sateen_peer_db *db, const sateen_peer_change *changes, size_t count, int sync);
+int sateen_peer_write(sateen_peer_db *db, const sateen_peer_change *changes, size_t count,
+                      int sync);
 
 /* Reads the value of one key. Returns 1 if the key exists, 0 if not, -1 if the read failed. If it
  * exists, `*length` is the length of the value, which is in `buffer` if it fits into `capacity`
@@ -143,7 +144,7 @@ int sateen_peer_cursor_next(sateen_peer_cursor *cursor, sateen_peer_entry *entry
 /* Closes the cursor. */
 void sateen_peer_cursor_close(sateen_peer_cursor *cursor);
 
-/* Moves what was written out of memory into the store's files, and waits for it. Returns 0 or -1. */
+/* Moves what was written from memory into the store's files, and waits for it. Returns 0 or -1. */
 int sateen_peer_flush(sateen_peer_db *db);
 
 /* Waits until no background work is running or due. Returns 0 or -1. */

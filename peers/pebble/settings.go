@@ -1,5 +1,5 @@
-// The text with which the database is opened, as options of pebble. What is left of it is refused by
-// name.
+// The text with which the database is opened, as options of pebble. What is left of it is refused
+// by name.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //! The C libraries of other stores, which the user names and the program loads at run time: the
 //! functions that the benchmark calls ([`rocksdb`], [`leveldb`], and [`interface`] of libraries
-//! that are made for it), and readers of whole RocksDB and LevelDB databases ([`Source`]).
+//! made for it), and readers of whole RocksDB and LevelDB databases ([`Source`]).
 //!
 //! Invariants: a [`Source`] never writes into the directory it reads, and its public functions are
 //! safe.

@@ -101,8 +101,7 @@ pub trait Store: Sized + Send + Sync + 'static {
 }
 
 /// Makes the C functions of a [`Store`]: `export!(Type, name, version, settings, options, notes)`.
-/// All but the first two of these are expressions of the type `&'static CStr`, and the version is
-/// an expression of the type `CString`.
+/// The version is an expression of the type `CString`, the others but the first of `&'static CStr`.
 #[macro_export]
 macro_rules! export {
     ($store:ty, $name:expr, $version:expr, $settings:expr, $options:expr, $notes:expr) => {

@@ -103,7 +103,7 @@ impl Store for Redb {
         let read = failed("beginning a read", self.database.begin_read())?;
         let table = failed("opening the table", read.open_table(TABLE))?;
         let from = (Bound::Included(key), Bound::<&[u8]>::Unbounded);
-        failed("a seek", table.range(from)).map(Entries)
+        failed("a seek", table.range::<&[u8]>(from)).map(Entries)
     }
 
     /// Makes what was committed durable.

@@ -17,12 +17,13 @@ use crate::chore::Outcome;
 use crate::markdown::links;
 
 /// Pages outside of `docs/` that are in the book: file, chapter, and title.
-const PROJECT: [(&str, &str, &str); 7] = [
+const PROJECT: [(&str, &str, &str); 8] = [
     ("README.md", "project/sateen.md", "Sateen"),
     ("ARCHITECTURE.md", "project/architecture.md", "Architecture"),
     ("STYLE.md", "project/style.md", "Style"),
     ("CONTRIBUTING.md", "project/contributing.md", "Contributing"),
     ("fuzz/README.md", "project/fuzzing.md", "Fuzzing"),
+    ("peers/README.md", "project/peers.md", "Peers"),
     ("SECURITY.md", "project/security.md", "Security"),
     ("CHANGELOG.md", "project/changelog.md", "Changes"),
 ];
