@@ -1,7 +1,7 @@
 //! Hides the entries that are newer than a sequence number. It lets entries of a transaction, whose
 //! sequence numbers are above all stored ones, be merged above what a snapshot sees.
 //!
-//! After [`SEQUENTIAL_SKIP_MAX`] hidden entries in a row, a seek goes past those of the key.
+//! After `SEQUENTIAL_SKIP_MAX` hidden entries in a row, a seek goes past those of the key.
 
 use sateen_control::{SeqNo, ValueKind};
 
