@@ -166,6 +166,7 @@ fn reason(info: &CompactionInfo) -> u32 {
     match info.reason {
         "level0-runs" | "intra-level0" => 1,
         "level-size" | "unneeded-level" => 2,
+        "value-garbage" => 17,
         _ if info.is_manual => 9,
         _ => 0,
     }

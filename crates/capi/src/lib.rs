@@ -68,5 +68,6 @@ pub mod table_properties;
 pub mod ttl;
 pub mod upkeep;
 mod value_codes;
+pub mod value_files;
 pub mod work;
 pub mod write_buffers;

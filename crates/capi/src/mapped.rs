@@ -136,6 +136,17 @@ mapped! {
         rocksdb_options_get_WAL_ttl_seconds(u64) wal_ttl_seconds;
     rocksdb_options_set_max_background_jobs(c_int)
         rocksdb_options_get_max_background_jobs(c_int) background_threads;
+    rocksdb_options_set_blob_file_size(u64)
+        rocksdb_options_get_blob_file_size(u64) column_family.value_file_bytes;
+    rocksdb_options_set_blob_file_starting_level(c_int)
+        rocksdb_options_get_blob_file_starting_level(c_int) column_family.value_starting_level;
+    rocksdb_options_set_enable_blob_gc(c_uchar)
+        rocksdb_options_get_enable_blob_gc(c_uchar) column_family.value_garbage_collection;
+    rocksdb_options_set_blob_gc_age_cutoff(c_double)
+        rocksdb_options_get_blob_gc_age_cutoff(c_double) column_family.value_garbage_age_cutoff;
+    rocksdb_options_set_blob_gc_force_threshold(c_double)
+        rocksdb_options_get_blob_gc_force_threshold(c_double)
+        column_family.value_garbage_force_threshold;
     rocksdb_options_set_num_levels(c_int)
         rocksdb_options_get_num_levels(c_int) column_family.levels;
     rocksdb_options_set_level0_file_num_compaction_trigger(c_int)

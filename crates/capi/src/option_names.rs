@@ -11,6 +11,7 @@ use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
 use crate::settings::number;
 use crate::value_codes::{compaction_priority_of_name, compression, compression_code, keep_text};
+use crate::value_files::{changed, is_half};
 
 include!(concat!(env!("OUT_DIR"), "/known.rs"));
 
@@ -19,8 +20,6 @@ const KNOWN_IN_TEXT: &[&str] = &[
     "allow_fallocate",
     "blob_compression_opts",
     "blob_compression_type",
-    "blob_garbage_collection_age_cutoff",
-    "blob_garbage_collection_force_threshold",
     "bottommost_compression_opts",
     "comparator",
     "compaction_filter",
@@ -30,7 +29,6 @@ const KNOWN_IN_TEXT: &[&str] = &[
     "compression_manager",
     "compression_opts",
     "default_temperature",
-    "enable_blob_garbage_collection",
     "env",
     "info_log",
     "last_level_temperature",
@@ -56,8 +54,13 @@ impl rocksdb_options_t {
     pub(crate) fn apply(&mut self, list: &str) -> sateen::Result<()> {
         let mut options = self.0.clone();
         let mut kept = self.2.clone();
+        let mut apart = false;
         for (name, value) in entries(list)? {
             for (name, value) in ours(&name, &value)? {
+                if is_half(&name) {
+                    apart = true;
+                    continue;
+                }
                 options.set(&name, &value)?;
                 if name == "block_cache_bytes" {
                     options.shared_block_cache = None;
@@ -68,6 +71,9 @@ impl rocksdb_options_t {
             }
         }
         (self.0, self.2) = (options, kept);
+        if apart {
+            self.separate_values();
+        }
         Ok(())
     }
 }
@@ -156,6 +162,11 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             }
             Ok(all)
         }
+        // A number is set together with the other half.
+        _ if is_half(name) && number(value).is_some() => one(name, value),
+        "blob_gc_age_cutoff" => one("value_garbage_age_cutoff", value),
+        "blob_gc_force_threshold" => one("value_garbage_force_threshold", value),
+        "enable_blob_gc" => one("value_garbage_collection", value),
         "compaction_pri" if value.starts_with('k') => {
             one("compaction_priority", &compaction_priority_of_name(value))
         }
@@ -281,6 +292,11 @@ unsafe fn changes(
 /// Returns all changes that follow from `changes` to `options`: these, and those that keep the
 /// limits consistent. Changes that are refused in any case stay as they are.
 fn in_order(mut options: Options, changes: Pairs, of_family: bool) -> sateen::Result<Pairs> {
+    let halves = changes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let separation = changed(&options, halves);
+    let mut changes = changes;
+    changes.retain(|(name, _)| !is_half(name));
+    changes.extend(separation.map(|bytes| ("value_separation_bytes".into(), bytes.to_string())));
     let before = options.clone();
     for (name, value) in &changes {
         let info = Options::info(name)?;

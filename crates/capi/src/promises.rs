@@ -47,8 +47,8 @@ const OF_OPTIONS: &[Promise] = &[
         why: "levels are compressed by compression_per_level",
     },
     off("universal_compaction_options.incremental", "a merge takes whole runs"),
-    off("fifo_compaction_options.max_data_files_size", "tables alone are counted"),
-    off("fifo_compaction_options.use_kv_ratio_compaction", "tables alone are counted"),
+    off("fifo_compaction_options.max_data_files_size", "max_table_files_size counts values, too"),
+    off("fifo_compaction_options.use_kv_ratio_compaction", "keys and values count alike"),
     Promise {
         option: "wal_recovery_mode",
         takes: |mode| mode != 3,

@@ -393,6 +393,9 @@ fn stats_json(db: &Db) -> serde_json::Value {
             "compaction_debt_bytes": family.compaction_debt_bytes,
             "chain_length": family.chain_length,
             "chain_bytes": family.chain_bytes,
+            "value_files": family.value_files,
+            "value_file_bytes": family.value_file_bytes,
+            "value_garbage_bytes": family.value_garbage_bytes,
         })
     };
     let file = |file: &TableFile| {

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use sateen::ValueKind;
 use sateen::dump::{
-    self, FileEnd, LogItem, ManifestItem, Placement, RangeTombstone, TableItem, TableSummary,
-    VersionEdit,
+    self, FileEnd, LogItem, ManifestItem, Placement, RangeTombstone, TableItem, TableMeta,
+    TableSummary, ValueRef, VersionEdit,
 };
 use serde_json::{Map, Value, json};
 
@@ -106,11 +106,15 @@ impl Printer<'_> {
                     let (number, bytes) = (file.file, file.bytes);
                     let uid = uid_text(file.db_uid);
                     let tables = file.tables;
-                    format!("file {number} of database {uid}: {bytes} bytes, tables {tables}")
+                    let what = format!("file {number} of database {uid}: {bytes} bytes");
+                    if file.values {
+                        return format!("{what}, values of tables in other files");
+                    }
+                    format!("{what}, tables {tables}")
                 },
                 || {
                     json!({"item": "file", "file": file.file, "db_uid": uid_text(file.db_uid),
-                        "bytes": file.bytes, "tables": file.tables})
+                        "bytes": file.bytes, "tables": file.tables, "values": file.values})
                 },
             ),
             TableItem::Table(table) => self.line(|| summary_text(table), || summary_json(table)),
@@ -354,7 +358,7 @@ fn edit_text(edit: &VersionEdit) -> String {
         lines.push(format!(
             "add table {} to level {level}, epoch {epoch}: {}, {} bytes, entries {}, keys {} to {}",
             table.id.0,
-            placement(&table.placement),
+            placement(&table.placement) + &apart(table),
             table.size_bytes,
             table.entries,
             text(table.smallest.bytes()),
@@ -424,6 +428,12 @@ fn edit_json(edit: &VersionEdit) -> Value {
         if let Some(values) = table.placement.values() {
             object.insert("values_file".into(), values.0.into());
         }
+        if !table.values.is_empty() {
+            let files = table.values.files.iter().map(
+                |one| json!({"file": one.file.0, "bytes": one.bytes, "file_bytes": one.file_bytes}),
+            );
+            object.insert("value_files".into(), files.collect());
+        }
         insert_bytes(&mut object, "smallest", table.smallest.bytes());
         insert_bytes(&mut object, "largest", table.largest.bytes());
         Value::from(object)
@@ -443,6 +453,15 @@ fn edit_json(edit: &VersionEdit) -> Value {
     let shared: Vec<u64> = edit.shared_files.iter().map(|file| file.0).collect();
     object.insert("shared_files".into(), shared.into());
     object.into()
+}
+
+/// Returns the value files of a table, with the bytes of its values in them.
+fn apart(table: &TableMeta) -> String {
+    let file = |one: &ValueRef| {
+        format!("{} of {} bytes of file {}", one.bytes, one.file_bytes, one.file.0)
+    };
+    let files: Vec<_> = table.values.files.iter().map(file).collect();
+    if files.is_empty() { String::new() } else { format!(", values {}", files.join(" and ")) }
 }
 
 fn placement(placement: &Placement) -> String {

@@ -37,6 +37,7 @@ fn table(id: u64, from: u64, to: u64) -> Arc<TableMeta> {
         raw_bytes: MIB,
         tail_bytes: 0,
         sketch: None,
+        values: Default::default(),
     })
 }
 

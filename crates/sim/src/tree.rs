@@ -144,6 +144,7 @@ impl Tree {
             raw_bytes: size_bytes,
             tail_bytes: 0,
             sketch: None,
+            values: Default::default(),
         });
         AddedTable { level, epoch, table }
     }

@@ -114,6 +114,8 @@ pub(crate) struct ColumnFamily {
     charged: ChargedTables,
     /// Tables of sparse files, which are rewritten when there is nothing else to do.
     sparse: SparseTables,
+    /// Tables that refer to value files with much garbage, which is collected then.
+    garbage: SparseTables,
     /// Tables that range tombstones hide, which will be dropped.
     covered: CoveredTables,
     requests: VecDeque<Request>,
@@ -154,6 +156,7 @@ impl ColumnFamily {
             level0_only_failed: false,
             charged: ChargedTables::default(),
             sparse: SparseTables::default(),
+            garbage: SparseTables::default(),
             covered: CoveredTables::default(),
             requests: VecDeque::new(),
         };
@@ -211,6 +214,7 @@ impl ColumnFamily {
     /// Computes everything again that depends on the version or the options.
     fn shape_changed(&mut self) {
         self.targets = LevelTargets::new(&self.version, &self.options);
+        self.garbage = SparseTables::with_garbage(&self.version, &self.options.values);
         if self.stripes.is_empty() {
             self.cut_stripes();
         }
@@ -484,7 +488,7 @@ impl ColumnFamily {
         }
         let idle = self.idle_urgency;
         let urgent = self.scores.first()?.score.max(idle.unwrap_or_default());
-        let not_due = !self.sparse.is_empty() || !self.charged.is_empty();
+        let not_due = self.sparse.has_any() || self.garbage.has_any() || !self.charged.is_empty();
         self.pick_worthwhile = urgent >= 1.0 || not_due || idle.is_some();
         if urgent >= 1.0 {
             return Some(urgent);
@@ -559,8 +563,9 @@ impl ColumnFamily {
             };
         }
         let urgent = self.scores.first().is_some_and(|urgent| urgent.score >= 1.0);
-        let (charged, sparse) = (&mut self.charged, &mut self.sparse);
-        let mut not_due = || charged.pick(&context).or_else(|| sparse.pick(&context));
+        let (charged, mut rewritten) = (&mut self.charged, [&mut self.sparse, &mut self.garbage]);
+        let mut rewrite = || rewritten.iter_mut().find_map(|tables| tables.pick(&context));
+        let mut not_due = || charged.pick(&context).or_else(&mut rewrite);
         let or_not_due = || if urgent || level0_only { None } else { not_due() };
         let picked = self.policy.pick(&context).or_else(or_not_due);
         let level0_due = self.scores.iter().any(|score| score.level == 0 && score.score >= 1.0);

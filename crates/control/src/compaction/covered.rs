@@ -141,6 +141,7 @@ mod tests {
             raw_bytes: 1,
             tail_bytes: 0,
             sketch: None,
+            values: Default::default(),
         });
         AddedTable { level: 1, epoch: Epoch(0), table }
     }

@@ -4,7 +4,8 @@
 //! 2. [`ChosenFiles`]: a client's request to compact files that it names.
 //! 3. `CoveredTables`: tables that range tombstones hide are dropped unread.
 //! 4. `ChargedTables`: tables into which reads look in vain too often are compacted.
-//! 5. `SparseTables`: files that hold too little for the space they take are rewritten.
+//! 5. `SparseTables`: files that hold too little for the space they take are rewritten, and values
+//!    are copied out of value files with much garbage.
 //!
 //! Users of this crate find everything about compactions here: the plan and its claims, the shapes
 //! and the policies are exported from here, too.

@@ -5,16 +5,17 @@
 //!    or very few live bytes, and then the worst ones until few dead bytes are left in files that
 //!    cannot be punched.
 //! 2. [`SparseTables::of`] finds their tables in a version.
-//! 3. [`SparseTables::pick`] makes a plan for those of one run, when there is nothing else to
+//! 3. [`SparseTables::with_garbage`] finds the tables that refer to value files with much garbage.
+//! 4. [`SparseTables::pick`] makes a plan for those of one run, when there is nothing else to
 //!    compact.
 
 use std::collections::BTreeSet;
 
 use crate::geometry::Span;
 use crate::plan::{CompactionPlan, CompactionReason};
-use crate::policy::PickContext;
+use crate::policy::{PickContext, ValueOptions};
 use crate::types::{FileId, TableId, UserKey};
-use crate::version::{Run, Version};
+use crate::version::{Run, TableMeta, Version};
 
 /// Dead bytes in files that cannot be punched may be this part of all live bytes.
 const KEPT_BACK_PART: u64 = 10;
@@ -76,8 +77,17 @@ pub fn sparse_files(files: &[FileSpace]) -> BTreeSet<FileId> {
 }
 
 /// Tables that should be rewritten in their level: level, smallest key and id of each.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SparseTables(Vec<(u8, UserKey, TableId)>);
+#[derive(Clone, Debug)]
+pub(crate) struct SparseTables {
+    tables: Vec<(u8, UserKey, TableId)>,
+    reason: CompactionReason,
+}
+
+impl Default for SparseTables {
+    fn default() -> SparseTables {
+        SparseTables { tables: Vec::new(), reason: CompactionReason::SparseFile }
+    }
+}
 
 impl SparseTables {
     /// Returns the tables of `version` in `files`. Tables in level 0 are left out, because they
@@ -86,21 +96,41 @@ impl SparseTables {
         if files.is_empty() {
             return SparseTables::default();
         }
-        let tables = version
-            .tables()
-            .filter(|(level, _, table)| *level > 0 && files.contains(&table.placement.file()));
-        SparseTables(
-            tables.map(|(level, _, table)| (level, table.smallest.clone(), table.id)).collect(),
-        )
+        let of_file = |table: &TableMeta| files.contains(&table.placement.file());
+        SparseTables::that(version, CompactionReason::SparseFile, of_file)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns the tables of `version` that refer to old value files, if these have so much garbage
+    /// that it is collected for its own sake.
+    pub(crate) fn with_garbage(version: &Version, options: &ValueOptions) -> SparseTables {
+        let (files, part) = (version.value_files(), options.garbage_age_cutoff);
+        let threshold = options.garbage_force_threshold;
+        if files.is_empty() || !options.garbage_collection || !files.is_due(part, threshold) {
+            return SparseTables::default();
+        }
+        let garbage = files.to_collect(part);
+        let refers =
+            |table: &TableMeta| table.values.files.iter().any(|one| garbage.contains(&one.file));
+        SparseTables::that(version, CompactionReason::ValueGarbage, refers)
+    }
+
+    fn that(
+        version: &Version,
+        reason: CompactionReason,
+        is_wanted: impl Fn(&TableMeta) -> bool,
+    ) -> SparseTables {
+        let tables = version.tables().filter(|(level, _, table)| *level > 0 && is_wanted(table));
+        let tables = tables.map(|(level, _, table)| (level, table.smallest.clone(), table.id));
+        SparseTables { tables: tables.collect(), reason }
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        !self.tables.is_empty()
     }
 
     /// Forgets tables that are not in `version` any more.
     fn keep_those_of(&mut self, version: &Version) {
-        self.0.retain(|(level, smallest, id)| {
+        self.tables.retain(|(level, smallest, id)| {
             version.level(*level).locate(smallest.bytes(), *id).is_some()
         });
     }
@@ -108,7 +138,7 @@ impl SparseTables {
     /// Returns a plan for the next of them, all of one run.
     pub(crate) fn pick(&mut self, context: &PickContext<'_>) -> Option<CompactionPlan> {
         self.keep_those_of(context.version);
-        let levels: BTreeSet<_> = self.0.iter().map(|table| table.0).collect();
+        let levels: BTreeSet<_> = self.tables.iter().map(|table| table.0).collect();
         levels.into_iter().find_map(|level| {
             let runs = context.version.level(level).runs();
             runs.iter().find_map(|run| self.pick_run(context, level, run))
@@ -120,7 +150,7 @@ impl SparseTables {
         let mut bytes = 0;
         let mut spans: Vec<Span<'_>> = Vec::new();
         // The tables are in key order, as in the version.
-        for (_, smallest, id) in self.0.iter().filter(|table| table.0 == level) {
+        for (_, smallest, id) in self.tables.iter().filter(|table| table.0 == level) {
             let Some((rank, table)) = run.locate(smallest.bytes(), *id) else { continue };
             let span = Span { level, run, ranks: rank..rank + 1 };
             if !context.may_take([&span], level) {
@@ -144,7 +174,7 @@ impl SparseTables {
             }
         }
         let output = (level, run.epoch());
-        let mut plan = context.plan(CompactionReason::SparseFile, &spans, &[], output)?;
+        let mut plan = context.plan(self.reason, &spans, &[], output)?;
         let starts = spans.iter().skip(1).filter_map(Span::bounds);
         plan.score = 0.0;
         plan.breaks = starts.map(|bounds| bounds.0.clone()).collect();

@@ -250,6 +250,7 @@ mod tests {
                 raw_bytes: n,
                 tail_bytes: 0,
                 sketch: None,
+                values: Default::default(),
             })
         };
         Run::from_tables(Epoch(0), (1..=1000).map(table).collect()).unwrap()

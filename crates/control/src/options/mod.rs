@@ -16,7 +16,7 @@ pub use crate::policy::fifo::FifoOptions;
 pub use crate::policy::guards::GuardsOptions;
 pub use crate::policy::leveled::LeveledOptions;
 pub use crate::policy::tiered::{StopStyle, TieredOptions};
-pub use crate::policy::{CfOptions, CompactionPriority, CompactionStyle};
+pub use crate::policy::{CfOptions, CompactionPriority, CompactionStyle, ValueOptions};
 pub use crate::types::CompressionCode;
 
 pub use scheduler::{

@@ -16,14 +16,15 @@ use crate::version::{TableMeta, VersionEdit};
 ///   overlap.
 /// - At least one table of a level above is read wholly. Otherwise all work would have to be
 ///   repeated.
-/// - The key is outside all tables above that have merge operands. A copy of the part before the
-///   key stays, and an operand that exists twice counts twice.
+/// - The key is outside all tables above that have merge operands or values in value files. A copy
+///   of the part before the key stays. An operand that exists twice counts twice, and a value that
+///   two tables refer to would not be dead when one of them drops it.
 #[derive(Clone, Debug)]
 pub struct EarlyEnd {
     /// The smallest of the largest keys of the tables above.
     above: Option<UserKey>,
-    /// The tables above that have merge operands.
-    merging: Vec<Arc<TableMeta>>,
+    /// The tables above that have merge operands or values in value files.
+    whole: Vec<Arc<TableMeta>>,
     /// The inputs in the output level, ascending.
     below: Vec<Arc<TableMeta>>,
     /// The rank of the first of them that does not end before the last key that was asked for.
@@ -40,7 +41,7 @@ impl EarlyEnd {
         self.above.as_ref().is_some_and(|largest| *largest < *user_key)
             && self.below.get(self.at).is_none_or(|table| table.smallest >= *user_key)
             && !self
-                .merging
+                .whole
                 .iter()
                 .any(|table| table.smallest < *user_key && table.largest >= *user_key)
     }
@@ -56,13 +57,14 @@ impl CompactionPlan {
         let above = self.rewrite.iter().filter(|input| input.level != self.output_level);
         let one_run_each = above.clone().count() <= 1 && below.clone().count() <= 1;
         let above = above.flat_map(|input| &input.tables);
-        let merging = above.clone().filter(|table| table.merges > 0).cloned().collect();
+        let is_whole = |table: &&Arc<TableMeta>| table.merges > 0 || !table.values.is_empty();
+        let whole = above.clone().filter(is_whole).cloned().collect();
         let above = above.map(|table| &table.largest).min();
         // The client that chose the files waits for all of them.
         let chosen = self.reason == CompactionReason::ManualFiles;
         (self.start_level() > 0 && one_run_each && !chosen).then(|| EarlyEnd {
             above: above.cloned(),
-            merging,
+            whole,
             below: below.flat_map(|input| input.tables.iter().cloned()).collect(),
             at: 0,
         })

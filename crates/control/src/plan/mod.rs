@@ -13,6 +13,7 @@ mod in_flight;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub use early_end::EarlyEnd;
 pub use in_flight::{ClaimError, InFlight};
 
 use crate::geometry::{OutputCutter, OutputSplit, Span, union};
-use crate::types::{ColumnFamilyId, CompressionCode, Epoch, IoClass, RequestId, UserKey};
+use crate::types::{ColumnFamilyId, CompressionCode, Epoch, FileId, IoClass, RequestId, UserKey};
 use crate::version::{AddedTable, RemovedTable, Run, TableMeta, VersionEdit};
 
 /// Tables of one run, in key order.
@@ -58,6 +59,8 @@ pub enum CompactionReason {
     Charged,
     /// A file holds little for the space that it takes, so its tables are rewritten in their level.
     SparseFile,
+    /// Value files hold much garbage, so values are copied out of them.
+    ValueGarbage,
     /// Range tombstones hide all of a table, which is dropped unread.
     RangeDeleted,
     /// A client asked for it.
@@ -79,6 +82,7 @@ impl CompactionReason {
             CompactionReason::UnneededLevel => "unneeded-level",
             CompactionReason::Charged => "charged",
             CompactionReason::SparseFile => "sparse-file",
+            CompactionReason::ValueGarbage => "value-garbage",
             CompactionReason::RangeDeleted => "range-deleted",
             CompactionReason::Manual => "manual",
             CompactionReason::ManualBottommost => "manual-bottommost",
@@ -133,6 +137,8 @@ pub struct CompactionPlan {
     /// Everything older than the outputs that shares keys with them, as of the plan. Claims keep
     /// other keys out of these runs until the compaction ends.
     pub below: Vec<Below>,
+    /// Value files out of which the job copies the values that it keeps, because they have garbage.
+    pub collect: BTreeSet<FileId>,
     /// The client's request whose answer names the outputs.
     pub request: Option<RequestId>,
 }
@@ -272,6 +278,10 @@ impl fmt::Display for CompactionPlan {
         }
         if let OutputSplit::AtGuards { guards, .. } = &self.split {
             write!(f, " guards={}", guards.len())?;
+        }
+        if !self.collect.is_empty() {
+            let files: Vec<_> = self.collect.iter().map(FileId::to_string).collect();
+            write!(f, " collect=[{}]", files.join(" "))?;
         }
         write!(f, " class={}", self.class)?;
         if self.is_bottommost() {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::geometry::OverlapLimit;
 use crate::types::{FileId, JobId, SeqNo, TableId};
-use crate::version::{Placement, Version};
+use crate::version::{Placement, ValueRef, ValueRefs, Version};
 
 fn key(n: u64) -> UserKey {
     UserKey::bytewise(n.to_be_bytes())
@@ -26,6 +26,7 @@ fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,
+        values: Default::default(),
     })
 }
 
@@ -51,6 +52,7 @@ fn plan(
         compression: CompressionCode(0),
         class: IoClass::Deep(1),
         compact_pointer: None,
+        collect: Default::default(),
         request: None,
         score: 1.0,
         below: if overlap.is_empty() { vec![] } else { vec![below] },
@@ -259,11 +261,13 @@ fn an_edit_moves_what_settles_and_removes_all_inputs() {
 }
 
 /// A job that ended early leaves a second copy of what it read of a table above. Merge operands
-/// must not be copied.
+/// and places in value files must not be copied.
 #[test]
-fn a_job_does_not_end_early_within_operands() {
-    let with = |merges| {
-        let above = Arc::new(TableMeta { merges, ..(*table(1, 10, 30, 100)).clone() });
+fn a_job_does_not_end_early_within_operands_or_values_apart() {
+    let with = |merges, files: &[ValueRef]| {
+        let values = ValueRefs { files: files.to_vec(), encoded: true };
+        let above = table(1, 10, 30, 100);
+        let above = Arc::new(TableMeta { merges, values, ..(*above).clone() });
         let first = table(2, 0, 5, 100);
         let mut plan = plan(vec![first, above], vec![], by_size(100, 0, false));
         plan.rewrite.push(Input {
@@ -274,6 +278,7 @@ fn a_job_does_not_end_early_within_operands() {
         let mut end = plan.early_end().unwrap();
         (6..=41).filter(|n| end.may_end_before(key(*n).bytes())).collect::<Vec<_>>()
     };
-    assert_eq!(with(0), [13, 14, 15, 16, 17, 18, 19, 20, 41]);
-    assert_eq!(with(1), [41]);
+    assert_eq!(with(0, &[]), [13, 14, 15, 16, 17, 18, 19, 20, 41]);
+    assert_eq!(with(1, &[]), [41]);
+    assert_eq!(with(0, &[ValueRef { file: FileId(9), bytes: 1, file_bytes: 2 }]), [41]);
 }

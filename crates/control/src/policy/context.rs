@@ -7,10 +7,12 @@
 //!    disk.
 //! 4. [`PickContext::plan`] makes a plan of spans. The policy says where its outputs end.
 
+use std::collections::BTreeSet;
+
 use super::{CfOptions, LevelScore, LevelTargets};
 use crate::geometry::{Bounds, Span, hull};
 use crate::plan::{Below, CompactionPlan, CompactionReason, InFlight, inputs};
-use crate::types::{ColumnFamilyId, Epoch, IoClass, UserKey};
+use crate::types::{ColumnFamilyId, Epoch, FileId, IoClass, UserKey};
 use crate::version::Version;
 
 /// A version with what is wanted of it.
@@ -179,8 +181,21 @@ impl<'a> PickContext<'a> {
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),
             below: self.below(output_level, oldest, bounds),
+            collect: self.collect(rewrite),
             request: None,
         })
+    }
+
+    /// Returns the value files out of which a compaction of `spans` copies values.
+    fn collect(&self, spans: &[Span<'a>]) -> BTreeSet<FileId> {
+        let (files, options) = (self.version.value_files(), &self.options.values);
+        if files.is_empty() || !options.garbage_collection {
+            return BTreeSet::new();
+        }
+        let garbage = files.to_collect(options.garbage_age_cutoff);
+        let tables = spans.iter().flat_map(Span::tables);
+        let files = tables.flat_map(|table| &table.values.files).map(|one| one.file);
+        files.filter(|file| garbage.contains(file)).collect()
     }
 
     /// Returns everything older than what is written into `level` that shares keys with `bounds`.

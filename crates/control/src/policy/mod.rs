@@ -31,7 +31,7 @@ pub mod tiered;
 pub use context::{PickContext, TreeView};
 pub use leveled::CompactionPriority;
 pub use levels::{CompactionChain, LevelScore, LevelTargets, levels_to_lift};
-pub use options::CfOptions;
+pub use options::{CfOptions, ValueOptions};
 
 use crate::geometry::{Bounds, OutputSplit, Span, Stripes};
 use crate::plan::{CompactionPlan, InFlight};

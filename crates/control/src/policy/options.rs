@@ -73,6 +73,30 @@ pub struct CfOptions {
     /// Compression by level: the first for level 0, the following for the base level and deeper,
     /// the last for all further levels. Empty: code 0 everywhere.
     pub compression: Vec<CompressionCode>,
+    /// What happens to garbage in value files.
+    pub values: ValueOptions,
+}
+
+/// What happens to garbage in value files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValueOptions {
+    /// True if compactions copy values out of old files that have garbage.
+    pub garbage_collection: bool,
+    /// The part of the files that is old, from 0 to 1.
+    pub garbage_age_cutoff: f64,
+    /// The part of the bytes of old files at which tables are compacted only to collect garbage.
+    pub garbage_force_threshold: f64,
+}
+
+/// RocksDB's defaults.
+impl Default for ValueOptions {
+    fn default() -> ValueOptions {
+        ValueOptions {
+            garbage_collection: false,
+            garbage_age_cutoff: 0.25,
+            garbage_force_threshold: 1.0,
+        }
+    }
 }
 
 /// RocksDB's defaults.
@@ -104,6 +128,7 @@ impl Default for CfOptions {
             settled_compaction: true,
             disable_auto_compactions: false,
             compression: Vec::new(),
+            values: ValueOptions::default(),
         }
     }
 }

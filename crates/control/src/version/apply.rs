@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Level, Run, TableMeta, Version, VersionEdit};
+use super::{Level, Run, TableMeta, ValueFiles, Version, VersionEdit};
 use crate::types::{ColumnFamilyId, Epoch, TableId};
 
 /// The reason for which an edit cannot be applied, or a version is not valid.
@@ -83,6 +83,8 @@ pub enum EditError {
         /// The level.
         level: u8,
     },
+    /// What is kept of the value files is not the sum over the tables.
+    ValueFiles,
 }
 
 impl fmt::Display for EditError {
@@ -114,6 +116,7 @@ impl fmt::Display for EditError {
                 write!(f, "level {level}: empty runs, or runs out of order")
             }
             EditError::Sums { level } => write!(f, "level {level}: sums do not match the tables"),
+            EditError::ValueFiles => write!(f, "sums of value files do not match the tables"),
         }
     }
 }
@@ -195,6 +198,9 @@ impl Version {
             };
             level.bytes -= table.size_bytes;
             level.tables -= 1;
+            if !table.values.is_empty() {
+                Arc::make_mut(&mut self.value_files).remove(&table);
+            }
             if level.runs[at].is_empty() {
                 level.runs.remove(at);
             }
@@ -225,6 +231,9 @@ impl Version {
                     return Err(EditError::Bounds { table: a.table.id });
                 }
                 self.table_id_max = self.table_id_max.max(a.table.id);
+                if !a.table.values.is_empty() {
+                    Arc::make_mut(&mut self.value_files).add(&a.table);
+                }
             }
             let level = Arc::make_mut(&mut self.levels[usize::from(number)]);
             level.tables += group.len();
@@ -250,6 +259,7 @@ impl Version {
         admits: impl Fn(Option<&str>, u8, Epoch) -> bool,
     ) -> Result<(), EditError> {
         let mut seen = BTreeSet::new();
+        let mut value_files = ValueFiles::default();
         for (number, level) in (0u8..).zip(&self.levels) {
             validate_level(number, level)?;
             let mut epochs = level.runs.iter().map(Run::epoch);
@@ -260,7 +270,11 @@ impl Version {
                 if !seen.insert(table.id) {
                     return Err(EditError::Duplicate { table: table.id });
                 }
+                value_files.add(table);
             }
+        }
+        if value_files != *self.value_files {
+            return Err(EditError::ValueFiles);
         }
         Ok(())
     }

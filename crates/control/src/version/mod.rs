@@ -4,7 +4,8 @@
 //!    returns the next version (`apply`).
 //! 2. A version has levels, a level has [`Run`]s, and a run has its tables in a tree by key
 //!    (`tree`).
-//! 3. Range tombstones stand beside the tables (`range_tombstones`).
+//! 3. Range tombstones stand beside the tables (`range_tombstones`), and so do the value files that
+//!    tables refer to (`value_files`).
 //!
 //! What must stay true: a version never changes. It shares everything with its predecessor that the
 //! edit did not touch.
@@ -17,6 +18,7 @@ mod resize;
 mod run;
 mod table_meta;
 mod tree;
+mod value_files;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,8 +29,9 @@ pub use edit::{AddedTable, DurableLog, Region, RemovedTable, VersionEdit};
 pub use key_sketch::KeySketch;
 pub use range_tombstones::{Fragment, RangeTombstone, RangeTombstones};
 pub use run::Run;
-pub use table_meta::{Placement, TableMeta};
+pub use table_meta::{Placement, TableMeta, ValueRef, ValueRefs};
 pub use tree::Tables;
+pub use value_files::{ValueFile, ValueFiles};
 
 use crate::types::{ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey};
 
@@ -110,6 +113,7 @@ pub struct Version {
     shared_files: Arc<BTreeSet<FileId>>,
     table_id_max: TableId,
     range_tombstones: Arc<RangeTombstones>,
+    value_files: Arc<ValueFiles>,
 }
 
 impl Version {
@@ -129,6 +133,7 @@ impl Version {
             shared_files: Arc::default(),
             table_id_max: TableId(0),
             range_tombstones: Arc::default(),
+            value_files: Arc::default(),
         }
     }
 
@@ -218,6 +223,13 @@ impl Version {
     #[inline]
     pub fn range_tombstones(&self) -> &Arc<RangeTombstones> {
         &self.range_tombstones
+    }
+
+    /// Returns the value files that some table refers to.
+    #[must_use]
+    #[inline]
+    pub fn value_files(&self) -> &ValueFiles {
+        &self.value_files
     }
 
     /// Returns the range tombstones that have nothing left to delete in any table.

@@ -40,6 +40,13 @@ impl TableMeta {
             Placement::Log { length, .. } => length,
         }
     }
+
+    /// Returns all files that are needed to read the table: its own, the WAL with its values, and
+    /// its value files.
+    pub fn files(&self) -> impl Iterator<Item = FileId> + '_ {
+        let own = std::iter::once(self.placement.file()).chain(self.placement.values());
+        own.chain(self.values.files.iter().map(|one| one.file))
+    }
 }
 
 impl Placement {
@@ -53,7 +60,7 @@ impl Placement {
         }
     }
 
-    /// Returns the file that holds its separated values, if it has any.
+    /// Returns the WAL that holds its separated values, if it has any.
     #[must_use]
     pub fn values(&self) -> Option<FileId> {
         match *self {
@@ -61,10 +68,41 @@ impl Placement {
             Placement::WholeFile(_) | Placement::Slice { .. } => None,
         }
     }
+}
 
-    /// Returns all files that are needed to read the table.
-    pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
-        std::iter::once(self.file()).chain(self.values())
+/// A value file that has values of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueRef {
+    /// The file.
+    pub file: FileId,
+    /// Bytes of the values in it that belong to the table.
+    pub bytes: u64,
+    /// Bytes of all values that were written to it.
+    pub file_bytes: u64,
+}
+
+/// The value files of a table. No other table of its version refers to the same values, so a value
+/// is dead when its table drops it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValueRefs {
+    /// Each file once, ascending.
+    pub files: Vec<ValueRef>,
+    /// Whether the values of the table are encoded, so that they may be in value files.
+    pub encoded: bool,
+}
+
+impl ValueRefs {
+    /// Returns true if the table has no values in value files.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns the bytes of the table's values in value files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|one| one.bytes).sum()
     }
 }
 
@@ -75,7 +113,8 @@ pub struct TableMeta {
     pub id: TableId,
     /// Where its bytes are.
     pub placement: Placement,
-    /// Bytes of the table in its file, without padding, and of its separated values.
+    /// Bytes of the table in its file, without padding, and of its values in a WAL: what a
+    /// compaction of it writes. Values in value files do not count.
     pub size_bytes: u64,
     /// The smallest user key.
     pub smallest: UserKey,
@@ -105,4 +144,6 @@ pub struct TableMeta {
     /// A sketch of its user keys. Only tables of level 0 have one, and only if the policy looks at
     /// their overlap.
     pub sketch: Option<KeySketch>,
+    /// The value files that have values of it.
+    pub values: ValueRefs,
 }

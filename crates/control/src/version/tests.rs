@@ -26,6 +26,7 @@ fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch: None,
+        values: Default::default(),
     })
 }
 

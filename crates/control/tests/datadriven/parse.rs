@@ -219,6 +219,7 @@ pub(crate) fn table(text: &str, next_id: &mut u64) -> Arc<TableMeta> {
         raw_bytes: size_bytes,
         tail_bytes: 0,
         sketch,
+        values: Default::default(),
     })
 }
 

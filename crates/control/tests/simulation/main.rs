@@ -210,6 +210,7 @@ impl World {
             raw_bytes: entries.len() as u64 * ENTRY_BYTES,
             tail_bytes: 0,
             sketch: None,
+            values: Default::default(),
         };
         self.tables.insert(id, entries);
         Arc::new(meta)

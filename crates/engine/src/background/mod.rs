@@ -20,6 +20,7 @@ pub(crate) mod output;
 pub(crate) mod pool;
 mod requests;
 pub(crate) mod scrub;
+mod value_output;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! The output of a flush or compaction: one compaction file that holds one table after another, or,
-//! if `compaction_files` is off, a file for each table.
+//! if `compaction_files` is off, a file for each table. Larger values may go to value files
+//! ([`value_output`](super::value_output)).
 //!
 //! 1. [`Outputs::context`] says where and how a job writes.
-//! 2. [`Output::add`] begins a file (`begin_file`) and a table (`begin_table`) when it needs them.
+//! 2. [`Output::add`] begins a file (`create_file`) and a table (`begin_table`) when it needs them.
 //! 3. [`Output::end_table`] finishes the table, and its file if each table has its own.
 //! 4. [`Output::finish`] ends table and file, and makes the files and their names durable.
 //! 5. [`Output::abandon`] removes the files of a job that failed or was discarded.
@@ -17,17 +18,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sateen_control::version::TableMeta;
-use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo};
+use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
+use sateen_store::base::key;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::spare::SpareFiles;
 use sateen_store::files::{CompactionFileWriter, table_file_name};
 use sateen_store::table::table_images::ImagesShare;
 use sateen_store::table::table_images::OutputImages;
-use sateen_store::table::{Compression, TableBuilder, TableBuilderOptions};
+use sateen_store::table::{
+    Compression, TableBuilder, TableBuilderOptions, ValuePlace, ValuesApart,
+};
 use sateen_store::vfs::{OpenOptions, Vfs};
 
+use super::value_output::{EncodedInput, ValueOutput};
 use crate::environment::Environment;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::Tree;
@@ -69,8 +74,10 @@ pub(crate) struct Output {
     files: Vec<FileId>,
     /// Whether the directory has new names that are not durable yet.
     has_new_names: bool,
-    /// The file that has the tables' separated values. It is one of `files`.
-    values: Option<FileId>,
+    /// The WAL that has the tables' separated values. It is one of `files`.
+    log: Option<FileId>,
+    /// Writes larger values to value files.
+    values: Option<ValueOutput>,
     /// Range tombstones up to this number have been applied: they delete no entry of the tables.
     ranges_applied: SeqNo,
     /// Bytes written to files that are finished.
@@ -79,7 +86,16 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(context: OutputContext) -> Output {
+        Output::of_encoded(context, None)
+    }
+
+    /// Like [`Output::new`]. With `input`, each value that is added is an encoded
+    /// [`Separated`](sateen_store::table::Separated), and may be in a value file already.
+    pub(crate) fn of_encoded(context: OutputContext, input: Option<EncodedInput>) -> Output {
+        let (options, level, class) = (&context.family_options, context.level, context.class);
+        let values = ValueOutput::new(options, level, class, input);
         Output {
+            values,
             context,
             file: None,
             builder: None,
@@ -87,17 +103,18 @@ impl Output {
             tables: Vec::new(),
             files: Vec::new(),
             has_new_names: false,
-            values: None,
+            log: None,
             ranges_applied: SeqNo(0),
             written: 0,
         }
     }
 
-    /// Makes `file` part of the output, as the file that has separated values of the tables. From
+    /// Makes `file` part of the output, as the WAL that has separated values of the tables. From
     /// here on each value that is added is an encoded
     /// [`Separated`](sateen_store::table::Separated). Call before the first entry.
     pub(crate) fn separate_values(&mut self, file: FileId) {
-        self.values = Some(file);
+        self.log = Some(file);
+        self.values = None;
         self.files.push(file);
         self.has_new_names = true;
     }
@@ -110,7 +127,19 @@ impl Output {
 
     /// Returns the bytes written to the files so far.
     pub(crate) fn bytes_written(&self) -> u64 {
-        self.written + self.file.as_ref().map_or(0, |(_, file)| file.bytes_written())
+        let values = self.values.as_ref().map_or(0, ValueOutput::bytes_written);
+        self.written + values + self.file.as_ref().map_or(0, |(_, file)| file.bytes_written())
+    }
+
+    /// Returns the bytes of the values in the output's value files, once it is finished.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.values.as_ref().map_or(0, ValueOutput::value_bytes)
+    }
+
+    /// Returns the place in a value file that the value added last had and keeps.
+    #[inline]
+    pub(crate) fn kept_place(&self) -> Option<(FileId, ValuePlace)> {
+        self.values.as_ref()?.kept()
     }
 
     /// Returns the approximate size of the open table in bytes; 0 between tables.
@@ -138,7 +167,17 @@ impl Output {
         if !self.open {
             self.begin_table(counters)?;
         }
-        match (&mut self.builder, &mut self.file) {
+        let Output { context, files, has_new_names, values, builder, file, .. } = self;
+        let value = match values {
+            Some(values) if key::kind(key) == Some(ValueKind::Put) => values
+                .encode(value, || create_file(context, counters, files, has_new_names, true))?,
+            Some(values) => {
+                values.pass();
+                value
+            }
+            None => value,
+        };
+        match (builder, file) {
             (Some(builder), Some((_, file))) => builder.add(file, key, value),
             _ => Err(Error::Closed),
         }
@@ -147,7 +186,8 @@ impl Output {
     /// Begins a table, and a file if none is open.
     fn begin_table(&mut self, counters: &Counters) -> Result<()> {
         if self.file.is_none() {
-            let file = self.begin_file(counters)?;
+            let Output { context, files, has_new_names, .. } = self;
+            let file = create_file(context, counters, files, has_new_names, false)?;
             self.file = Some(file);
         }
         let context = &self.context;
@@ -180,35 +220,16 @@ impl Output {
             prefixing,
             compression: context.compression,
             compression_level: context.family_options.zstd_level,
-            values: self.values,
+            values: match (self.log, &self.values) {
+                (Some(log), _) => ValuesApart::InLog(log),
+                (None, Some(_)) => ValuesApart::InFiles,
+                (None, None) => ValuesApart::No,
+            },
             sketch: context.level == 0 && context.family_options.level0_overlap_min > 0.0,
         };
         self.builder = Some(TableBuilder::new(options)?);
         self.open = true;
         Ok(())
-    }
-
-    /// Creates a file, or takes a preallocated one.
-    fn begin_file(&mut self, counters: &Counters) -> Result<(FileId, CompactionFileWriter)> {
-        let OutputContext { vfs, directory, db_uid, class, .. } = &self.context;
-        let direct = self.context.options.writes_directly();
-        let one_file = self.context.family_options.compaction_files;
-        let Some(spare) = self.context.spare_files.as_ref().filter(|_| one_file) else {
-            let id = counters.file();
-            let path = table_file_name(directory, id);
-            let vfs = vfs.as_ref();
-            let file = CompactionFileWriter::create(vfs, &path, id, *db_uid, direct, *class)?;
-            self.files.push(id);
-            self.has_new_names = true;
-            return Ok((id, file));
-        };
-        let id = spare.take(counters)?;
-        // The output owns the file from here on, and `abandon` removes it if a later step fails.
-        self.files.push(id);
-        let path = table_file_name(directory, id);
-        let file = vfs.open(&path, OpenOptions::WRITE.direct(direct));
-        let file = file.map_err(|error| Error::io("open", &path, error))?;
-        Ok((id, CompactionFileWriter::on(file, &path, id, *db_uid, *class)?))
     }
 
     /// Ends the open table, if there is one. Call it only between user keys.
@@ -241,9 +262,15 @@ impl Output {
     pub(crate) fn finish(&mut self) -> Result<Vec<Arc<TableMeta>>> {
         self.end_table()?;
         self.end_file()?;
-        // No table refers to the values, so their file is removed.
+        if let Some(values) = &mut self.values {
+            values.finish()?;
+            for table in &mut self.tables {
+                table.values = values.refs(std::mem::take(&mut table.values))?;
+            }
+        }
+        // No table refers to the values, so the name of their WAL is removed.
         if self.tables.is_empty()
-            && let Some(values) = self.values.take()
+            && let Some(values) = self.log.take()
         {
             self.files.retain(|file| *file != values);
             let path = table_file_name(&self.context.directory, values);
@@ -267,6 +294,7 @@ impl Output {
         self.builder = None;
         self.open = false;
         self.file = None;
+        self.values = None;
         if let Some(images) = &self.context.images {
             self.files.iter().for_each(|file| images.images.forget_file(*file));
         }
@@ -275,6 +303,38 @@ impl Output {
             let _orphan = self.context.vfs.remove(&path);
         }
     }
+}
+
+/// Creates a file for tables or `for_values`, or takes a preallocated one.
+fn create_file(
+    context: &OutputContext,
+    counters: &Counters,
+    files: &mut Vec<FileId>,
+    has_new_names: &mut bool,
+    for_values: bool,
+) -> Result<(FileId, CompactionFileWriter)> {
+    let OutputContext { vfs, directory, db_uid, class, .. } = context;
+    let direct = context.options.writes_directly();
+    let one_file = context.family_options.compaction_files;
+    let (id, options) = match context.spare_files.as_ref().filter(|_| one_file) {
+        Some(spare) => (spare.take(counters)?, OpenOptions::WRITE),
+        None => {
+            *has_new_names = true;
+            (counters.file(), OpenOptions::CREATE)
+        }
+    };
+    // The output owns the file from here on, and `abandon` removes it if a later step fails.
+    files.push(id);
+    let path = table_file_name(directory, id);
+    let file = vfs.open(&path, options.direct(direct));
+    let doing = if options.create_new { "create" } else { "open" };
+    let file = file.map_err(|error| Error::io(doing, &path, error))?;
+    let begun = if for_values {
+        CompactionFileWriter::for_values(file, &path, id, *db_uid, *class)
+    } else {
+        CompactionFileWriter::on(file, &path, id, *db_uid, *class)
+    };
+    Ok((id, begun?))
 }
 
 /// Says where and how the outputs of an open database are written.

@@ -389,7 +389,7 @@ impl UnderWay {
             let moved = self.iter.seek_to_first();
             return (self.block_bytes, valid(moved, &self.iter));
         }
-        if self.table.properties().values.is_some() && self.iter.valid() {
+        if self.table.separates_values() && self.iter.valid() {
             let bytes = (key::user_key(self.iter.key()).len() + self.iter.value().len()) as u64;
             let moved = self.iter.next();
             return (bytes.max(1), valid(moved, &self.iter));

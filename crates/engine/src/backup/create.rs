@@ -4,8 +4,9 @@
 //! 2. `Creation::begin` holds all files, takes the present versions, and copies the WALs, the
 //!    manifest and the options of that moment. Then files may go again, but for the tables, which
 //!    their references pin.
-//! 3. `Creation::tables` copies what no earlier backup has of each file: its outline, and its
-//!    tables. What was copied is no longer pinned.
+//! 3. `Creation::values` copies value files without their holes. `Creation::tables` copies what no
+//!    earlier backup has of each compaction file: its outline, and its tables. What was copied is
+//!    no longer pinned.
 //! 4. `Creation::publish` makes the objects durable, looks whether all are there, and writes the
 //!    record.
 //! 5. After a failure, `Creation::undo` deletes what was written.
@@ -13,10 +14,13 @@
 //! What must stay true:
 //!
 //! - The record appears after everything that it names is durable.
+//! - The tables that refer to a file with values are verified after it was copied, and pin it until
+//!   then.
 //! - A failed attempt deletes only objects that it made itself, and none while its record may be
 //!   there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,6 +99,7 @@ pub(super) fn create(
         stored: store.list(SHARED)?.into_iter().collect(),
         pacer: Pacer::new(Some(core), "the backup", options.rate, options.listener.as_deref()),
         made: Vec::new(),
+        unverified: BTreeSet::new(),
         is_published: false,
         record: Record {
             id,
@@ -118,9 +123,18 @@ pub(super) fn create(
     }
 }
 
-/// The files to copy, by whether they are copied table by table. Files that are copied as a whole
-/// come first. The references to the tables pin their files.
-type Wanted = BTreeMap<(bool, FileId), Vec<Arc<TableMeta>>>;
+/// How a file is copied, in the order in which that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum How {
+    Whole,
+    /// Without its holes.
+    Values,
+    /// Table by table.
+    Tables,
+}
+
+/// The files to copy. The references to the tables pin their files.
+type Wanted = BTreeMap<(How, FileId), Vec<Arc<TableMeta>>>;
 
 /// A backup that is being made.
 struct Creation<'a> {
@@ -132,6 +146,8 @@ struct Creation<'a> {
     pacer: Pacer<'a>,
     /// The keys of objects that were begun.
     made: Vec<String>,
+    /// Files with values of tables that were copied, and not verified yet.
+    unverified: BTreeSet<FileId>,
     /// Whether the record may be there.
     is_published: bool,
     record: Record,
@@ -140,11 +156,11 @@ struct Creation<'a> {
 impl Creation<'_> {
     fn run(&mut self) -> Result<()> {
         let mut wanted = self.begin()?;
-        while let Some(((by_table, file), tables)) = wanted.pop_first() {
-            if by_table {
-                self.tables(file, &tables)?;
-            } else {
-                self.whole(file)?;
+        while let Some(((how, file), tables)) = wanted.pop_first() {
+            match how {
+                How::Whole => self.whole(file, false)?,
+                How::Values => self.whole(file, true)?,
+                How::Tables => self.tables(file, &tables)?,
             }
         }
         self.publish()
@@ -161,7 +177,9 @@ impl Creation<'_> {
         self.check_oldest(&logs)?;
         let tables = families.values().flat_map(|family| family.version.tables());
         let tables: u64 = tables.map(|(.., table)| table.stored_bytes()).sum();
-        self.pacer.expect(tables + logs.iter().map(|(_, bytes)| log_bytes(*bytes)).sum::<u64>());
+        let values = families.values().map(|family| family.version.value_files().bytes().0);
+        let logs_bytes = logs.iter().map(|(_, bytes)| log_bytes(*bytes)).sum::<u64>();
+        self.pacer.expect(tables + values.sum::<u64>() + logs_bytes);
         for (log, bytes) in logs {
             self.log(log, bytes)?;
         }
@@ -184,8 +202,7 @@ impl Creation<'_> {
     fn log(&mut self, log: LogNumber, bytes: u64) -> Result<()> {
         let path = wal_file_name(&self.core.env.wal_directory(), log);
         let (file, length) = self.open(&path, false)?;
-        let (path, length) = (path.into(), length.min(bytes));
-        let source = Source { file, path, at: 0, length, is_in_memory: false };
+        let source = Source::of_range(file, path.into(), 0, length.min(bytes));
         let identity = self.identity(ObjectKind::Wal, log.0, 0, 0, source.length);
         let object = self.object(identity, &source)?;
         let piece = Piece { at: 0, length: source.length, object, object_at: 0 };
@@ -218,15 +235,32 @@ impl Creation<'_> {
         Ok(())
     }
 
-    /// Copies a file as a whole.
-    fn whole(&mut self, id: FileId) -> Result<()> {
-        let path = table_file_name(&self.core.env.directory, id);
+    /// Copies a file as a whole, perhaps but for its holes. An object of an earlier backup is used
+    /// only if its bytes are the same, because holes come and go: a database that was restored may
+    /// need what its source has punched since.
+    fn whole(&mut self, id: FileId, has_holes: bool) -> Result<()> {
+        let path: Arc<Path> = table_file_name(&self.core.env.directory, id).into();
         let (file, length) = self.open(&path, false)?;
-        let source = Source { file, path: path.into(), at: 0, length, is_in_memory: false };
-        let identity = self.identity(ObjectKind::File, id.0, 0, 0, length);
+        let source = if has_holes {
+            Source::without_holes(file, path, length, &mut self.pacer)?
+        } else {
+            Source::of_range(file, path, 0, length)
+        };
+        self.pacer.advance(length - source.length);
+        let identity = self.identity(ObjectKind::File, id.0, 0, 0, source.length);
+        let made = self.made.len();
         let object = self.object(identity, &source)?;
-        let piece = Piece { at: 0, length, object, object_at: 0 };
-        self.restored(FileName::Table(id), vec![piece]);
+        if self.made.len() > made {
+            self.unverified.insert(id);
+        }
+        let mut pieces = Vec::new();
+        let mut object_at = 0;
+        for Range { start, end } in source.ranges {
+            let length = end - start;
+            pieces.push(Piece { at: start, length, object, object_at });
+            object_at += length;
+        }
+        self.restored(FileName::Table(id), pieces);
         Ok(())
     }
 
@@ -249,10 +283,15 @@ impl Creation<'_> {
             let Some((at, length)) = extent(table) else { continue };
             let identity =
                 self.identity(ObjectKind::Table, id.0, table.id.0, outline.stamp, length);
-            let (file, path) = (file.clone(), path.clone());
-            let source = Source { file, path, at, length, is_in_memory: false };
+            let source = Source::of_range(file.clone(), path.clone(), at, length);
             let object = match self.find(identity) {
-                Some(object) => self.shared(object),
+                Some(object) => {
+                    // The table was verified, but what is copied of its values was not.
+                    if table.files().any(|file| self.unverified.contains(&file)) {
+                        self.verify(&source, table)?;
+                    }
+                    self.shared(object)
+                }
                 None => self.table(identity, source, table)?,
             };
             pieces.push(Piece { at, length, object, object_at: 0 });
@@ -269,10 +308,14 @@ impl Creation<'_> {
         } else {
             source
         };
-        let env = &self.core.env;
-        let place = (env.vfs.as_ref() as &dyn Vfs, env.directory.as_path());
-        verify_table(&source, meta, self.record.uid, place, &self.pacer)?;
+        self.verify(&source, meta)?;
         self.object(identity, &source)
+    }
+
+    /// Verifies a table, and its values in other files.
+    fn verify(&mut self, source: &Source, meta: &TableMeta) -> Result<()> {
+        let values = self.core.tree.tables.values();
+        verify_table(source, meta, self.record.uid, values, &mut self.pacer)
     }
 
     /// Returns the index of the object that holds the bytes of `source`. Writes it if no earlier
@@ -381,9 +424,11 @@ fn log_bytes(bytes: u64) -> u64 {
 fn wanted(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Wanted {
     let mut files = Wanted::new();
     for (_, _, table) in families.values().flat_map(|family| family.version.tables()) {
-        let own = (extent(table).is_some(), table.placement.file());
-        let values = table.placement.values().map(|file| (false, file));
-        for file in std::iter::once(own).chain(values) {
+        let how = if extent(table).is_some() { How::Tables } else { How::Whole };
+        let own = std::iter::once((how, table.placement.file()));
+        let log = table.placement.values().map(|file| (How::Whole, file));
+        let values = table.values.files.iter().map(|one| (How::Values, one.file));
+        for file in own.chain(log).chain(values) {
             files.entry(file).or_default().push(table.clone());
         }
     }

@@ -38,7 +38,7 @@ pub(super) enum ObjectKind {
     Table,
     /// Header, directory and footer of a compaction file.
     Outline,
-    /// A whole file among the tables: a WAL that tables refer to.
+    /// A file with values of tables: a value file without its holes, or a WAL.
     File,
     /// The beginning of a WAL.
     Wal,

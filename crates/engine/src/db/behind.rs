@@ -94,6 +94,10 @@ fn is_of(table: &TableMeta, file: FileId, place: Option<(u64, CorruptionKind)>) 
     if table.placement.values() == Some(file) {
         return true;
     }
+    if table.values.files.iter().any(|one| one.file == file) {
+        // Which values of the file are the table's is not known. Live ones are never punched.
+        return !matches!(place, Some((_, CorruptionKind::Hole)));
+    }
     if table.placement.file() != file {
         return false;
     }

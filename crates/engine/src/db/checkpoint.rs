@@ -106,7 +106,7 @@ pub(crate) fn identity_of_copy(core: &DbCore) -> Identity {
 pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> BTreeSet<FileId> {
     let of_family = |family: &FamilyState| {
         let tables = family.version.tables();
-        tables.flat_map(|(_, _, table)| table.placement.files()).collect::<Vec<_>>()
+        tables.flat_map(|(_, _, table)| table.files()).collect::<Vec<_>>()
     };
     families.values().flat_map(of_family).collect()
 }

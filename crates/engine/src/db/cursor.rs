@@ -19,7 +19,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::table::OnMiss;
-use sateen_store::table::TableIterOptions;
+use sateen_store::table::{TableIterOptions, ValueMode};
 
 use super::behind::Explainer;
 use super::overlay::Overlay;
@@ -127,6 +127,7 @@ impl Cursor {
         drop(view);
         let table_options = TableIterOptions {
             readahead_bytes: options.readahead_bytes,
+            values: ValueMode::OnDemand,
             ..TableIterOptions::client(
                 Some(core.tree.blocks.clone()),
                 OnMiss::of(options.fill_cache, options.memory_only),

@@ -308,6 +308,11 @@ impl Observer<'_> {
             metrics.compaction_debt_bytes += debt;
             metrics.chain_length = metrics.chain_length.max(u64::from(chain.length));
             metrics.chain_bytes = metrics.chain_bytes.max(chain.bytes);
+            let version = tree.super_version().version.clone();
+            let (bytes, live_bytes) = version.value_files().bytes();
+            metrics.value_files += version.value_files().len() as u64;
+            metrics.value_file_bytes += bytes;
+            metrics.value_garbage_bytes += bytes - live_bytes;
             let limits = [metrics.write_rate_limit, self.write_rate_limit(tree)];
             metrics.write_rate_limit = limits.into_iter().flatten().min();
         }

@@ -215,6 +215,12 @@ macro_rules! one_of_them_is_an_iterator {
                 }
             }
             #[inline]
+            fn load_value(&mut self) -> Result<()> {
+                match self {
+                    $($which::$one(iter) => iter.load_value()),+
+                }
+            }
+            #[inline]
             fn key(&self) -> &[u8] {
                 match self {
                     $($which::$one(iter) => iter.key()),+

@@ -92,6 +92,12 @@ fn options(shape: u8) -> Options {
     family.compaction_files = shape & 2 == 0;
     family.values_stay_in_log = shape & 4 != 0;
     family.dynamic_level_bytes = shape & 8 == 0;
+    if shape & 32 != 0 {
+        family.value_separation_bytes = 8;
+        family.value_garbage_collection = true;
+        family.value_garbage_age_cutoff = 1.0;
+        family.value_garbage_force_threshold = 0.3;
+    }
     if shape & 16 != 0 {
         family.compaction_style = crate::CompactionStyle::Guards;
         family.dynamic_level_bytes = false;

@@ -204,6 +204,7 @@ fn edit_seeds() -> Vec<VersionEdit> {
             raw_bytes: 8000,
             tail_bytes: 200,
             sketch: None,
+            values: Default::default(),
         }),
     };
     let create = VersionEdit {

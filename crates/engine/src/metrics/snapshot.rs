@@ -182,6 +182,12 @@ pub struct ColumnFamilyMetrics {
     pub chain_length: u64,
     /// Bytes that these compactions read; with regions, the most.
     pub chain_bytes: u64,
+    /// Number of value files that its tables refer to.
+    pub value_files: u64,
+    /// Bytes of all values that were written to these files.
+    pub value_file_bytes: u64,
+    /// Bytes of the values in these files that no table refers to.
+    pub value_garbage_bytes: u64,
     /// Rate to which its writers are slowed down, in bytes per second; 0 if they are stopped,
     /// `None` if they are not slowed down.
     pub write_rate_limit: Option<u64>,

@@ -121,7 +121,7 @@ impl Opening {
     fn remove_written(&mut self) {
         let written = std::mem::take(&mut self.replayed_edits);
         let added = written.values().flat_map(|edit| &edit.added);
-        let files: BTreeSet<_> = added.flat_map(|added| added.table.placement.files()).collect();
+        let files: BTreeSet<_> = added.flat_map(|added| added.table.files()).collect();
         for file in files {
             let _orphan = self.vfs.remove(&table_file_name(&self.directory, file));
         }

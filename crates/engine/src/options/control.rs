@@ -4,7 +4,7 @@
 use sateen_control::options::{
     BottommostLevelCompaction, CfOptions, CompressionCode, ControlOptions, DeviceProfile,
     FifoOptions, GuardsOptions, LeveledOptions, RateLimiterOptions, SchedulerOptions, ScrubOptions,
-    TieredOptions, TunerOptions,
+    TieredOptions, TunerOptions, ValueOptions,
 };
 use sateen_store::table::Compression;
 
@@ -173,6 +173,11 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         settled_compaction: options.settled_compaction,
         disable_auto_compactions: options.disable_auto_compactions,
         compression: options.compression.iter().copied().map(compression_code).collect(),
+        values: ValueOptions {
+            garbage_collection: options.value_garbage_collection,
+            garbage_age_cutoff: options.value_garbage_age_cutoff,
+            garbage_force_threshold: options.value_garbage_force_threshold,
+        },
     };
     if options.level_base_bytes == 0 { told.with_base_for_level0() } else { told }
 }

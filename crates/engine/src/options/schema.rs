@@ -408,6 +408,28 @@ option_struct! {
         /// Compact only in `compact_range`.
         disable_auto_compactions: bool = false, Flag, mutable, "disable_auto_compactions";
 
+        "Values apart":
+        /// A value of at least this many bytes is written once, to a value file, by a flush or by
+        /// the first compaction that meets it. Tables hold its place, so compactions do not move
+        /// it. `values_stay_in_log` comes first at a flush. 0: values stay in tables. RocksDB's
+        /// `enable_blob_files` with `min_blob_size`.
+        value_separation_bytes: u64 = 0, Bytes, mutable, none, ..=GIB;
+        /// The first level whose outputs write larger values to value files. 0: flushes do.
+        value_starting_level: u32 = 0, Count, mutable, "blob_file_starting_level";
+        /// Size at which a job ends a value file and begins another one.
+        value_file_bytes: u64 = 256 * MIB, Bytes, mutable, "blob_file_size", 1..;
+        /// Compactions copy the values that they meet out of old value files that have garbage, so
+        /// that these files can be removed. Without it only whole pages of dead values are freed,
+        /// by punching holes, and files without a live value.
+        value_garbage_collection: bool = false, Flag, mutable, "enable_blob_garbage_collection";
+        /// With `value_garbage_collection`: the part of all value files that is old.
+        value_garbage_age_cutoff: f64 = 0.25, Ratio, mutable,
+            "blob_garbage_collection_age_cutoff", 0.0..=1.0;
+        /// With `value_garbage_collection`: the part of the bytes of old value files that must be
+        /// garbage for tables below level 0 to be compacted only to collect it. 1: they are not.
+        value_garbage_force_threshold: f64 = 1.0, Ratio, mutable,
+            "blob_garbage_collection_force_threshold", 0.0..=1.0;
+
         "Parts of TRIAD and vLSM":
         /// Fraction of a memtable that may stay in memory at a flush: keys that are written more
         /// than once, and at least as often as the mean. They are written to the WAL and to the
@@ -486,7 +508,8 @@ option_struct! {
         tiered_stop_style: StopStyle = StopStyle::TotalSize, Choice, mutable, none;
         /// With `tiered`: runs whose tables share no keys change level unread.
         tiered_trivial_move: bool = false, Flag, mutable, none;
-        /// With `fifo`: bytes of all tables above which the oldest are dropped.
+        /// With `fifo`: bytes of all tables and of their values in value files above which the
+        /// oldest tables are dropped.
         fifo_bytes_max: u64 = GIB, Bytes, mutable, none;
         /// With `fifo`: small runs are merged.
         fifo_compaction: bool = false, Flag, mutable, none;

@@ -91,6 +91,9 @@ impl<I: InternalIterator> InternalIterator for RegionsIter<I> {
         self.go_to(self.at).prev()?;
         self.skip_empty_back()
     }
+    fn load_value(&mut self) -> Result<()> {
+        self.iter.as_mut().map_or(Ok(()), I::load_value)
+    }
     fn key(&self) -> &[u8] {
         self.iter.as_ref().map_or(&[], I::key)
     }

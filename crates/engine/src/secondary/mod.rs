@@ -268,7 +268,7 @@ impl FollowState {
 fn files_of(families: &Families) -> BTreeSet<FileId> {
     let versions = families.values().map(|family| &family.version);
     let files = |version: &Arc<Version>| -> Vec<FileId> {
-        version.tables().flat_map(|(_, _, table)| table.placement.files()).collect()
+        version.tables().flat_map(|(_, _, table)| table.files()).collect()
     };
     versions.flat_map(files).collect()
 }

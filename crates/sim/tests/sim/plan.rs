@@ -182,6 +182,8 @@ fn shape(random: &mut Random, options: &mut Options) {
     family.compaction_files = !random.one_in(4);
     family.memtable_hot_part = [0.0, 0.0, 0.3][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);
+    family.value_separation_bytes = if random.one_in(3) { 64 } else { 0 };
+    family.value_garbage_collection = random.one_in(2);
     family.level_base_bytes = 1 << (11 + random.below(6));
     family.level_multiplier = [1.5, 3.0, 10.0][random.below(3) as usize];
     family.dynamic_level_bytes = random.one_in(2);

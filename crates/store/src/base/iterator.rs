@@ -38,6 +38,11 @@ pub trait InternalIterator {
         let _ = (target, newer_than);
         Ok(false)
     }
+    /// Reads the value if it is in another file and was left there. Call it before `value` on a
+    /// cursor that was made so. Needs `valid`.
+    fn load_value(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Returns the internal key.
     fn key(&self) -> &[u8];
     /// Returns the value.

@@ -10,7 +10,8 @@
 //!    `finish_table` adds a [`DirectoryEntry`] (`push_entry`).
 //! 3. `append` fills a buffer. The first one is small and grows once (`grow`). A full buffer of the
 //!    large size is written (`write_out`), and written back if the file is buffered.
-//! 4. [`CompactionFileWriter::finish`] appends the directory with its checksum and the footer at
+//! 4. A value file has values instead of tables: `append_value` adds one.
+//! 5. [`CompactionFileWriter::finish`] appends the directory with its checksum and the footer at
 //!    the end of a page, writes the rest, and syncs the contents once.
 //!
 //! Reading, by `repair` and `check`:
@@ -25,14 +26,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::{ColumnFamilyId, FileId, IoClass, SeqNo, TableId};
+use sateen_control::{FileId, IoClass, TableId};
 
 use super::PAGE_BYTES;
-use crate::base::decoder::{Decoder, to_usize};
+use super::directory::{DirectoryEntry, decode_directory, push_entry};
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::random::random_uid;
 use crate::files::TableImage;
-use crate::files::outline::{FOOTER_BYTES, Footer, HEADER_BYTES, Outline, header};
+use crate::files::outline::{FOOTER_BYTES, Footer, HOLDS_VALUES, Outline, header};
 use crate::files::seal::Seed;
 use crate::vfs::{AlignedBuffer, OpenOptions, Vfs, VfsFile};
 
@@ -48,28 +49,6 @@ const FIRST_BUFFER_BYTES: usize = 32 << 10;
 /// sync at the end is short, and enough to keep a device with a long queue busy.
 const WRITE_BEHIND_BYTES: u64 = 1 << 20;
 
-/// The entry of a table in the file's directory: enough to add the table to a manifest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryEntry {
-    pub table: TableId,
-    /// Start of the table in the file; a multiple of the page size.
-    pub offset: u64,
-    /// Length without the padding behind it.
-    pub length: u64,
-    pub column_family: ColumnFamilyId,
-    /// Level for which the table was written.
-    pub level: u8,
-    pub smallest: Vec<u8>,
-    pub largest: Vec<u8>,
-    pub seqno_min: SeqNo,
-    pub seqno_max: SeqNo,
-    pub entries: u64,
-    /// Tombstones of all kinds.
-    pub tombstones: u64,
-    /// Bytes of user keys and values before compression.
-    pub raw_bytes: u64,
-}
-
 /// Writes a compaction file: `begin_table`, `append` and `finish_table` for each table, then
 /// `finish`. After an error the file is abandoned: nothing more is written to it (format rule F4).
 #[derive(Debug)]
@@ -78,6 +57,7 @@ pub struct CompactionFileWriter {
     path: Arc<Path>,
     id: FileId,
     db_uid: u64,
+    features: u32,
     class: IoClass,
     buffer: AlignedBuffer,
     /// Filled bytes of `buffer`.
@@ -115,7 +95,7 @@ impl CompactionFileWriter {
         CompactionFileWriter::on(file, path, id, db_uid, class)
     }
 
-    /// Writes to `file`, which must be new and empty.
+    /// Writes tables to `file`, which must be new and empty.
     pub fn on(
         file: Arc<dyn VfsFile>,
         path: &Path,
@@ -123,11 +103,34 @@ impl CompactionFileWriter {
         db_uid: u64,
         class: IoClass,
     ) -> Result<CompactionFileWriter> {
+        Self::with_features(file, path, id, db_uid, class, 0)
+    }
+
+    /// Writes values of tables to `file`, which must be new and empty.
+    pub fn for_values(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        id: FileId,
+        db_uid: u64,
+        class: IoClass,
+    ) -> Result<CompactionFileWriter> {
+        Self::with_features(file, path, id, db_uid, class, HOLDS_VALUES)
+    }
+
+    fn with_features(
+        file: Arc<dyn VfsFile>,
+        path: &Path,
+        id: FileId,
+        db_uid: u64,
+        class: IoClass,
+        features: u32,
+    ) -> Result<CompactionFileWriter> {
         let mut writer = CompactionFileWriter {
             file,
             path: path.into(),
             id,
             db_uid,
+            features,
             class,
             buffer: AlignedBuffer::with_capacity(FIRST_BUFFER_BYTES),
             filled: 0,
@@ -139,7 +142,7 @@ impl CompactionFileWriter {
             image: None,
             failed: false,
         };
-        writer.append(&header(id, db_uid, random_uid()))?;
+        writer.append(&header(id, db_uid, features, random_uid()))?;
         Ok(writer)
     }
 
@@ -156,6 +159,13 @@ impl CompactionFileWriter {
     /// Returns the seed of the checksums of `table`'s blocks.
     pub fn seed(&self, table: TableId) -> Seed {
         Seed::of_table(self.db_uid, self.id, table)
+    }
+
+    /// Appends a value. Returns its offset, and its checksum, which is mixed with that place.
+    pub fn append_value(&mut self, value: &[u8]) -> Result<(u64, u64)> {
+        let offset = self.position();
+        self.append(value)?;
+        Ok((offset, Seed::of_file(self.db_uid, self.id).checksum(value, offset)))
     }
 
     /// Starts a table on the next page boundary. Returns its offset.
@@ -260,7 +270,7 @@ impl CompactionFileWriter {
         self.pad_to_page(FOOTER_BYTES)?;
         let at = self.position();
         let footer = Footer { offset, length: directory.len() as u64, tables: self.tables };
-        self.append(&footer.encode(seed, at, self.id, self.db_uid))?;
+        self.append(&footer.encode(at, self.id, self.db_uid, self.features))?;
         self.write_out()?;
         self.file.sync_data(self.class).map_err(|source| Error::io("sync", &self.path, source))?;
         Ok(self.written)
@@ -322,6 +332,8 @@ pub struct CompactionFile {
     /// Uid of the database in which the file was made.
     pub db_uid: u64,
     pub tables: Vec<DirectoryEntry>,
+    /// The end of the values, if it is a value file. They begin behind the header.
+    pub values_end: Option<u64>,
 }
 
 impl CompactionFile {
@@ -329,79 +341,15 @@ impl CompactionFile {
     /// read from it, because `repair` may not know it.
     pub fn open(file: &Arc<dyn VfsFile>, path: &Path, id: FileId) -> Result<CompactionFile> {
         let outline = Outline::read(file, path, id, None, IoClass::Manifest)?;
-        let malformed = || {
-            let kind = CorruptionKind::Malformed("directory of tables");
-            Error::corruption(path, outline.directory_at(), kind)
-        };
-        let directory = outline.directory();
-        let tables = decode_directory(directory, &outline.footer).ok_or_else(malformed)?;
-        Ok(CompactionFile { id, db_uid: outline.db_uid, tables })
-    }
-}
-
-/// Appends an entry to a directory. Its length comes first, so that a later version can add fields.
-fn push_entry(out: &mut Vec<u8>, entry: &DirectoryEntry) {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    for number in [
-        entry.table.0,
-        entry.offset,
-        entry.length,
-        entry.entries,
-        entry.tombstones,
-        entry.raw_bytes,
-        entry.seqno_min.0,
-        entry.seqno_max.0,
-    ] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
-    out.extend_from_slice(&entry.column_family.0.to_le_bytes());
-    out.push(entry.level);
-    for bound in [&entry.smallest, &entry.largest] {
-        out.extend_from_slice(&u32::try_from(bound.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.extend_from_slice(bound);
-    }
-    let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
-    if let Some(field) = out.get_mut(start..start + 4) {
-        field.copy_from_slice(&length.to_le_bytes());
-    }
-}
-
-/// Decodes the directory. Returns `None` if an entry is invalid, lies outside the file or off a
-/// page boundary, or if the number of tables is wrong.
-fn decode_directory(bytes: &[u8], footer: &Footer) -> Option<Vec<DirectoryEntry>> {
-    let mut decoder = Decoder(bytes);
-    let mut tables = Vec::new();
-    while !decoder.is_empty() {
-        let length = to_usize(decoder.u32()?);
-        let entry = decode_entry(Decoder(decoder.take(length)?))?;
-        let in_file = entry.offset.checked_add(entry.length)? <= footer.offset;
-        if !in_file || entry.offset < HEADER_BYTES || !entry.offset.is_multiple_of(HEADER_BYTES) {
-            return None;
+        let corrupt = |kind| Error::corruption(path, outline.directory_at(), kind);
+        let malformed = || corrupt(CorruptionKind::Malformed("directory of tables"));
+        let (directory, count) = (outline.directory(), outline.footer.tables);
+        let tables =
+            decode_directory(directory, count, outline.directory_at()).ok_or_else(malformed)?;
+        let values_end = outline.holds_values.then_some(outline.directory_at());
+        if values_end.is_some() && !tables.is_empty() {
+            return Err(corrupt(CorruptionKind::Inconsistent("tables among values")));
         }
-        tables.push(entry);
+        Ok(CompactionFile { id, db_uid: outline.db_uid, tables, values_end })
     }
-    (tables.len() == to_usize(footer.tables)).then_some(tables)
-}
-
-/// Decodes the fields of one entry. Bytes behind the known fields are ignored.
-fn decode_entry(mut decoder: Decoder<'_>) -> Option<DirectoryEntry> {
-    let mut entry = DirectoryEntry {
-        table: TableId(decoder.u64()?),
-        offset: decoder.u64()?,
-        length: decoder.u64()?,
-        entries: decoder.u64()?,
-        tombstones: decoder.u64()?,
-        raw_bytes: decoder.u64()?,
-        seqno_min: SeqNo(decoder.u64()?),
-        seqno_max: SeqNo(decoder.u64()?),
-        column_family: ColumnFamilyId(decoder.u32()?),
-        level: decoder.u8()?,
-        ..DirectoryEntry::default()
-    };
-    for bound in [&mut entry.smallest, &mut entry.largest] {
-        let length = to_usize(decoder.u32()?);
-        *bound = decoder.take(length)?.to_vec();
-    }
-    Some(entry)
 }

@@ -8,6 +8,7 @@ pub mod checked_text;
 mod compaction_file;
 pub mod counters;
 pub mod device_hint;
+mod directory;
 mod image;
 pub mod leases;
 pub mod options_file;
@@ -22,9 +23,11 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::{FileId, LogNumber};
 
-pub use compaction_file::{CompactionFile, CompactionFileWriter, DirectoryEntry};
+pub use compaction_file::{CompactionFile, CompactionFileWriter};
+pub use directory::DirectoryEntry;
 pub use image::TableImage;
-pub use outline::{HEADER_BYTES, Outline, check_header, uid_of_page};
+pub use outline::{HEADER_BYTES, Outline, check_header, check_values_header, uid_of_page};
+pub use space::Extents;
 
 /// Name of the file that is in a directory while a backup is restored into it.
 pub const RESTORING: &str = "RESTORING";

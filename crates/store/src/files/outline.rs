@@ -1,8 +1,10 @@
-//! What surrounds the tables of a compaction file: the header at its begin, the directory and the
-//! footer at its end. `docs/format/compaction-file.md` describes the bytes.
+//! What surrounds the tables of a compaction file, or the values of a value file: the header at its
+//! begin, the directory and the footer at its end. `docs/format/compaction-file.md` describes the
+//! bytes.
 //!
 //! [`Outline::read`] verifies the header (`read_header`), then the footer ([`Footer::decode`]),
-//! then the directory's checksum. [`check_header`] verifies only the header.
+//! then the directory's checksum. [`check_header`] and [`check_values_header`] verify only the
+//! header.
 //!
 //! What must stay true: nothing is decoded before its checksum has verified (format rule F1).
 
@@ -24,7 +26,9 @@ const PAGE: usize = PAGE_BYTES;
 const HEADER_MAGIC: &[u8; 8] = b"SATfile\n";
 const END_MAGIC: &[u8; 8] = b"SATend\n\0";
 const FORMAT_VERSION: u32 = 1;
-const KNOWN_FEATURES: u32 = 0;
+/// Feature that a reader must know: the file has values of tables, and no tables.
+pub(super) const HOLDS_VALUES: u32 = 1;
+const KNOWN_FEATURES: u32 = HOLDS_VALUES;
 /// Length of the footer, which is the last bytes of the file.
 pub(super) const FOOTER_BYTES: usize = 64;
 
@@ -36,6 +40,8 @@ pub struct Outline {
     /// A number that was drawn when the file was made. Database, file and stamp tell its tables
     /// from all others. 0 in files of versions without stamps.
     pub stamp: u64,
+    /// Whether it is a value file: it has values of tables, and no tables.
+    pub holds_values: bool,
     pub(super) footer: Footer,
     /// The header page.
     header: Vec<u8>,
@@ -55,7 +61,9 @@ impl Outline {
     ) -> Result<Outline> {
         // 1. The header says whose file it is. Its checksum is checked first.
         let mut buffer = AlignedBuffer::with_capacity(PAGE);
-        let (db_uid, stamp) = read_header(file, path, (id, db_uid), &mut buffer, class)?;
+        let Header { db_uid, stamp, features } =
+            read_header(file, path, (id, db_uid), &mut buffer, class)?;
+        let holds_values = features & HOLDS_VALUES != 0;
         let header = buffer.whole().get(..PAGE).unwrap_or_default().to_vec();
         let length = file.len().map_err(|source| Error::io("stat", path, source))?;
         let corrupt = |offset, kind| Error::corruption(path, offset, kind);
@@ -89,7 +97,7 @@ impl Outline {
             return Err(corrupt(footer.offset, CorruptionKind::Checksum));
         }
         let tail = bytes.to_vec();
-        Ok(Outline { db_uid, stamp, footer, header, tail })
+        Ok(Outline { db_uid, stamp, holds_values, footer, header, tail })
     }
 
     /// Returns the header page.
@@ -114,7 +122,8 @@ impl Outline {
     }
 }
 
-/// Checks that the file at `path` is the compaction file `id` of the database `db_uid`.
+/// Checks that the file at `path` is the compaction file `id` of the database `db_uid`, and has
+/// tables.
 pub fn check_header(
     file: &Arc<dyn VfsFile>,
     path: &Path,
@@ -123,18 +132,44 @@ pub fn check_header(
     class: IoClass,
 ) -> Result<()> {
     let mut buffer = AlignedBuffer::with_capacity(PAGE);
-    read_header(file, path, (id, Some(db_uid)), &mut buffer, class).map(drop)
+    let header = read_header(file, path, (id, Some(db_uid)), &mut buffer, class)?;
+    if header.features & HOLDS_VALUES == 0 {
+        return Ok(());
+    }
+    Err(Error::corruption(path, 0, CorruptionKind::Inconsistent("it has values only")))
 }
 
-/// Reads the header into the first page of `buffer`. Returns the uid of the database in which the
-/// file was made, and the stamp.
+/// Checks that the file at `path` is the value file `id` of the database `db_uid`.
+pub fn check_values_header(
+    file: &Arc<dyn VfsFile>,
+    path: &Path,
+    id: FileId,
+    db_uid: u64,
+    class: IoClass,
+) -> Result<()> {
+    let mut buffer = AlignedBuffer::with_capacity(PAGE);
+    let header = read_header(file, path, (id, Some(db_uid)), &mut buffer, class)?;
+    if header.features & HOLDS_VALUES != 0 {
+        return Ok(());
+    }
+    Err(Error::corruption(path, 0, CorruptionKind::Inconsistent("it has no values")))
+}
+
+/// What a verified header says.
+struct Header {
+    db_uid: u64,
+    stamp: u64,
+    features: u32,
+}
+
+/// Reads the header into the first page of `buffer`.
 fn read_header(
     file: &Arc<dyn VfsFile>,
     path: &Path,
     (id, db_uid): (FileId, Option<u64>),
     buffer: &mut AlignedBuffer,
     class: IoClass,
-) -> Result<(u64, u64)> {
+) -> Result<Header> {
     let page = buffer.whole_mut().get_mut(..PAGE).unwrap_or_default();
     let got = file.read_at(page, 0, class).map_err(|source| Error::io("read", path, source))?;
     let page = page.get(..got).unwrap_or_default();
@@ -176,7 +211,7 @@ fn read_header(
     if db_uid.is_some_and(|db_uid| db_uid != uid) {
         return incompatible(format!("file of another database ({uid:016x})"));
     }
-    Ok((uid, stamp))
+    Ok(Header { db_uid: uid, stamp, features })
 }
 
 /// Examines the first page of a file, or its beginning. Returns `None` if no compaction file begins
@@ -196,11 +231,11 @@ pub fn uid_of_page(page: &[u8]) -> Option<Option<u64>> {
 }
 
 /// Returns the header page: magic, version, features, uid, file id, stamp, zeros, checksum.
-pub(super) fn header(id: FileId, db_uid: u64, stamp: u64) -> Vec<u8> {
+pub(super) fn header(id: FileId, db_uid: u64, features: u32, stamp: u64) -> Vec<u8> {
     let mut page = Vec::with_capacity(PAGE);
     page.extend_from_slice(HEADER_MAGIC);
     page.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    page.extend_from_slice(&KNOWN_FEATURES.to_le_bytes());
+    page.extend_from_slice(&features.to_le_bytes());
     page.extend_from_slice(&db_uid.to_le_bytes());
     page.extend_from_slice(&id.0.to_le_bytes());
     page.extend_from_slice(&stamp.to_le_bytes());
@@ -223,13 +258,14 @@ pub(super) struct Footer {
 
 impl Footer {
     /// Encodes the footer, whose last bytes are the checksum and the magic.
-    pub(super) fn encode(&self, seed: Seed, at: u64, id: FileId, db_uid: u64) -> Vec<u8> {
+    pub(super) fn encode(&self, at: u64, id: FileId, db_uid: u64, features: u32) -> Vec<u8> {
+        let seed = Seed::of_file(db_uid, id);
         let mut bytes = Vec::with_capacity(FOOTER_BYTES);
         bytes.extend_from_slice(&self.offset.to_le_bytes());
         bytes.extend_from_slice(&self.length.to_le_bytes());
         bytes.extend_from_slice(&self.tables.to_le_bytes());
         bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&KNOWN_FEATURES.to_le_bytes());
+        bytes.extend_from_slice(&features.to_le_bytes());
         bytes.extend_from_slice(&0u32.to_le_bytes());
         bytes.extend_from_slice(&db_uid.to_le_bytes());
         bytes.extend_from_slice(&id.0.to_le_bytes());

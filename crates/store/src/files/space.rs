@@ -4,7 +4,8 @@
 //! 2. [`Accounts::bury`] marks a table's extent as dead and due after [`DEAD_WAIT`] (`add_dead`),
 //!    or returns the file if no table is left (`release`).
 //! 3. [`Accounts::take_dead`] takes extents that are due, up to a cost.
-//! 4. [`Accounts::add_holes`] records them as freed, or [`Accounts::postpone`] puts them back.
+//! 4. [`Accounts::add_dead_values`] marks the pages of a value file of which all values are dead.
+//! 5. [`Accounts::add_holes`] records them as freed, or [`Accounts::postpone`] puts them back.
 //!
 //! What must stay true: the counts depend only on these calls. Nothing here accesses a disk.
 
@@ -17,11 +18,11 @@ use sateen_control::compaction::FileSpace;
 use sateen_control::version::{Placement, TableMeta};
 use sateen_control::{FileId, Instant};
 
-use super::PAGE_BYTES;
+use super::{HEADER_BYTES, PAGE_BYTES};
 
 /// How long a dead table stays in its place. Neighbours that die meanwhile go with it in one hole.
 /// If all tables die, the file is unlinked, and there is no hole at all.
-const DEAD_WAIT: Duration = Duration::from_secs(10);
+pub(super) const DEAD_WAIT: Duration = Duration::from_secs(10);
 /// How often the reclaimer checks whether a file still has another name.
 const SHARED_WAIT: Duration = Duration::from_secs(600);
 
@@ -30,7 +31,7 @@ const HOLE_BYTES_MIN: u64 = 256 << 10;
 
 /// Ranges of bytes that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extents(BTreeMap<u64, u64>);
+pub struct Extents(BTreeMap<u64, u64>);
 
 impl Extents {
     /// Returns the extent of `table` in its file, padding included; `None` if the table is a whole
@@ -45,7 +46,7 @@ impl Extents {
     }
 
     /// Adds a range, and joins it with the ranges that it touches.
-    pub(super) fn insert(&mut self, range: Range<u64>) {
+    pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
@@ -60,8 +61,14 @@ impl Extents {
         self.0.insert(start, end);
     }
 
+    /// Returns the range of these that contains `at`.
+    fn around(&self, at: u64) -> Option<Range<u64>> {
+        let (&start, &end) = self.0.range(..=at).next_back()?;
+        (at < end).then_some(start..end)
+    }
+
     /// Removes a range, and cuts the ranges that reach into it.
-    pub(super) fn remove(&mut self, range: &Range<u64>) {
+    pub fn remove(&mut self, range: &Range<u64>) {
         while let Some((&start, &end)) = self.0.range(..range.end).next_back()
             && end > range.start
         {
@@ -76,7 +83,7 @@ impl Extents {
     }
 
     /// Returns the sum of the lengths.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.iter().map(|range| range.end - range.start).sum()
     }
 
@@ -85,12 +92,12 @@ impl Extents {
         self.0.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Iterates over the ranges, ascending.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
         self.0.iter().map(|(&start, &end)| start..end)
     }
 
@@ -147,6 +154,10 @@ struct Account {
     /// Set if the file has another name, in a checkpoint or elsewhere. The file then stays as it
     /// is, at least until this time.
     shared_until: Option<Instant>,
+    /// Bytes of all values that were written to it, if it is a value file.
+    value_bytes: u64,
+    /// Dead values of a value file, whole pages or not, freed or not.
+    dead_values: Extents,
 }
 
 /// A file without live tables.
@@ -180,6 +191,12 @@ impl Accounts {
             account.tables += 1;
             account.live_bytes += table.raw_bytes;
         }
+        for one in &table.values.files {
+            let account = self.files.entry(one.file).or_default();
+            account.tables += 1;
+            account.live_bytes += one.bytes;
+            account.value_bytes = account.value_bytes.max(one.file_bytes);
+        }
     }
 
     /// Marks that the file has another name. Its dead bytes stay until the next check for that
@@ -209,7 +226,37 @@ impl Accounts {
         let values = table.placement.values().and_then(|values| {
             self.release(values, table.raw_bytes, 0..table.raw_bytes, false, now, can_punch)
         });
-        dead.into_iter().chain(values)
+        // Which bytes of a value file are dead is told by the compaction that dropped the table.
+        let refs = table
+            .values
+            .files
+            .iter()
+            .filter_map(|one| self.release(one.file, one.bytes, 0..0, false, now, can_punch));
+        let refs: Vec<_> = refs.collect();
+        dead.into_iter().chain(values).chain(refs)
+    }
+
+    /// Marks ranges of a value file as dead. Pages of which every byte is dead may be freed from
+    /// `due` on. Does nothing if the file is gone.
+    pub(super) fn add_dead_values(
+        &mut self,
+        file: FileId,
+        ranges: &Extents,
+        due: Instant,
+        can_punch: bool,
+    ) {
+        let Some(account) = self.files.get_mut(&file) else { return };
+        let page = PAGE_BYTES as u64;
+        let mut pages = Extents::default();
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            account.dead_values.insert(range.clone());
+            let Some(dead) = account.dead_values.around(range.start) else { continue };
+            // No page that the range touches was dead as a whole before.
+            let start = dead.start.next_multiple_of(page).max(range.start / page * page);
+            let end = (dead.end / page * page).min(range.end.next_multiple_of(page));
+            pages.insert(start..end.max(start));
+        }
+        self.add_dead(file, pages.iter(), due, can_punch);
     }
 
     /// Removes a table with `range` from `file`. `in_part` says whether the range may be freed
@@ -236,6 +283,11 @@ impl Accounts {
         let mut account = self.files.remove(&file)?;
         account.due.map(|due| self.due.remove(&(due, file)));
         account.dead.insert(range);
+        if account.value_bytes > 0 {
+            let bytes = account.value_bytes.next_multiple_of(PAGE_BYTES as u64);
+            account.dead.insert(HEADER_BYTES..HEADER_BYTES + bytes);
+            account.holes.iter().for_each(|hole| account.dead.remove(&hole));
+        }
         Some(DeadFile { file, rest: account.dead, shared: account.shared_until.is_some() })
     }
 
@@ -402,6 +454,28 @@ mod tests {
         assert_eq!(all, extents(&[(10, 15), (55, 60)]));
         all.remove(&(60..70));
         assert_eq!(all.bytes(), 10);
+    }
+
+    #[test]
+    fn only_pages_without_a_live_value_are_dead() {
+        const FILE: FileId = FileId(3);
+        let mut accounts = Accounts::default();
+        accounts.files.insert(FILE, Account { tables: 1, ..Account::default() });
+        let pages = |accounts: &Accounts| accounts.files[&FILE].dead.clone();
+        let dead = |accounts: &mut Accounts, ranges: &[(u64, u64)]| {
+            accounts.add_dead_values(FILE, &extents(ranges), Instant::default(), true);
+        };
+        dead(&mut accounts, &[(5000, 8192), (8192, 12_000), (20_000, 21_000)]);
+        assert_eq!(pages(&accounts), extents(&[]));
+        dead(&mut accounts, &[(4096, 5000)]);
+        assert_eq!(pages(&accounts), extents(&[(4096, 8192)]));
+        dead(&mut accounts, &[(12_000, 20_000)]);
+        assert_eq!(pages(&accounts), extents(&[(4096, 20_480)]));
+        // What was freed is not freed again when its neighbour dies.
+        let freed = accounts.take_dead(Instant::default(), true, u64::MAX);
+        assert_eq!(freed, Some((FILE, extents(&[(4096, 20_480)]))));
+        dead(&mut accounts, &[(21_000, 24_576)]);
+        assert_eq!(pages(&accounts), extents(&[(20_480, 24_576)]));
     }
 
     #[test]

@@ -107,6 +107,10 @@ impl<I: InternalIterator> InternalIterator for AsOfIter<I> {
         Ok(leapt)
     }
     #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        self.iter.load_value()
+    }
+    #[inline]
     fn key(&self) -> &[u8] {
         self.iter.key()
     }

@@ -147,6 +147,11 @@ impl<I: InternalIterator> InternalIterator for CoveredIter<I> {
     }
 
     #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        self.iter.load_value()
+    }
+
+    #[inline]
     fn key(&self) -> &[u8] {
         self.iter.key()
     }

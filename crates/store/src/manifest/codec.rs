@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use sateen_control::version::{
     AddedTable, DurableLog, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta,
-    VersionEdit,
+    ValueRef, ValueRefs, VersionEdit,
 };
 use sateen_control::{
     ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
@@ -63,6 +63,8 @@ const SKETCH: u64 = optional(2);
 const MERGES: u64 = required(3);
 const RANGES_APPLIED: u64 = optional(4);
 const GLOBAL_SEQNO: u64 = required(5);
+const VALUE_FILE: u64 = required(6);
+const ENCODED_VALUES: u64 = required(7);
 
 // Kinds of [`Placement`].
 const WHOLE_FILE: u8 = 1;
@@ -233,6 +235,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         raw_bytes,
         tail_bytes,
         sketch,
+        values: ValueRefs { files, encoded },
     } = &**table;
     put_varint(out, id.0);
     encode_placement(placement, out);
@@ -246,6 +249,7 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
         (MERGES, *merges),
         (RANGES_APPLIED, ranges_applied.0),
         (GLOBAL_SEQNO, global_seqno.0),
+        (ENCODED_VALUES, u64::from(*encoded)),
     ];
     for (tag, number) in fields {
         if number > 0 {
@@ -258,6 +262,15 @@ fn encode_added(added: &AddedTable, out: &mut Vec<u8>) {
     if let Some(sketch) = sketch {
         put_varint(out, SKETCH);
         put_slice(out, sketch.as_bytes());
+    }
+    let mut value = Vec::new();
+    for ValueRef { file, bytes, file_bytes } in files {
+        value.clear();
+        for number in [file.0, *bytes, *file_bytes] {
+            put_varint(&mut value, number);
+        }
+        put_varint(out, VALUE_FILE);
+        put_slice(out, &value);
     }
 }
 
@@ -433,15 +446,19 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     let (level, epoch, mut table) =
         take_added(&mut value).ok_or(EditError::Malformed("an added table"))?;
     let (mut tail_bytes, mut sketch, mut merges) = (None, None, None);
-    let (mut applied, mut global) = (None, None);
+    let (mut applied, mut global, mut encoded) = (None, None, None);
     // A newer version may have added fields behind the fixed part.
     while !value.is_empty() {
         match take_field(&mut value)? {
             (TAIL_BYTES, value) => set(&mut tail_bytes, number(value))?,
             (MERGES, value) => set(&mut merges, number(value))?,
             (RANGES_APPLIED, value) => set(&mut applied, seqno(value))?,
+            (ENCODED_VALUES, value) => set(&mut encoded, number(value).filter(|n| *n == 1))?,
             (GLOBAL_SEQNO, value) => set(&mut global, seqno(value))?,
             (SKETCH, value) => set(&mut sketch, KeySketch::from_bytes(value))?,
+            (VALUE_FILE, value) => {
+                table.values.files.push(whole("a value file", value, decode_value_ref)?);
+            }
             (tag, _) => skip_or_refuse(tag)?,
         }
     }
@@ -450,6 +467,10 @@ fn decode_added(mut value: &[u8]) -> Result<AddedTable, EditError> {
     table.ranges_applied = applied.unwrap_or_default();
     table.global_seqno = global.unwrap_or_default();
     table.sketch = sketch;
+    table.values.encoded = encoded.is_some();
+    if !table.values.files.is_sorted_by(|a, b| a.file < b.file) {
+        return Err(EditError::Malformed("a table whose value files do not ascend"));
+    }
     // The order of the keys is checked where the comparator is known.
     if table.seqno_min > table.seqno_max {
         return Err(EditError::Malformed("a table whose sequence numbers are reversed"));
@@ -484,8 +505,16 @@ fn take_added(input: &mut &[u8]) -> Option<(u8, Epoch, TableMeta)> {
         raw_bytes: take_varint(input)?,
         tail_bytes: 0,
         sketch: None,
+        values: ValueRefs::default(),
     };
     Some((level, epoch, table))
+}
+
+/// Decodes a value file of a table. No table has more bytes of it than it has.
+fn decode_value_ref(input: &mut &[u8]) -> Option<ValueRef> {
+    let file = FileId(take_varint(input)?);
+    let (bytes, file_bytes) = (take_varint(input)?, take_varint(input)?);
+    (bytes <= file_bytes).then_some(ValueRef { file, bytes, file_bytes })
 }
 
 /// Takes where a table is. The end of a slice must not overflow.

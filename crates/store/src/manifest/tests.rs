@@ -11,7 +11,7 @@ use crate::wal::test_vfs::TestVfs;
 use proptest::prelude::*;
 use sateen_control::version::{
     AddedTable, DurableLog, KeySketch, Placement, RangeTombstone, Region, RemovedTable, TableMeta,
-    VersionEdit,
+    ValueRef, ValueRefs, VersionEdit,
 };
 use sateen_control::{
     ColumnFamilyId, Comparator, Epoch, FileId, LogNumber, SeqNo, TableId, UserKey,
@@ -81,6 +81,16 @@ fn table() -> impl Strategy<Value = Arc<TableMeta>> {
                         sketch.add(raw_bytes);
                         sketch
                     }),
+                    values: ValueRefs {
+                        files: (0..tombstones % 3)
+                            .map(|n| ValueRef {
+                                file: FileId(n * 5 + id % 4),
+                                bytes: merges / 2,
+                                file_bytes: merges,
+                            })
+                            .collect(),
+                        encoded: tombstones % 2 == 1,
+                    },
                 })
             },
         )

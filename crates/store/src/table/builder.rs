@@ -17,8 +17,9 @@
 //! hashes of the keys. The caller keeps all versions of a user key in one table of a run.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use sateen_control::version::{KeySketch, Placement, TableMeta};
+use sateen_control::version::KeySketch;
 use sateen_control::{ColumnFamilyId, Comparator, FileId, SeqNo, TableId, UserKey, ValueKind};
 
 use super::block::BlockBuilder;
@@ -26,10 +27,12 @@ use super::compression::Compressor;
 use super::filter;
 use super::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, Footer, PREFIXES_ONLY, SEPARATED_VALUES,
+    VALUES_IN_FILES,
 };
 use super::index::{self, IndexBuilder};
 use super::properties::Properties;
 use super::separated::Separated;
+use super::summary::TableSummary;
 use crate::base::decoder::{shared_prefix, to_usize};
 use crate::base::error::{Error, Result};
 use crate::base::key;
@@ -74,9 +77,20 @@ pub struct TableBuilderOptions {
     pub compression_level: i32,
     /// Whether a sketch of the keys is made.
     pub sketch: bool,
-    /// The file with the separated values of the table. If set, each value that is added is encoded
-    /// by [`Separated`](super::Separated).
-    pub values: Option<FileId>,
+    /// Where values are.
+    pub values: ValuesApart,
+}
+
+/// Where the values of a table are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ValuesApart {
+    /// In the table.
+    #[default]
+    No,
+    /// Each value that is added is encoded by [`Separated`], and may be in this WAL.
+    InLog(FileId),
+    /// Each value that is added is encoded by [`Separated`], and may be in any value file.
+    InFiles,
 }
 
 impl TableBuilderOptions {
@@ -95,65 +109,7 @@ impl TableBuilderOptions {
             compression: Compression::None,
             compression_level: 3,
             sketch: false,
-            values: None,
-        }
-    }
-}
-
-/// What is known of a finished table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableSummary {
-    pub id: TableId,
-    /// Start of the table in its file.
-    pub offset: u64,
-    /// Length without padding.
-    pub size_bytes: u64,
-    /// Bytes of values that are in another file.
-    pub separated_bytes: u64,
-    pub smallest: UserKey,
-    pub largest: UserKey,
-    pub seqno_min: SeqNo,
-    pub seqno_max: SeqNo,
-    pub entries: u64,
-    /// Tombstones of all kinds.
-    pub tombstones: u64,
-    /// Merge operands.
-    pub merges: u64,
-    /// Bytes of user keys and values before compression, separated values included.
-    pub raw_bytes: u64,
-    /// Bytes behind the data blocks.
-    pub tail_bytes: u64,
-    pub sketch: Option<KeySketch>,
-    /// The file with the separated values, if there are any.
-    pub values: Option<FileId>,
-}
-
-impl TableSummary {
-    /// Returns the version's record of the table in `file`.
-    pub fn into_meta(self, file: FileId) -> TableMeta {
-        TableMeta {
-            id: self.id,
-            placement: match self.values {
-                None => Placement::Slice { file, offset: self.offset, length: self.size_bytes },
-                Some(values) => {
-                    let (offset, length) = (self.offset, self.size_bytes);
-                    Placement::Log { file, offset, length, values }
-                }
-            },
-            // A compaction moves separated values, too, so they count.
-            size_bytes: self.size_bytes + self.separated_bytes,
-            smallest: self.smallest,
-            largest: self.largest,
-            seqno_min: self.seqno_min,
-            seqno_max: self.seqno_max,
-            entries: self.entries,
-            tombstones: self.tombstones,
-            merges: self.merges,
-            ranges_applied: SeqNo(0),
-            global_seqno: SeqNo(0),
-            raw_bytes: self.raw_bytes,
-            tail_bytes: self.tail_bytes,
-            sketch: self.sketch,
+            values: ValuesApart::No,
         }
     }
 }
@@ -190,8 +146,10 @@ pub struct TableBuilder {
     tombstones: u64,
     merges: u64,
     raw_bytes: u64,
-    /// Bytes of values that are in another file.
+    /// Bytes of values that are in the WAL.
     separated_bytes: u64,
+    /// The value files that were referred to, and the bytes in each.
+    value_files: BTreeMap<FileId, u64>,
     seqno_min: u64,
     seqno_max: u64,
 }
@@ -221,6 +179,7 @@ impl TableBuilder {
             merges: 0,
             raw_bytes: 0,
             separated_bytes: 0,
+            value_files: BTreeMap::new(),
             seqno_min: u64::MAX,
             seqno_max: 0,
             options,
@@ -277,14 +236,8 @@ impl TableBuilder {
         self.entries += 1;
         self.raw_bytes += (user_key.len() + value.len()) as u64;
         let kind = trailer.to_le_bytes()[0];
-        // A separated value counts with its own length, not with that of its place.
-        if self.options.values.is_some()
-            && kind == ValueKind::Put as u8
-            && let Some(Separated::Elsewhere(place)) = Separated::decode(value)
-        {
-            self.raw_bytes += u64::from(place.length);
-            self.raw_bytes -= value.len() as u64;
-            self.separated_bytes += u64::from(place.length);
+        if self.options.values != ValuesApart::No && kind == ValueKind::Put as u8 {
+            self.count_separated(value);
         }
         let seqno = trailer >> 8;
         self.seqno_min = self.seqno_min.min(seqno);
@@ -293,6 +246,24 @@ impl TableBuilder {
         self.merges += u64::from(is_merge);
         self.tombstones += u64::from(kind != ValueKind::Put as u8 && !is_merge);
         Ok(())
+    }
+
+    /// Counts a value that was added as `stored`, if it is elsewhere: with its own length, not with
+    /// that of its place.
+    fn count_separated(&mut self, stored: &[u8]) {
+        let length = match Separated::decode(stored) {
+            Some(Separated::InLog(place)) => {
+                self.separated_bytes += u64::from(place.length);
+                place.length
+            }
+            Some(Separated::InFile(file, place)) => {
+                *self.value_files.entry(file).or_default() += u64::from(place.length);
+                place.length
+            }
+            Some(Separated::Here(_)) | None => return,
+        };
+        self.raw_bytes += u64::from(length);
+        self.raw_bytes -= stored.len() as u64;
     }
 
     /// Compares the last user key with `user_key`. They share `shared` bytes.
@@ -366,7 +337,11 @@ impl TableBuilder {
         let properties = self.write(file, seed, &mut block, Compression::None)?;
         let table = self.options.table;
         // A reader that does not know one of these features must refuse the table.
-        let mut features = if self.options.values.is_some() { SEPARATED_VALUES } else { 0 };
+        let mut features = match self.options.values {
+            ValuesApart::No => 0,
+            ValuesApart::InLog(_) => SEPARATED_VALUES,
+            ValuesApart::InFiles => VALUES_IN_FILES,
+        };
         if !self.options.whole_keys && !filter.is_absent() {
             features |= PREFIXES_ONLY;
         }
@@ -420,6 +395,7 @@ impl TableBuilder {
             tail_bytes: size_bytes - data_end,
             sketch: self.sketch.as_mut().map(std::mem::take),
             values: self.options.values,
+            value_files: std::mem::take(&mut self.value_files).into_iter().collect(),
         })
     }
 
@@ -441,7 +417,12 @@ impl TableBuilder {
             block_bytes: u32::try_from(self.options.block_bytes).unwrap_or(u32::MAX),
             smallest: self.smallest.clone(),
             largest: self.last_key.clone(),
-            values: self.options.values,
+            values: match self.options.values {
+                ValuesApart::InLog(file) => Some(file),
+                ValuesApart::No | ValuesApart::InFiles => None,
+            },
+            value_files: (self.options.values == ValuesApart::InFiles)
+                .then(|| self.value_files.iter().map(|(file, bytes)| (*file, *bytes)).collect()),
             comparator: match &self.options.comparator {
                 bytewise if bytewise.is_bytewise() => String::new(),
                 custom => custom.name().to_owned(),

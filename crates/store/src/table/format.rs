@@ -18,14 +18,16 @@ pub const FOOTER_BYTES: usize = 128;
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"SATtable");
 /// The format version that is written, and the newest that is read.
 pub const FORMAT_VERSION: u32 = 1;
-/// Feature that a reader must know: values may be in another file.
+/// Feature that a reader must know: values may be in a WAL.
 pub const SEPARATED_VALUES: u32 = 1;
 /// Feature that a reader must know: the filter contains only prefixes, no whole keys.
 pub const PREFIXES_ONLY: u32 = 4;
 /// Feature that a reader must know: keys are in the order of a comparator that the properties name.
 pub const CUSTOM_ORDER: u32 = 16;
+/// Feature that a reader must know: values may be in value files.
+pub const VALUES_IN_FILES: u32 = 32;
 /// All features that this version knows.
-pub const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER;
+pub const KNOWN_FEATURES: u32 = SEPARATED_VALUES | PREFIXES_ONLY | CUSTOM_ORDER | VALUES_IN_FILES;
 /// Longest payload of a block, compressed or not: one value of 1 GiB, one key, and some overhead.
 pub const BLOCK_BYTES_MAX: usize = (1 << 30) + (1 << 27);
 

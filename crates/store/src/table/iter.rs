@@ -9,7 +9,8 @@
 //!    from the start, and does not use the cache.
 //! 5. `next` and `prev` step within the block. At its end, `skip_forward` and `skip_backward` load
 //!    the next block that has an entry.
-//! 6. `join_value` reads the value if the table has separated values.
+//! 6. `join_value` reads the value if the table has separated values, at each move or only when it
+//!    is asked for ([`ValueMode`]). A scan reads values ahead, too ([`ValueScan`]).
 //!
 //! What must stay true: after an error the cursor is invalid. A chunk that fails to verify is read
 //! again once, because it may have been read long ago.
@@ -26,7 +27,9 @@ use super::block::Cursor;
 use super::compression::Decompressor;
 use super::format::BlockHandle;
 use super::reader::{Payload, Table, unpack};
-use crate::base::error::{CorruptionKind, Result};
+use super::separated::Separated;
+use super::value_files::ValueScan;
+use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::iterator::InternalIterator;
 use crate::base::sync::atomic::AtomicUsize;
 use crate::base::sync::atomic::Ordering::Relaxed;
@@ -39,6 +42,17 @@ const READAHEAD_BYTES_MIN: u64 = 16 << 10;
 const READAHEAD_BYTES_MAX: u64 = 256 << 10;
 /// Number of blocks read in sequence that makes a scan.
 const SEQUENTIAL_READS_MIN: u32 = 2;
+
+/// How a cursor shows the values of puts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueMode {
+    /// Each value is read at each move, wherever it is.
+    Join,
+    /// A value that is in another file is read by [`InternalIterator::load_value`].
+    OnDemand,
+    /// Values are encoded by [`Separated`], in every table. Those in value files are not read.
+    Encoded,
+}
 
 /// How a cursor gets its blocks.
 #[derive(Clone, Debug)]
@@ -56,6 +70,8 @@ pub struct TableIterOptions {
     /// Readahead from the first miss on, 0 for none. A scan that goes from table to table passes on
     /// `TableIter::readahead_bytes`.
     pub readahead_bytes: u64,
+    /// How values are shown.
+    pub values: ValueMode,
 }
 
 impl TableIterOptions {
@@ -68,6 +84,7 @@ impl TableIterOptions {
             chunk_bytes: 0,
             chunk_bytes_now: None,
             readahead_bytes: 0,
+            values: ValueMode::Join,
         }
     }
 
@@ -80,6 +97,7 @@ impl TableIterOptions {
             chunk_bytes,
             chunk_bytes_now: None,
             readahead_bytes: 0,
+            values: ValueMode::Join,
         }
     }
 
@@ -100,6 +118,19 @@ enum Data {
     Chunk(Range<usize>),
     /// Length in the decompression buffer.
     Decompressed(usize),
+}
+
+/// Where the current value is, in a table whose values are separated or shown encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// In the block, as it is stored.
+    Stored,
+    /// In the block, behind the first byte of what is stored.
+    BehindByte,
+    /// In `separated`.
+    Made,
+    /// In another file, from which it was not read yet.
+    Elsewhere,
 }
 
 /// The buffers of a cursor that reads in chunks. A job reads many small tables with one cursor
@@ -157,9 +188,12 @@ pub struct TableIter {
     data: Data,
     /// Index of the current block.
     block: usize,
-    /// Whether the table has separated values, and the current value if it has.
+    /// Whether the table has separated values, or values are shown encoded.
     separates: bool,
+    /// The current value, if it is not shown as it is stored.
     separated: Vec<u8>,
+    shown: Shown,
+    scan: ValueScan,
     buffers: Buffers,
     /// The part of the table in the chunk, and where it starts in the buffer.
     chunk_from: u64,
@@ -181,8 +215,10 @@ impl Table {
             cursor: Cursor::numbered(self.source().global_seqno),
             data: Data::None,
             block: 0,
-            separates: self.separates_values(),
+            separates: self.separates_values() || options.values == ValueMode::Encoded,
             separated: Vec::new(),
+            shown: Shown::Stored,
+            scan: ValueScan::default(),
             buffers: Buffers::default(),
             chunk_from: 0,
             chunk_end: 0,
@@ -370,19 +406,61 @@ impl TableIter {
         if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
     }
 
-    /// Reads the current value, wherever it is.
-    #[cold]
+    /// Finds the current value, and reads it if the mode says so.
     fn join(&mut self) -> Result<()> {
-        let block = payload(&self.data, &self.buffers);
-        let stored = block.get(self.cursor.value()).unwrap_or_default();
-        if key::kind(self.cursor.key()) == Some(ValueKind::Put) {
-            let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-            self.separated =
-                self.table.separated(stored, at, self.options.class, self.options.on_miss)?;
-        } else {
-            self.separated.clear();
-            self.separated.extend_from_slice(stored);
+        self.shown = Shown::Stored;
+        if key::kind(self.cursor.key()) != Some(ValueKind::Put) {
+            return Ok(());
         }
+        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
+        let stored = stored.unwrap_or_default();
+        let mode = self.options.values;
+        if !self.table.separates_values() {
+            // Only encoded values come here.
+            self.separated.clear();
+            Separated::Here(stored).encode(&mut self.separated);
+            self.shown = Shown::Made;
+            return Ok(());
+        }
+        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+        match (self.table.decode(stored, at)?, mode) {
+            (Separated::Here(_) | Separated::InFile(..), ValueMode::Encoded) => Ok(()),
+            (Separated::Here(_), _) => {
+                self.shown = Shown::BehindByte;
+                Ok(())
+            }
+            (_, ValueMode::OnDemand) => {
+                self.shown = Shown::Elsewhere;
+                Ok(())
+            }
+            (_, ValueMode::Join) => self.fetch(),
+            (Separated::InLog(_), ValueMode::Encoded) => {
+                self.fetch()?;
+                self.separated.insert(0, 0);
+                debug_assert!(matches!(
+                    Separated::decode(&self.separated),
+                    Some(Separated::Here(_))
+                ));
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the current value from another file.
+    #[cold]
+    fn fetch(&mut self) -> Result<()> {
+        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
+        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
+        let decoded = self.table.decode(stored.unwrap_or_default(), at)?;
+        if self.options.on_miss == OnMiss::Refuse {
+            return Err(Error::NotInMemory);
+        }
+        let class = self.options.class;
+        let _loads = waited::load();
+        if let Some((file, place)) = self.table.place_of(&decoded, at, class)? {
+            self.scan.read(&file, place, class, &mut self.separated)?;
+        }
+        self.shown = Shown::Made;
         Ok(())
     }
 
@@ -473,16 +551,30 @@ impl InternalIterator for TableIter {
     }
 
     #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        if self.separates && self.shown == Shown::Elsewhere { self.fetch() } else { Ok(()) }
+    }
+
+    #[inline]
     fn key(&self) -> &[u8] {
         self.cursor.key()
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        if self.separates {
-            return &self.separated;
-        }
         let block = payload(&self.data, &self.buffers);
-        block.get(self.cursor.value()).unwrap_or_default()
+        let stored = block.get(self.cursor.value()).unwrap_or_default();
+        if !self.separates {
+            return stored;
+        }
+        match self.shown {
+            Shown::Stored => stored,
+            Shown::BehindByte => stored.get(1..).unwrap_or_default(),
+            Shown::Made => &self.separated,
+            Shown::Elsewhere => {
+                debug_assert!(false, "the value was not loaded");
+                &[]
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! 3. `reader` opens a table and serves point reads; `iter` scans it.
 //! 4. `table_cache` keeps tables and files open, and `table_images` keeps whole L0 tables in
 //!    memory.
-//! 5. `separated` reads values that a flush left in a WAL.
+//! 5. `separated` encodes where values are that are not in the table, and `value_files` reads them.
 //! 6. `walk` reads a damaged table without its index.
 //!
 //! What must stay true: a table never changes once it is written (format rule F2).
@@ -25,8 +25,10 @@ mod properties;
 mod reader;
 mod separated;
 mod source;
+mod summary;
 pub mod table_cache;
 pub mod table_images;
+mod value_files;
 pub mod walk;
 
 #[cfg(test)]
@@ -39,12 +41,15 @@ mod tests_corruption;
 mod tests_io;
 
 #[cfg(test)]
-use builder::{KEY_BYTES_MAX, TableSummary};
-pub use builder::{TableBuilder, TableBuilderOptions};
+use builder::KEY_BYTES_MAX;
+pub use builder::{TableBuilder, TableBuilderOptions, ValuesApart};
 pub use compression::Compression;
 pub use filter::hash_key;
-pub use iter::{TableIter, TableIterOptions};
+pub use iter::{TableIter, TableIterOptions, ValueMode};
 pub use on_miss::OnMiss;
 pub use reader::{PinnedValue, Table};
-pub use separated::{Separated, ValuePlace, ValuesFile};
+pub use separated::{Separated, ValuePlace};
 pub use source::TableSource;
+#[cfg(test)]
+use summary::TableSummary;
+pub use value_files::{ValueFiles, ValueScan, ValuesFile};

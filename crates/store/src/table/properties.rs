@@ -16,6 +16,8 @@ const VALUES: u16 = 103;
 const MERGES: u16 = 104;
 /// Number of [`Properties::prefixes`].
 const PREFIXES: u16 = 105;
+/// Number of [`Properties::value_files`].
+const VALUE_FILES: u16 = 106;
 
 /// The properties of a table. Number 101 is reserved for expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +42,11 @@ pub struct Properties {
     pub block_bytes: u32,
     pub smallest: Vec<u8>,
     pub largest: Vec<u8>,
-    /// The file with the separated values of the table, if it has any.
+    /// The WAL with the separated values of the table, if it has any.
     pub values: Option<FileId>,
+    /// The value files with values of the table, and the bytes of these values in each. `None` if
+    /// values are stored without saying where they are.
+    pub value_files: Option<Vec<(FileId, u64)>>,
     /// Name of the prefix extractor of the filter; empty if the filter has no prefixes.
     pub prefixes: String,
     /// Name of the comparator; empty for byte order.
@@ -82,6 +87,11 @@ impl Properties {
         if let Some(values) = self.values {
             push(out, VALUES, &values.0.to_le_bytes());
         }
+        if let Some(files) = &self.value_files {
+            let numbers = files.iter().flat_map(|(file, bytes)| [file.0, *bytes]);
+            let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+            push(out, VALUE_FILES, &bytes);
+        }
     }
 
     /// Decodes properties. Missing ones are zero or empty.
@@ -99,7 +109,8 @@ impl Properties {
     /// Returns the bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         let names = self.prefixes.len() + self.comparator.len();
-        self.smallest.len() + self.largest.len() + names
+        let files = self.value_files.as_ref().map_or(0, Vec::len) * size_of::<(FileId, u64)>();
+        self.smallest.len() + self.largest.len() + names + files
     }
 
     fn property(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
@@ -126,6 +137,13 @@ impl Properties {
             MERGES => self.merges = number()?,
             PREFIXES => self.prefixes = String::from_utf8(bytes.to_vec()).ok()?,
             VALUES => self.values = Some(FileId(number()?)),
+            VALUE_FILES => {
+                let (mut decoder, mut files) = (Decoder(bytes), Vec::new());
+                while !decoder.is_empty() {
+                    files.push((FileId(decoder.u64()?), decoder.u64()?));
+                }
+                self.value_files = Some(files);
+            }
             _ => {}
         }
         Some(())
@@ -161,6 +179,7 @@ mod tests {
             smallest: b"".to_vec(),
             largest: vec![0xff; 300],
             values: Some(FileId(9)),
+            value_files: Some(vec![(FileId(9), 1 << 40), (FileId(10), 1)]),
             prefixes: "fixed:8".to_owned(),
             comparator: "reverse".to_owned(),
         };

@@ -24,7 +24,6 @@
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
-use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use sateen_control::{Comparator, IoClass, SeqNo, TableId, ValueKind};
@@ -35,12 +34,13 @@ use super::compression::Decompressor;
 use super::filter::Filter;
 use super::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, CUSTOM_ORDER, FOOTER_BYTES, Footer, PREFIXES_ONLY,
-    SEPARATED_VALUES,
+    SEPARATED_VALUES, VALUES_IN_FILES,
 };
 use super::index::Index;
 use super::properties::Properties;
-use super::separated::{Separated, ValuesFile};
+use super::separated::{Separated, ValuePlace};
 use super::source::TableSource;
+use super::value_files::{ValueFiles, ValuesFile};
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::names::shown_path;
 use crate::base::prefix::Prefixing;
@@ -49,7 +49,7 @@ use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::files::TableImage;
 use crate::files::seal::Seed;
-use crate::vfs::{AlignedBuffer, Vfs};
+use crate::vfs::AlignedBuffer;
 
 /// Largest buffer that a thread keeps between reads of single blocks.
 const SCRATCH_BYTES_MAX: usize = 1 << 18;
@@ -98,8 +98,8 @@ pub struct Table {
     /// A filter that contains only prefixes.
     prefixes: Option<Filter>,
     properties: Properties,
-    /// The file with the separated values.
-    values: Option<ValuesFile>,
+    /// The files with the separated values.
+    values: Option<Arc<ValueFiles>>,
     /// Number of reads that were charged to the table since it was opened.
     charges: AtomicU64,
 }
@@ -173,6 +173,11 @@ impl Table {
             );
             return corrupt(footer_at, kind);
         }
+        if (footer.features & VALUES_IN_FILES != 0) != properties.value_files.is_some() {
+            let kind =
+                CorruptionKind::Inconsistent("footer and properties disagree about value files");
+            return corrupt(footer_at, kind);
+        }
         if bytewise != properties.comparator.is_empty() {
             let kind = CorruptionKind::Inconsistent(
                 "footer and properties disagree about the order of keys",
@@ -210,49 +215,68 @@ impl Table {
         self
     }
 
-    /// Opens the file with the table's separated values, if it has any, in the directory of its
-    /// file.
-    pub fn with_values(mut self, vfs: &dyn Vfs, directory: &Path) -> Result<Table> {
-        if let Some(values) = self.properties.values {
-            self.values = Some(ValuesFile::open(vfs, directory, values)?);
+    /// Sets the files in which the table's separated values are. A WAL is opened now, so that a
+    /// missing one is noticed.
+    pub fn with_values(mut self, files: &Arc<ValueFiles>) -> Result<Table> {
+        if let Some(log) = self.properties.values {
+            files.get_log(log)?;
+        }
+        if self.separates_values() {
+            self.values = Some(files.clone());
         }
         Ok(self)
     }
 
-    /// Sets the file with the table's separated values, which is open already.
-    pub fn with_values_in(mut self, values: ValuesFile) -> Table {
-        self.values = Some(values);
-        self
-    }
-
     /// Returns true if the table has separated values.
     #[inline]
-    pub(super) fn separates_values(&self) -> bool {
-        self.properties.values.is_some()
+    pub fn separates_values(&self) -> bool {
+        self.properties.values.is_some() || self.properties.value_files.is_some()
+    }
+
+    /// Decodes `stored`, the value of a put in a table with separated values. `at` is the offset of
+    /// the block that contains it.
+    pub(super) fn decode<'a>(&self, stored: &'a [u8], at: u64) -> Result<Separated<'a>> {
+        let decoded = Separated::decode(stored);
+        decoded.ok_or_else(|| {
+            self.source.corruption(at, CorruptionKind::Malformed("invalid separated value"))
+        })
+    }
+
+    /// Returns the open file that has the value `stored` of a table with separated values, and its
+    /// place there; `None` if `stored` is the value itself. `at` is the offset of the block that
+    /// contains it.
+    pub(super) fn place_of(
+        &self,
+        stored: &Separated<'_>,
+        at: u64,
+        class: IoClass,
+    ) -> Result<Option<(ValuesFile, ValuePlace)>> {
+        let missing = || self.source.corruption(at, CorruptionKind::MissingFile);
+        let files = || self.values.as_ref().ok_or_else(missing);
+        Ok(match *stored {
+            Separated::Here(_) => None,
+            Separated::InLog(place) => {
+                let log = self.properties.values.ok_or_else(missing)?;
+                Some((files()?.get_log(log)?, place))
+            }
+            Separated::InFile(file, place) => Some((files()?.get(file, class)?, place)),
+        })
     }
 
     /// Returns the value that `stored` represents in a table with separated values, and reads it if
     /// it is in another file. `at` is the offset of the block that contains `stored`.
     #[cold]
-    pub(super) fn separated(
-        &self,
-        stored: &[u8],
-        at: u64,
-        class: IoClass,
-        on_miss: OnMiss,
-    ) -> Result<Vec<u8>> {
-        match (Separated::decode(stored), &self.values) {
-            (Some(Separated::Here(value)), _) => Ok(value.to_vec()),
-            (Some(Separated::Elsewhere(_)), Some(_)) if on_miss == OnMiss::Refuse => {
-                Err(Error::NotInMemory)
-            }
-            (Some(Separated::Elsewhere(place)), Some(values)) => values.read(place, class),
-            (Some(Separated::Elsewhere(_)), None) => {
-                Err(self.source.corruption(at, CorruptionKind::MissingFile))
-            }
-            (None, _) => Err(self
-                .source
-                .corruption(at, CorruptionKind::Malformed("invalid separated value"))),
+    fn separated(&self, stored: &[u8], at: u64, on_miss: OnMiss) -> Result<Vec<u8>> {
+        let decoded = self.decode(stored, at)?;
+        match decoded {
+            Separated::Here(value) => return Ok(value.to_vec()),
+            _ if on_miss == OnMiss::Refuse => return Err(Error::NotInMemory),
+            _ => {}
+        }
+        let _loads = waited::load();
+        match self.place_of(&decoded, at, IoClass::Client)? {
+            Some((file, place)) => file.read(place, IoClass::Client),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -330,9 +354,17 @@ impl Table {
                     })?;
                     let mut value = PinnedValue { block, range };
                     if self.separates_values() && kind == ValueKind::Put {
-                        let class = IoClass::Client;
-                        let read = self.separated(&value, handle.offset, class, on_miss)?;
-                        value = PinnedValue { range: 0..read.len(), block: read.into() };
+                        value = match Separated::decode(&value) {
+                            // The value stays in its block.
+                            Some(Separated::Here(_)) => PinnedValue {
+                                range: value.range.start + 1..value.range.end,
+                                block: value.block,
+                            },
+                            _ => {
+                                let read = self.separated(&value, handle.offset, on_miss)?;
+                                PinnedValue { range: 0..read.len(), block: read.into() }
+                            }
+                        };
                     }
                     // One of the two is 0.
                     return Ok(Some((SeqNo(trailer >> 8 | global.0), kind, value)));

@@ -10,7 +10,6 @@
 //! What must stay true: an entry is passed on only from a block that verifies as one of this table
 //! at this place. Memory is bounded by the largest block that is tried.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::{FileId, IoClass, SeqNo, ValueKind};
@@ -19,16 +18,18 @@ use super::block::{self, Cursor};
 use super::compression::Decompressor;
 use super::format::{
     BLOCK_TRAILER_BYTES, FOOTER_BYTES, Footer, FooterError, SEPARATED_VALUES, TABLE_MAGIC,
+    VALUES_IN_FILES,
 };
 use super::properties::Properties;
 use super::reader::{Table, unpack};
-use super::separated::{Separated, ValuesFile};
+use super::separated::Separated;
 use super::source::TableSource;
+use super::value_files::{ValueFiles, ValuesFile};
 use crate::base::error::Result;
 use crate::base::key;
 use crate::files::seal::Seed;
 use crate::files::{DirectoryEntry, PAGE_BYTES};
-use crate::vfs::{AlignedBuffer, Vfs};
+use crate::vfs::AlignedBuffer;
 
 /// Largest block that is tried. An index is needed to find larger ones.
 const BLOCK_BYTES_MAX: u64 = 16 << 20;
@@ -42,28 +43,28 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub enum Values {
     /// The table contains all values.
     Here,
-    /// Values may be in this file, if it could be opened.
-    Separated(Option<ValuesFile>),
+    /// Values are encoded. They may be in value files, and in this WAL if it could be opened.
+    Separated(Arc<ValueFiles>, Option<ValuesFile>),
 }
 
 impl Values {
-    /// Returns how to read values of a table that names the file `values`.
-    pub fn of(vfs: &dyn Vfs, directory: &Path, values: Option<FileId>) -> Values {
-        match values {
-            None => Values::Here,
-            Some(file) => Values::Separated(ValuesFile::open(vfs, directory, file).ok()),
-        }
+    /// Returns how to read values of a table with separated values that names the WAL `log`.
+    pub fn separated(files: &Arc<ValueFiles>, log: Option<FileId>) -> Values {
+        let log = log.and_then(|log| files.get_log(log).ok());
+        Values::Separated(files.clone(), log)
     }
 
     /// Returns the value stored as `stored`; `None` if it cannot be read.
     fn get(&self, kind: Option<ValueKind>, stored: &[u8]) -> Option<Vec<u8>> {
-        let Values::Separated(file) = self else { return Some(stored.to_vec()) };
+        let Values::Separated(files, log) = self else { return Some(stored.to_vec()) };
         if kind != Some(ValueKind::Put) {
             return Some(stored.to_vec());
         }
+        let class = IoClass::Client;
         match Separated::decode(stored)? {
             Separated::Here(value) => Some(value.to_vec()),
-            Separated::Elsewhere(place) => file.as_ref()?.read(place, IoClass::Client).ok(),
+            Separated::InLog(place) => log.as_ref()?.read(place, class).ok(),
+            Separated::InFile(file, place) => files.get(file, class).ok()?.read(place, class).ok(),
         }
     }
 }
@@ -147,7 +148,7 @@ pub fn separates(source: &TableSource) -> Option<bool> {
     let mut buffer = AlignedBuffer::default();
     let bytes = source.read(at, FOOTER_BYTES as u64, &mut buffer, IoClass::Client).ok()?;
     match Footer::decode(bytes, seed, at) {
-        Ok(footer) => Some(footer.features & SEPARATED_VALUES != 0),
+        Ok(footer) => Some(footer.features & (SEPARATED_VALUES | VALUES_IN_FILES) != 0),
         Err(FooterError::Corrupt(_) | FooterError::Newer { .. }) => None,
     }
 }

@@ -93,16 +93,29 @@ impl CompactionPolicy for Fifo {
 fn dropped(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
     let level0 = view.version.level(0);
     let most = view.options.fifo.bytes_max;
-    if level0.bytes() <= most || in_flight.level0_running(view.version.column_family()) {
+    if bytes(view.version) <= most || in_flight.level0_running(view.version.column_family()) {
         return None;
     }
-    let mut left = level0.bytes();
+    let mut left = bytes(view.version);
     let oldest = level0.runs().iter().rev().take_while(|run| {
         let goes = left > most;
-        left = left.saturating_sub(run.bytes());
+        left = left.saturating_sub(run.bytes() + values(run));
         goes
     });
     Some(oldest.count())
+}
+
+/// Returns the bytes of all tables, with their values in value files.
+fn bytes(version: &Version) -> u64 {
+    let level0 = version.level(0);
+    if version.value_files().is_empty() {
+        return level0.bytes();
+    }
+    level0.bytes() + level0.runs().iter().map(values).sum::<u64>()
+}
+
+fn values(run: &Run) -> u64 {
+    run.iter().map(|table| table.values.bytes()).sum()
 }
 
 /// Returns the number of the newest runs that are worth merging.
@@ -110,7 +123,7 @@ fn merged(view: &TreeView<'_>, in_flight: &InFlight) -> Option<usize> {
     let TreeView { version, options, .. } = *view;
     let level0 = version.level(0);
     if !options.fifo.compaction
-        || level0.bytes() > options.fifo.bytes_max
+        || bytes(version) > options.fifo.bytes_max
         || in_flight.level0_running(version.column_family())
     {
         return None;

@@ -7,7 +7,8 @@
 //!    up. The cutter says where tables end.
 //! 4. A job that control told to end early ends before the first key at which the plan allows it
 //!    ([`CompactionJob::finish_early`]).
-//! 5. `finish` makes the outputs durable and returns the edit.
+//! 5. `finish` makes the outputs durable and returns the edit. [`CompactionJob::dropped_values`]
+//!    returns the places in value files that the outputs do not keep.
 //!
 //! What must stay true:
 //!
@@ -16,6 +17,7 @@
 //!   their outputs.
 //! - All versions of a user key end up in one table.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
@@ -25,17 +27,19 @@ use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
 use sateen_store::base::waited::step_read_bytes;
 use sateen_store::base::{clock, key};
+use sateen_store::files::Extents;
 use sateen_store::files::counters::Counters;
 use sateen_store::iter::bounds::IterBounds;
 use sateen_store::iter::covered_iter::SeenRanges;
 use sateen_store::iter::level_iter::{LevelIter, OpenTable, SortedRun};
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::table::table_cache::TableCache;
-use sateen_store::table::{TableIter, TableIterOptions};
+use sateen_store::table::{TableIter, TableIterOptions, ValueMode};
 
-use super::iter::{CompactionIter, CompactionStats, Pulled};
+use super::iter::{CompactionIter, CompactionStats, EncodedValues, Pulled};
 use crate::background::driver::step::{Step, StepBytes};
 use crate::background::output::{Output, OutputContext};
+use crate::background::value_output::EncodedInput;
 use crate::metrics::CompactionDone;
 use crate::operators::compaction_filter::{CompactionFilterContext, FilterToBe};
 use crate::tree::families::ColumnFamilyData;
@@ -93,6 +97,8 @@ pub(crate) struct CompactionJob {
     /// The next input run to be opened; `None` once all are open.
     to_open: Option<usize>,
     stats: CompactionStats,
+    /// Places in value files that the outputs do not keep.
+    dropped_values: BTreeMap<FileId, Extents>,
     /// Largest read of an input run in this step, in bytes.
     chunk_bytes: Arc<AtomicUsize>,
     /// Limit on the above by the options.
@@ -125,6 +131,10 @@ impl CompactionJob {
     ) -> CompactionJob {
         let chunk_bytes = Arc::new(AtomicUsize::new(context.read.chunk_bytes));
         context.read.chunk_bytes_now = Some(chunk_bytes.clone());
+        let encoded = encoded_input(&plan, &context);
+        if encoded.is_some() {
+            context.read.values = ValueMode::Encoded;
+        }
         let ranges = context.version.range_tombstones().clone();
         let oldest_reader = context.snapshots.first().copied().unwrap_or_default();
         let seen = SeenRanges { ranges: ranges.clone(), as_of: oldest_reader };
@@ -140,7 +150,9 @@ impl CompactionJob {
         let mut below = plan.keys_below();
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let filter = filter_to_be(&family, &plan, &context);
-        let mut output = Output::new(context.output);
+        let class = context.output.class;
+        let values = encoded.as_ref().map(|input| EncodedValues::new(input.files.clone(), class));
+        let mut output = Output::of_encoded(context.output, encoded);
         output.applies_ranges(ranges.newest(oldest_reader).unwrap_or_default());
         let input = (!runs.is_empty()).then(|| {
             CompactionIter::new(
@@ -152,6 +164,7 @@ impl CompactionJob {
             .compared_by(family.comparator())
             .with_merging(family.options().stored_merging())
             .with_ranges(&ranges)
+            .with_encoded(values)
         });
         CompactionJob {
             family,
@@ -165,6 +178,7 @@ impl CompactionJob {
             output,
             to_open: Some(0),
             stats: CompactionStats::default(),
+            dropped_values: BTreeMap::new(),
             chunk_bytes,
             chunk_bytes_max: context.read.chunk_bytes as u64,
             chunk_bytes_most: 0,
@@ -219,8 +233,8 @@ impl CompactionJob {
                             && self.output.has_written()
                             && end.may_end_before(key::user_key(key))
                         {
-                            self.stats = *input.stats();
                             let edit = self.plan.edit_before(key::user_key(key));
+                            self.end_input(&mut input, false);
                             return self.finish(start, edit);
                         }
                         let open_bytes = self.output.table_bytes();
@@ -230,10 +244,15 @@ impl CompactionJob {
                         }
                     }
                     self.output.add(counters, key, value)?;
+                    if let Some(kept) = self.output.kept_place()
+                        && let Some(encoded) = input.encoded()
+                    {
+                        encoded.keep(kept);
+                    }
                 }
                 Pulled::Paused => break,
                 Pulled::End => {
-                    self.stats = *input.stats();
+                    self.end_input(&mut input, true);
                     return self.finish(start, self.plan.edit());
                 }
             }
@@ -241,6 +260,19 @@ impl CompactionJob {
         self.input = Some(input);
         let written = self.output.bytes_written() - start;
         Ok(Step::More(StepBytes { written, has_read_its_grant, ..StepBytes::default() }))
+    }
+
+    /// Takes from the input what is known of it, once the job needs no more of it.
+    fn end_input(&mut self, input: &mut Merged, examined_all: bool) {
+        self.stats = *input.stats();
+        if let Some(encoded) = input.encoded() {
+            self.dropped_values = encoded.take_dropped(examined_all);
+        }
+    }
+
+    /// Returns the places in value files that the inputs have and the outputs do not keep.
+    pub(crate) fn dropped_values(&mut self) -> BTreeMap<FileId, Extents> {
+        std::mem::take(&mut self.dropped_values)
     }
 
     /// Tells the job to end as soon as its result can be installed by itself. A filtered compaction
@@ -254,7 +286,8 @@ impl CompactionJob {
     /// Ends the output and adds its tables to `edit`.
     fn finish(&mut self, start: u64, mut edit: VersionEdit) -> Result<Step> {
         let tables = self.output.finish()?;
-        self.bytes_out = tables.iter().map(|table| table.size_bytes).sum();
+        let tables_out = tables.iter().map(|table| table.size_bytes).sum::<u64>();
+        self.bytes_out = tables_out + self.output.value_bytes();
         let (level, epoch) = (self.plan.output_level, self.plan.output_epoch);
         edit.added.extend(tables.into_iter().map(|table| AddedTable { level, epoch, table }));
         let moved = StepBytes::written(self.output.bytes_written() - start);
@@ -289,6 +322,20 @@ impl CompactionJob {
         self.input = None;
         self.output.abandon();
     }
+}
+
+/// Returns what is known of the value files of the inputs; `None` if they have none.
+fn encoded_input(plan: &CompactionPlan, context: &CompactionContext) -> Option<EncodedInput> {
+    let mut tables = plan.rewrite.iter().flat_map(|input| &input.tables);
+    if tables.all(|table| table.values.is_empty()) {
+        return None;
+    }
+    let files = context.version.value_files().iter();
+    Some(EncodedInput {
+        files: context.tables.values().clone(),
+        collect: plan.collect.clone(),
+        sizes: files.map(|(id, file)| (id, file.bytes)).collect(),
+    })
 }
 
 /// Returns the filter of a compaction by `plan`; `None` if its column family has none.

@@ -9,10 +9,11 @@
 //! 5. After a failure the outputs are removed at once, or, if the manifest may name them, after the
 //!    next manifest is current.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sateen_control::version::{Version, VersionEdit};
-use sateen_control::{IoClass, SeqNo};
+use sateen_control::{IoClass, SeqNo, TableId};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::reclaim::OpenTables;
 
@@ -71,6 +72,7 @@ impl Driver {
         let can_wait = job.families().iter().all(|family| family.options().compaction_files)
             && (matches!(job, Job::Compaction(_)) || in_log());
         let barrier = if can_wait { Barrier::WithNext } else { Barrier::Now };
+        let inputs = self.expect_dead_values(job, &edits);
         let installed =
             self.install_edits(job.with_flushed(edits), last_seqno.unwrap_or_default(), barrier);
         match installed {
@@ -79,17 +81,37 @@ impl Driver {
                 self.job_succeeded();
                 Ok(versions)
             }
-            Err(error @ Error::NoSuchColumnFamily(_)) => {
-                self.give_up_result(job);
+            Err(error) => {
+                self.tree.reclaimer.forget_dead_values(&inputs);
+                self.failed_to_install(job, &error);
                 Err(error)
             }
-            Err(error) => {
+        }
+    }
+
+    /// Tells the reclaimer which values of value files are dead once the inputs of a compaction
+    /// are. Returns these inputs.
+    fn expect_dead_values(&self, job: &mut Job, edits: &Edits) -> BTreeSet<TableId> {
+        let Job::Compaction(compaction) = job else { return BTreeSet::new() };
+        let removed = edits.iter().flat_map(|edit| &edit.removed);
+        let removed: BTreeSet<_> = removed.map(|table| table.id).collect();
+        let added = edits.iter().flat_map(|edit| &edit.added).map(|added| added.table.id);
+        let added: BTreeSet<_> = added.collect();
+        // A table that only moves stays.
+        let inputs: BTreeSet<_> = removed.difference(&added).copied().collect();
+        self.tree.reclaimer.expect_dead_values(inputs.clone(), compaction.dropped_values());
+        inputs
+    }
+
+    /// Gives up the files of a job whose edit could not be installed.
+    fn failed_to_install(&self, job: &mut Job, error: &Error) {
+        match error {
+            Error::NoSuchColumnFamily(_) => self.give_up_result(job),
+            // The dead manifest may contain the edit, so the files stay until a new one is current.
+            _ => {
                 let files = job.files();
                 files.iter().for_each(|file| self.tree.tables.evict_file(*file));
-                // The dead manifest may contain the edit, so the files stay until a new one is
-                // current.
                 self.board.after_roll(&files);
-                Err(error)
             }
         }
     }

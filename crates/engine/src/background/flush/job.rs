@@ -222,7 +222,8 @@ impl FlushJob {
     fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
-        self.done.bytes_out = tables.iter().map(|table| table.stored_bytes()).sum();
+        let tables_out = tables.iter().map(|table| table.stored_bytes()).sum::<u64>();
+        self.done.bytes_out = tables_out + self.output.value_bytes();
         let epoch = counters.epoch();
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let (range_tombstones, retired_ranges) = self.range_changes();

@@ -136,7 +136,7 @@ impl LogValues {
         match place {
             Some(&(_, offset, length)) => {
                 let checksum = xxh3_64(value);
-                Separated::Elsewhere(ValuePlace { offset, length, checksum })
+                Separated::InLog(ValuePlace { offset, length, checksum })
             }
             None => Separated::Here(value),
         }

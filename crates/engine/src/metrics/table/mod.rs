@@ -461,6 +461,30 @@ const STATE: &[Family] = &[
         },
     ),
     gauge(
+        "sateen_value_files",
+        "files",
+        "Value files that tables refer to, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.value_files);
+        },
+    ),
+    gauge(
+        "sateen_value_file_bytes",
+        "bytes",
+        "Bytes of all values that were written to these files, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.value_file_bytes);
+        },
+    ),
+    gauge(
+        "sateen_value_garbage_bytes",
+        "bytes",
+        "Bytes of the values in these files that no table refers to, by column family.",
+        |m, s| {
+            s.by_family(m, |family| family.value_garbage_bytes);
+        },
+    ),
+    gauge(
         "sateen_memory_bytes",
         "bytes",
         "Memory by owner (active_memtables, immutable_memtables, block_cache, pinned_blocks, \

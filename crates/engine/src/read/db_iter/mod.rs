@@ -18,6 +18,7 @@
 //!   seek for the visible entry it stands on that entry instead (`on_entry`).
 //! - On a merged value, it stands behind the merged entries, at or before the next key. Key and
 //!   value are copies.
+//! - A value in another file is read (`load_value`) when its entry is shown, and not before.
 //! - An error makes the iterator invalid and stays in `status` until the next seek. The end of the
 //!   data is never confused with a failure.
 
@@ -372,6 +373,7 @@ impl<I: InternalIterator> DbIter<I> {
             } else {
                 match Visible::of(key::kind(entry))? {
                     Visible::Value => {
+                        self.iter.load_value()?;
                         self.valid = true;
                         return Ok(());
                     }
@@ -453,7 +455,10 @@ impl<I: InternalIterator> DbIter<I> {
                     self.iter.next()?;
                     continue;
                 }
-                Visible::Value => Some(self.iter.value()),
+                Visible::Value => {
+                    self.iter.load_value()?;
+                    Some(self.iter.value())
+                }
                 Visible::Deleted => None,
             };
             self.saved_value =
@@ -490,6 +495,7 @@ impl<I: InternalIterator> DbIter<I> {
             match Visible::of(key::kind(entry))? {
                 Visible::Value => {
                     found = true;
+                    self.iter.load_value()?;
                     self.saved_value.clear();
                     self.saved_value.extend_from_slice(self.iter.value());
                 }
@@ -519,6 +525,7 @@ impl<I: InternalIterator> DbIter<I> {
         }
         match Visible::of(key::kind(self.iter.key()))? {
             Visible::Value => {
+                self.iter.load_value()?;
                 self.on_entry = true;
                 Ok(true)
             }

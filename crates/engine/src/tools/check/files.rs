@@ -10,11 +10,11 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::names::shown_path;
 use sateen_store::files::{
-    CompactionFile, DirectoryEntry, FileName, checked_text, device_hint, manifest_file_name,
-    table_file_name, wal_file_name,
+    CompactionFile, DirectoryEntry, FileName, HEADER_BYTES, PAGE_BYTES, checked_text, device_hint,
+    manifest_file_name, table_file_name, wal_file_name,
 };
 use sateen_store::manifest::{ManifestReader, read_current};
-use sateen_store::table::{Table, TableIterOptions, TableSource};
+use sateen_store::table::{Table, TableIterOptions, TableSource, ValueFiles};
 use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::Tail;
 
@@ -118,7 +118,8 @@ impl Checker<'_> {
             image: Weak::new(),
         };
         let table = Table::open(source, IoClass::Client)?;
-        let table = Arc::new(table.with_values(self.vfs.as_ref(), &self.directory)?);
+        let values = ValueFiles::in_directory(self.vfs.clone(), &self.directory, file.db_uid);
+        let table = Arc::new(table.with_values(&Arc::new(values))?);
         let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, 1 << 20));
         iter.seek_to_first()?;
         self.report.tables += 1;
@@ -167,6 +168,14 @@ impl Checker<'_> {
         let length = handle.len().map_err(|error| Error::io("stat", &path, error))?;
         if length < end {
             return Err(Error::corruption(&path, length, CorruptionKind::Truncated));
+        }
+        if let Some(bytes) = view.value_file(file) {
+            let values_end = CompactionFile::open(&handle, &path, file)?.values_end;
+            let page = PAGE_BYTES as u64;
+            if values_end != Some((HEADER_BYTES + bytes).next_multiple_of(page)) {
+                let what = "a value file does not have the bytes that the manifest says";
+                return Err(wrong(&self.directory, file, 0, what));
+            }
         }
         let is_whole = |table: &&Arc<TableMeta>| {
             table.placement.file() == file && !matches!(table.placement, Placement::WholeFile(_))

@@ -32,7 +32,7 @@ use sateen_control::version::{TableMeta, Version};
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo, TableId, UserKey};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
-use sateen_store::files::{FileName, manifest_file_name, table_file_name};
+use sateen_store::files::{FileName, HEADER_BYTES, manifest_file_name, table_file_name};
 use sateen_store::manifest::{foreign, foreign_reason};
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
@@ -276,7 +276,7 @@ impl View {
 
     /// Returns the bytes of the live tables.
     fn live_bytes(&self) -> u64 {
-        self.tables().map(|table| table.stored_bytes()).sum()
+        self.tables().map(|table| table.stored_bytes() + table.values.bytes()).sum()
     }
 
     /// Returns the oldest WAL that is needed.
@@ -285,7 +285,14 @@ impl View {
         logs.min().unwrap_or_default()
     }
 
-    /// Returns the files that have tables, each with the end of its last table.
+    /// Returns the bytes of all values of a value file; `None` if it is not one.
+    fn value_file(&self, file: FileId) -> Option<u64> {
+        let mut versions = self.families.values().map(|family| &family.version);
+        versions.find_map(|version| Some(version.value_files().get(file)?.bytes))
+    }
+
+    /// Returns the files that have tables, each with the end of its last table, and those that have
+    /// values of tables.
     fn files(&self) -> BTreeMap<FileId, u64> {
         let mut files: BTreeMap<FileId, u64> = BTreeMap::new();
         for table in self.tables() {
@@ -294,6 +301,9 @@ impl View {
             *known = (*known).max(end);
             if let Some(values) = table.placement.values() {
                 files.entry(values).or_default();
+            }
+            for one in &table.values.files {
+                files.insert(one.file, HEADER_BYTES + one.file_bytes);
             }
         }
         files

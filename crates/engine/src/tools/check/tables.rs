@@ -110,6 +110,12 @@ impl Checker<'_> {
                     reason: error.to_string(),
                 });
             }
+            for (file, of_tables) in family.version.value_files().iter() {
+                if of_tables.live_bytes > of_tables.bytes {
+                    let what = "tables refer to more bytes of a value file than it has";
+                    self.problem(wrong(&self.directory, file, 0, what));
+                }
+            }
             let (begin, end) = view.bounds_of(*id);
             for (.., table) in family.version.tables() {
                 if !checked.insert(table.id) {
@@ -144,6 +150,12 @@ impl Checker<'_> {
         let at = extent(meta).start;
         let path = table_file_name(&self.directory, meta.placement.file());
         let mut found = Vec::new();
+        let refs: Vec<_> = meta.values.files.iter().map(|one| (one.file, one.bytes)).collect();
+        if table.properties().value_files != meta.values.encoded.then_some(refs) {
+            let what =
+                CorruptionKind::Inconsistent("its value files are not those in the manifest");
+            found.push(Error::corruption(&path, at, what));
+        }
         let mut counted = Counted::default();
         let mut iter = table.iter(TableIterOptions::compaction(IoClass::Client, CHUNK_BYTES));
         let mut moved = iter.seek_to_first();

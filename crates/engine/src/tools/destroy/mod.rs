@@ -338,7 +338,7 @@ impl Destroyer<'_> {
             let (_, mut reader) = manifest?;
             while let Some(edits) = reader.next()? {
                 let added = edits.into_iter().flat_map(|edit| edit.added);
-                added.for_each(|added| named.extend(added.table.placement.files()));
+                added.for_each(|added| named.extend(added.table.files()));
             }
             Ok(())
         };

@@ -24,7 +24,8 @@ mod table;
 pub use log::{LogEntry, LogHeader, LogItem, LogLink, LogRecord, wal, wal_with};
 pub use manifest::{ManifestItem, manifest, manifest_with};
 pub use sateen_control::version::{
-    AddedTable, Placement, RangeTombstone, RemovedTable, TableMeta, VersionEdit,
+    AddedTable, Placement, RangeTombstone, RemovedTable, TableMeta, ValueRef, ValueRefs,
+    VersionEdit,
 };
 pub use table::{TableEntry, TableFile, TableItem, TableLayout, TableSummary, table, table_with};
 

@@ -9,7 +9,7 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
 use sateen_store::files::{CompactionFile, DirectoryEntry};
-use sateen_store::table::{Table, TableIterOptions, TableSource};
+use sateen_store::table::{Table, TableIterOptions, TableSource, ValueFiles};
 use sateen_store::vfs::{Vfs, VfsFile};
 
 use super::{open, posix, show};
@@ -31,6 +31,8 @@ pub struct TableFile {
     pub bytes: u64,
     /// The number of tables in it.
     pub tables: usize,
+    /// True if it has values of tables in other files, and no tables.
+    pub values: bool,
 }
 
 /// A table, as its file's directory and its own properties describe it.
@@ -134,8 +136,10 @@ pub fn table_with(
         return Err(Error::corruption(path, bytes, CorruptionKind::Truncated));
     }
     let directory = CompactionFile::open(&file, path, FileId(u64::from_le_bytes(number)))?;
-    let CompactionFile { id, db_uid, tables } = directory;
-    show!(each, TableItem::File(TableFile { file: id.0, db_uid, bytes, tables: tables.len() }));
+    let CompactionFile { id, db_uid, tables, values_end } = directory;
+    let (file_id, values) = (id.0, values_end.is_some());
+    let count = tables.len();
+    show!(each, TableItem::File(TableFile { file: file_id, db_uid, bytes, tables: count, values }));
     let path: Arc<Path> = path.into();
     for entry in tables {
         if is_given_back(&file, &path, &entry)? {
@@ -159,7 +163,8 @@ pub fn table_with(
         let explain = |error| of_file(&path, error, is_given_back(&file, &path, &entry));
         let table = Table::open(source, IoClass::Client).map_err(explain)?;
         let directory = path.parent().unwrap_or(Path::new("."));
-        let table = Arc::new(table.with_values(vfs, directory).map_err(explain)?);
+        let values = Arc::new(ValueFiles::of_table(vfs, directory, &table));
+        let table = Arc::new(table.with_values(&values).map_err(explain)?);
         let properties = table.properties();
         let layout = TableLayout {
             blocks: table.blocks() as u64,

@@ -523,9 +523,7 @@ impl Repair {
         let live: BTreeSet<FileId> = catalogue
             .families
             .values()
-            .flat_map(|family| {
-                family.version.tables().flat_map(|(_, _, table)| table.placement.files())
-            })
+            .flat_map(|family| family.version.tables().flat_map(|(_, _, table)| table.files()))
             .collect();
         let versions = VersionSet::new(
             &self.directory,

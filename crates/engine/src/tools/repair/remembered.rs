@@ -26,8 +26,10 @@ pub(super) struct Family {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) global_seqno: SeqNo,
-    /// The file with its separated values.
+    /// The WAL with its separated values.
     pub(super) values: Option<FileId>,
+    /// Whether its values are encoded, so that they may be in value files.
+    pub(super) encoded: bool,
 }
 
 /// Everything that is known from manifests.
@@ -75,6 +77,7 @@ impl Remembered {
             let known = Known {
                 global_seqno: added.table.global_seqno,
                 values: added.table.placement.values(),
+                encoded: added.table.values.encoded,
             };
             self.tables.insert(added.table.id, known);
             self.removed.remove(&added.table.id);

@@ -20,7 +20,7 @@ use sateen_store::base::names::shown_path;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::{DirectoryEntry, table_file_name};
 use sateen_store::table::walk::{self, Values};
-use sateen_store::table::{Table, TableIter, TableIterOptions, TableSource};
+use sateen_store::table::{Table, TableIter, TableIterOptions, TableSource, ValueFiles};
 use sateen_store::vfs::OpenOptions;
 
 use super::Repair;
@@ -59,9 +59,10 @@ pub(super) struct Place {
     pub(super) source: TableSource,
     pub(super) smallest: UserKey,
     pub(super) largest: UserKey,
-    /// The file with its separated values, if it has any; and whether that is known.
+    /// The WAL with its separated values, if it has any.
     pub(super) values: Option<FileId>,
-    pub(super) values_known: bool,
+    /// Whether its values are encoded, if that is known.
+    pub(super) separated: Option<bool>,
 }
 
 impl Repair {
@@ -86,7 +87,8 @@ impl Repair {
         };
         let (smallest, largest) = (meta.smallest.clone(), meta.largest.clone());
         let values = meta.placement.values();
-        Ok(Place { source, smallest, largest, values, values_known: true })
+        let separated = Some(values.is_some() || meta.values.encoded);
+        Ok(Place { source, smallest, largest, values, separated })
     }
 
     /// Returns a file as a whole.
@@ -119,10 +121,16 @@ impl Repair {
     /// error.
     pub(super) fn open_table(&self, place: &Place) -> Result<Arc<Table>> {
         let table = Table::open(place.source.clone(), IoClass::Client)?;
-        match table.with_values(self.vfs.as_ref(), &self.directory) {
+        match table.with_values(&self.values_of(place)) {
             Ok(table) => Ok(Arc::new(table)),
             Err(_) => Ok(Arc::new(Table::open(place.source.clone(), IoClass::Client)?)),
         }
+    }
+
+    /// Returns the files with separated values of a table.
+    fn values_of(&self, place: &Place) -> Arc<ValueFiles> {
+        let (vfs, uid) = (self.vfs.clone(), place.source.db_uid);
+        Arc::new(ValueFiles::in_directory(vfs, &self.directory, uid))
     }
 
     /// Writes all readable entries of a damaged table to `output`.
@@ -189,9 +197,8 @@ impl Repair {
         output: &mut Output,
         counters: &Counters,
     ) -> Result<()> {
-        let separated = match walk::separates(&place.source) {
+        let separated = match walk::separates(&place.source).or(place.separated) {
             Some(says) => says,
-            None if place.values_known => place.values.is_some(),
             // The stored bytes might be references to values. To take them for values would be
             // worse than to lose them.
             None => {
@@ -199,10 +206,9 @@ impl Repair {
                 return Ok(());
             }
         };
-        let values = match (separated, place.values) {
-            (false, _) => Values::Here,
-            (true, None) => Values::Separated(None),
-            (true, file) => Values::of(self.vfs.as_ref(), &self.directory, file),
+        let values = match separated {
+            false => Values::Here,
+            true => Values::separated(&self.values_of(place), place.values),
         };
         let (mut last, mut salvaged): (Option<Vec<u8>>, u64) = (None, 0);
         let mut without_value = Vec::new();
@@ -358,7 +364,7 @@ impl Repair {
             smallest: comparator.key(&entry.smallest),
             largest: comparator.key(&entry.largest),
             values: known.and_then(|known| known.values),
-            values_known: known.is_some(),
+            separated: known.map(|known| known.values.is_some() || known.encoded),
         })
     }
 

@@ -67,8 +67,7 @@ impl VersionSet {
         self.give_token(state);
         // Shared files are carried over only if a table is still in them.
         let tables = families.values().flat_map(|family| family.version.tables());
-        let files: BTreeSet<FileId> =
-            tables.flat_map(|(_, _, table)| table.placement.files()).collect();
+        let files: BTreeSet<FileId> = tables.flat_map(|(_, _, table)| table.files()).collect();
         let shared: Vec<FileId> = known.intersection(&files).copied().collect();
 
         // 2. Write the copy, without the token.

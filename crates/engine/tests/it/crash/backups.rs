@@ -30,8 +30,11 @@ fn store(vfs: &MemVfs) -> Arc<DirectoryStore> {
 }
 
 impl World {
+    /// With an odd seed, half of the values are in value files.
     fn new(seed: u64) -> World {
-        let source = Db::open_with(as_vfs(&MemVfs::new()), "/db", tiny(), &[]).unwrap();
+        let mut options = tiny();
+        options.column_family.value_separation_bytes = seed % 2 * 75;
+        let source = Db::open_with(as_vfs(&MemVfs::new()), "/db", options, &[]).unwrap();
         let (target, random) = (MemVfs::new(), Random::new(seed));
         World { source, target, random, expected: BTreeMap::new() }
     }

@@ -111,10 +111,12 @@ fn put(vfs: &MemVfs, path: &Path, bytes: Option<&[u8]>) {
     }
 }
 
-/// Each kind of file, with values that were left in WALs as well.
+/// Each kind of file, with values that were left in WALs or are in value files as well.
 #[test]
 fn damage_is_told_by_name_and_nothing_is_restored_in_part() {
-    for options in [tiny(), small("triad", 2 << 10)] {
+    let mut apart = tiny();
+    apart.column_family.value_separation_bytes = 100;
+    for options in [tiny(), small("triad", 2 << 10), apart] {
         let mut world = World::new(options.clone(), 3);
         let files = world.files();
         let kinds: BTreeSet<_> = files.iter().filter_map(|path| path.extension()).collect();

@@ -24,7 +24,7 @@ pub(crate) fn engine(vfs: &Arc<dyn Vfs>) -> BackupEngine {
 }
 
 /// Opens a restored database, looks that it is sound, and returns the default column family.
-fn restored(vfs: &Arc<dyn Vfs>, path: &str, options: &Options) -> Contents {
+pub(super) fn restored(vfs: &Arc<dyn Vfs>, path: &str, options: &Options) -> Contents {
     let db = Db::open_with(vfs.clone(), path, options.clone(), &[]).unwrap();
     let contents = contents(&db);
     db.close().unwrap();
@@ -47,7 +47,8 @@ fn write_some(db: &Db, random: &mut Random, count: u64) {
     }
 }
 
-fn keys(vfs: &Arc<dyn Vfs>, folder: &str) -> Vec<String> {
+/// The names of the objects in a folder.
+pub(super) fn keys(vfs: &Arc<dyn Vfs>, folder: &str) -> Vec<String> {
     let listing = vfs.list(&Path::new(TARGET).join(folder)).unwrap_or_default();
     listing.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }

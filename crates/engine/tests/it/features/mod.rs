@@ -1,6 +1,7 @@
 //! What users do, feature by feature.
 
 mod backups;
+mod backups_of_values;
 pub(crate) mod basics;
 pub(crate) mod call_options;
 pub(crate) mod destroy;
@@ -25,3 +26,4 @@ pub(crate) mod tables;
 pub(crate) mod transactions;
 pub(crate) mod ttl;
 pub(crate) mod updates;
+pub(crate) mod values;

@@ -176,6 +176,18 @@ fn random_backups_are_what_the_database_was() {
 }
 
 #[test]
+fn random_backups_of_values_apart() {
+    for (seed, collects) in (20..).zip([false, true, false, true]) {
+        let mut options = tiny();
+        options.column_family.value_separation_bytes = 20;
+        options.column_family.value_file_bytes = 2 << 10;
+        options.column_family.value_garbage_collection = collects;
+        options.column_family.value_garbage_force_threshold = 0.5;
+        run(seed, options, 400);
+    }
+}
+
+#[test]
 fn random_backups_of_other_profiles() {
     for (seed, profile) in (10..).zip(["triad", "rocksdb", "bolt", "rocksdb-universal"]) {
         run(seed, small(profile, 2 << 10), 300);
@@ -186,8 +198,22 @@ fn random_backups_of_other_profiles() {
 /// families, and everything that was written before it began.
 #[test]
 fn a_backup_beside_writers_is_one_moment() {
+    beside_writers(tiny());
+}
+
+/// Value files are punched and removed meanwhile.
+#[test]
+fn a_backup_of_values_apart_beside_writers_is_one_moment() {
+    let mut options = tiny();
+    options.column_family.value_separation_bytes = 1;
+    options.column_family.value_garbage_collection = true;
+    beside_writers(options);
+}
+
+fn beside_writers(options: Options) {
     let disk = MemVfs::new();
-    let options = Options { background_threads: 2, create_missing_column_families: true, ..tiny() };
+    let options =
+        Options { background_threads: 2, create_missing_column_families: true, ..options };
     let families = FAMILIES[1..].iter().map(|name| (*name, options.column_family.clone()));
     let families: Vec<_> = families.collect();
     let db = Db::open_with(as_vfs(&disk), "/db", options.clone(), &families).unwrap();

@@ -57,7 +57,7 @@ fn named_so_far(vfs: &dyn Vfs, directory: &Path) -> (Named, sateen::Result<()>) 
                 tables.remove(&removed.id);
             }
             for added in &edit.added {
-                tables.insert(added.table.id, (edit.column_family, added.table.placement));
+                tables.insert(added.table.id, (edit.column_family, added.table.clone()));
             }
             if edit.drop {
                 tables.retain(|_, (family, _)| *family != edit.column_family);
@@ -66,14 +66,17 @@ fn named_so_far(vfs: &dyn Vfs, directory: &Path) -> (Named, sateen::Result<()>) 
         }
         ControlFlow::Continue(())
     });
-    for (_, placement) in tables.into_values() {
+    for (_, table) in tables.into_values() {
+        let placement = table.placement;
         let (Placement::Slice { file, offset, length }
         | Placement::Log { file, offset, length, .. }) = placement
         else {
             panic!("{placement:?}")
         };
-        // A log may still be written to behind its values: that it is there is what is looked at.
-        if let Some(values) = placement.values() {
+        // A log may still be written to behind its values, and where those in value files are is
+        // known to tables alone: that the files are there is what is looked at.
+        let apart = table.values.files.iter().map(|one| one.file);
+        for values in placement.values().into_iter().chain(apart) {
             named.extents.entry(path_of(values.0)).or_default().push(0..64);
             named.values.insert(path_of(values.0));
         }

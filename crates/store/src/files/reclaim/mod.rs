@@ -9,6 +9,8 @@
 //!    orphans (`remove_orphans`).
 //! 4. `bury` takes the zombies that are no longer pinned. `space.rs` marks their
 //!    extents as dead, or returns the file if all its tables are dead.
+//!    A compaction says which values its inputs had and its outputs have not
+//!    ([`Reclaimer::expect_dead_values`]): they are dead once all inputs are buried.
 //! 5. `unlink` removes files that are dead as a whole. Beside clients it empties a large file in
 //!    steps first (`shrink`).
 //! 6. `punch_due` punches holes into files that also hold live tables, once their extents have been
@@ -33,6 +35,7 @@
 
 mod found;
 mod leased;
+mod values;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,6 +55,7 @@ use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, lock};
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use values::DyingValues;
 
 /// Smallest step beside clients.
 const STEP_BYTES_MIN: u64 = 1 << 20;
@@ -99,6 +103,7 @@ struct ReclaimState {
     accounts: Accounts,
     /// Tables that no version names and that something may still pin.
     zombies: Vec<Zombie>,
+    dying_values: Vec<DyingValues>,
     leases: Leases,
     /// Files that no version named at open, and that an earlier reader may still read.
     orphans: Vec<PathBuf>,
@@ -522,7 +527,11 @@ impl Reclaimer {
         for Zombie { table, .. } in dead {
             self.tables.evict(table.id);
             state.unlink.extend(state.accounts.bury(&table, now, self.can_punch()));
+            for dying in &mut state.dying_values {
+                dying.tables.remove(&table.id);
+            }
         }
+        self.bury_values(state, now);
     }
 
     /// Punches `ranges` of a file. Returns false if the file system cannot, or the file has another

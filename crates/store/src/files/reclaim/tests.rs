@@ -83,6 +83,7 @@ fn meta(id: TableId, offset: u64, length: u64) -> TableMeta {
         raw_bytes: 1,
         tail_bytes: 0,
         sketch: None,
+        values: Default::default(),
     }
 }
 

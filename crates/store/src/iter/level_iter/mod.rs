@@ -320,6 +320,11 @@ impl<R: SortedRun, O: OpenTable> InternalIterator for LevelIter<R, O> {
     }
 
     #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        self.table.as_mut().map_or(Ok(()), |(_, table)| table.load_value())
+    }
+
+    #[inline]
     fn key(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], |(_, table)| table.key())
     }

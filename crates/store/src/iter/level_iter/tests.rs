@@ -42,6 +42,7 @@ impl TestRun {
                 raw_bytes: 1,
                 tail_bytes: 0,
                 sketch: None,
+                values: Default::default(),
             };
             (Arc::new(meta), Arc::new(entries))
         };

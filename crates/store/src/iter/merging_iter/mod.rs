@@ -332,6 +332,14 @@ impl<I: InternalIterator> InternalIterator for MergingIter<I> {
     }
 
     #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        match self.heap.first() {
+            Some(top) => self.children[top.child].load_value(),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
     fn key(&self) -> &[u8] {
         self.children[self.heap[0].child].key()
     }

@@ -4,7 +4,7 @@
 //! 1. [`TableCache::get`] returns an open table (`get_open`): one hash lookup under the read lock
 //!    of a shard.
 //! 2. Otherwise `open` opens the file (`file`) and checks its header. Then it reads the table's end
-//!    and opens the file with its separated values (`values_file`).
+//!    and gives it the files with separated values ([`ValueFiles`]).
 //! 3. `enter` adds the table, unless another thread was faster or the file was evicted meanwhile.
 //! 4. `make_room` evicts tables by CLOCK until memory is within its limit. Readers that hold such a
 //!    table keep it until they release it.
@@ -36,7 +36,7 @@ use crate::base::waited;
 use crate::files::reclaim::OpenTables;
 use crate::files::{HEADER_BYTES, check_header, table_file_name};
 use crate::table::table_images::TableImages;
-use crate::table::{OnMiss, Table, TableSource, ValuesFile};
+use crate::table::{OnMiss, Table, TableSource, ValueFiles};
 use crate::vfs::{DescriptorPool, OpenOptions, PooledFile, Vfs, VfsFile};
 
 const SHARDS: usize = 64;
@@ -108,8 +108,6 @@ struct OpenFile {
 #[derive(Debug, Default)]
 struct Files {
     open: IdMap<FileId, OpenFile>,
-    /// Files with separated values of open tables, which hold them.
-    values: IdMap<FileId, Weak<PooledFile>>,
     /// Tables in CLOCK order. Some may be gone.
     tables: VecDeque<(TableId, FileId)>,
 }
@@ -126,6 +124,8 @@ struct Evicted {
 pub struct TableCache {
     options: TableCacheOptions,
     descriptors: Arc<DescriptorPool>,
+    /// The files with separated values.
+    values: Arc<ValueFiles>,
     /// The memory limit in force.
     memory_bytes_max: AtomicU64,
     shards: Box<[Shard]>,
@@ -141,8 +141,12 @@ pub struct TableCache {
 impl TableCache {
     /// Returns an empty cache.
     pub fn new(options: TableCacheOptions) -> TableCache {
+        let descriptors = DescriptorPool::new(options.vfs.clone(), options.open_files_max);
+        let directory = options.directory.clone();
+        let (pool, uid, direct) = (descriptors.clone(), options.db_uid, options.direct);
         TableCache {
-            descriptors: DescriptorPool::new(options.vfs.clone(), options.open_files_max),
+            descriptors,
+            values: Arc::new(ValueFiles::pooled(pool, directory, uid, direct)),
             memory_bytes_max: AtomicU64::new(options.memory_bytes_max),
             options,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
@@ -267,9 +271,7 @@ impl TableCache {
         if let Some(images) = &self.options.images {
             table = table.with_image(images.of(meta.id));
         }
-        if let Some(values) = table.properties().values {
-            table = table.with_values_in(self.values_file(values)?);
-        }
+        table = table.with_values(&self.values)?;
         Ok(self.enter(file_id, Arc::new(table)))
     }
 
@@ -322,25 +324,9 @@ impl TableCache {
         Ok((file, path))
     }
 
-    /// Returns a file with separated values, and opens it unless an open table uses it.
-    fn values_file(&self, id: FileId) -> Result<ValuesFile> {
-        let known = |files: &Files| files.values.get(&id).and_then(Weak::upgrade);
-        let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
-        let found = known(&lock_timed(&self.files));
-        let file = match found {
-            Some(file) => file,
-            None => {
-                let opened = self.descriptors.file(&path, OpenOptions::READ);
-                let opened = opened.map_err(|error| Error::of_pooled("open", &path, error))?;
-                let mut files = lock_timed(&self.files);
-                let file = known(&files).unwrap_or_else(|| opened.clone());
-                files.values.retain(|_, file| file.strong_count() > 0);
-                files.values.insert(id, Arc::downgrade(&file));
-                drop(files);
-                file
-            }
-        };
-        ValuesFile::on(file, path)
+    /// Returns the files with separated values of all tables.
+    pub fn values(&self) -> &Arc<ValueFiles> {
+        &self.values
     }
 
     /// Evicts tables, except `keep`, until memory is within its limit.
@@ -453,5 +439,6 @@ impl OpenTables for TableCache {
         let closed = files.open.remove(&id).map(|open| (self.forget(&open), open));
         drop(files);
         drop(closed);
+        self.values.forget(id);
     }
 }

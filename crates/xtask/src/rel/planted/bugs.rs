@@ -315,6 +315,30 @@ pub(super) const BUGS: &[Bug] = &[
         &["is gone", "once all is stored"],
     ),
     bug(
+        "value_file_removed_early",
+        "a value file is removed while a table refers to it",
+        "features::values::a_file_goes_with_its_last_value_and_pages_before",
+        &["No such file", "not found", "NotFound"],
+    ),
+    bug(
+        "values_punched_while_read",
+        "dead values are punched while a snapshot reads them",
+        "features::values::a_file_goes_with_its_last_value_and_pages_before",
+        &["Hole", "hole", "kept.get(path)"],
+    ),
+    bug(
+        "values_of_older_tables_punched",
+        "dead values are punched while a table that was replaced before has them, too",
+        "features::values::an_iterator_reads_values_of_tables_that_were_replaced_twice",
+        &["values", "hole"],
+    ),
+    bug(
+        "values_not_synced",
+        "a table is installed before its value file is durable",
+        "crash::power::values_apart",
+        CRASH,
+    ),
+    bug(
         "backup_shared_purged",
         "a table that backups share goes with one of them",
         "model::backups::random_backups_are_what_the_database_was",
@@ -331,6 +355,12 @@ pub(super) const BUGS: &[Bug] = &[
         "the checksums of a backup are not verified",
         "faults::backups::damage_is_told_by_name_and_nothing_is_restored_in_part",
         &["is another one", "Corruption", "corruption"],
+    ),
+    bug(
+        "backup_values_not_verified",
+        "values of tables that an earlier backup has are copied unseen",
+        "features::backups_of_values::a_damaged_value_is_told_by_name_and_not_backed_up",
+        &["unwrap_err"],
     ),
     bug(
         "backup_stamp_ignored",

@@ -53,11 +53,13 @@ use crate::operators::compaction_filter::{ActiveFilter, Decision};
 use crate::operators::merge::{Merging, Operands};
 
 mod covering;
+mod encoded;
 mod operands;
 mod stats;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use encoded::EncodedValues;
 pub(crate) use stats::CompactionStats;
 
 /// The result of a pull.
@@ -122,6 +124,8 @@ pub(crate) struct CompactionIter<I, B> {
     merging: Option<Merging>,
     filter: Option<ActiveFilter>,
     ranges: Option<Covering>,
+    /// Set if values are encoded, in the input and in what is given out.
+    encoded: Option<EncodedValues>,
     /// Operands of the current user key that are collected, and their trailers.
     operands: Operands,
     trailers: Vec<u64>,
@@ -175,6 +179,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             merging: None,
             filter: None,
             ranges: None,
+            encoded: None,
             operands: Operands::default(),
             trailers: Vec::new(),
             ready: VecDeque::new(),
@@ -196,6 +201,19 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     pub(crate) fn with_merging(mut self, merging: Option<Merging>) -> CompactionIter<I, B> {
         self.merging = merging;
         self
+    }
+
+    /// Declares that values of the input are encoded by
+    /// [`Separated`](sateen_store::table::Separated). So are then those that are given out.
+    pub(crate) fn with_encoded(mut self, values: Option<EncodedValues>) -> CompactionIter<I, B> {
+        self.encoded = values;
+        self
+    }
+
+    /// Returns the values of the input, if they are encoded.
+    #[inline]
+    pub(crate) fn encoded(&mut self) -> Option<&mut EncodedValues> {
+        self.encoded.as_mut()
     }
 
     /// Sets the compaction filter. Call it before the first pull.
@@ -302,7 +320,7 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
         let covered = self.ranges.is_some() && self.is_covered(seqno);
         let means = if covered { Visible::Deleted } else { says };
         if !self.operands.is_empty()
-            && let Some(emitted) = self.end_operands(trailer, means)
+            && let Some(emitted) = self.end_operands(trailer, means)?
         {
             // The next pull examines this entry again.
             return Ok(Some(emitted));
@@ -312,7 +330,13 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             Visible::Deleted => self.stats.deletes_in += 1,
         }
         self.stats.bytes_in += bytes as u64;
-        if !self.enter_key(trailer)? {
+        let is_new = self.enter_key(trailer)?;
+        if says == Visible::Value
+            && let Some(encoded) = &mut self.encoded
+        {
+            encoded.see(self.input.value());
+        }
+        if !is_new {
             self.count_dropped(says);
             return Ok(None);
         }
@@ -385,7 +409,11 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// Asks the filter about the value under the cursor.
     fn filter_value(&mut self, seqno: SeqNo) -> Result<Decision> {
         let Some(filter) = &mut self.filter else { return Ok(Decision::Keep) };
-        filter.value(seqno, key::user_key(&self.key), self.input.value())
+        let value = match &mut self.encoded {
+            Some(encoded) => encoded.joined(self.input.value())?,
+            None => self.input.value(),
+        };
+        filter.value(seqno, key::user_key(&self.key), value)
     }
 
     /// Asks the filter about the operand under the cursor.
@@ -407,6 +435,9 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             Ordering::Equal if trailer == self.last_trailer => return Ok(false),
             Ordering::Less => {
                 self.drop_pending();
+                if let Some(encoded) = &mut self.encoded {
+                    encoded.end_key();
+                }
                 self.key.clear();
                 self.key.extend_from_slice(key::user_key(self.input.key()));
                 self.key.extend_from_slice(&[0; TRAILER_BYTES]);
@@ -499,7 +530,8 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
             self.stats.deletes_out += 1;
         }
         self.shown = Shown::Made;
-        self.made = value;
+        let is_put = kind == ValueKind::Put as u8;
+        self.made = if is_put && self.encoded.is_some() { encoded::encoded(&value) } else { value };
         self.emit(trailer, self.made.len())
     }
 

@@ -8,6 +8,7 @@
 //!    out the first of them.
 
 use sateen_control::{SeqNo, ValueKind};
+use sateen_store::base::error::Result;
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
 
@@ -20,32 +21,35 @@ impl<I: InternalIterator, B: FnMut(&[u8]) -> bool> CompactionIter<I, B> {
     /// and returns the first entry to be given out; the entry under the cursor is examined again
     /// afterwards.
     #[cold]
-    pub(super) fn end_operands(&mut self, trailer: u64, says: Visible) -> Option<Pulled> {
+    pub(super) fn end_operands(&mut self, trailer: u64, says: Visible) -> Result<Option<Pulled>> {
         let same_key = key::user_key(&self.key) == key::user_key(self.input.key());
         let newest = self.trailers.first().copied().unwrap_or_default();
         let stratum = self.stratum(SeqNo(newest >> 8));
         if !same_key {
-            return self.settle_operands();
+            return Ok(self.settle_operands());
         }
         if stratum != self.stratum(SeqNo(trailer >> 8)) {
             // A snapshot sees the entry under the cursor without the operands, so it stays
             // separate.
-            return self.hand_out_operands();
+            return Ok(self.hand_out_operands());
         }
         let existing = match says {
             // One more operand, or an entry out of order, which `enter_key` reports.
-            Visible::Operand => return None,
-            _ if trailer >= self.last_trailer => return None,
-            Visible::Value => Some(self.input.value()),
+            Visible::Operand => return Ok(None),
+            _ if trailer >= self.last_trailer => return Ok(None),
+            Visible::Value => match &mut self.encoded {
+                Some(encoded) => Some(encoded.joined(self.input.value())?),
+                None => Some(self.input.value()),
+            },
             Visible::Deleted => None,
         };
         let user_key = key::user_key(&self.key);
         let operands = self.operands.in_order();
         let merged = self.merging.as_ref().and_then(|by| by.full(user_key, existing, &operands));
-        let Some(value) = merged else { return self.hand_out_operands() };
+        let Some(value) = merged else { return Ok(self.hand_out_operands()) };
         // The value hides the entry under the cursor and everything older of the stratum.
         self.hiding_stratum = Some(stratum);
-        self.hand_out_value(value, stratum)
+        Ok(self.hand_out_value(value, stratum))
     }
 
     /// Ends the collection at the end of a key. The operands become a value if no entry of the key

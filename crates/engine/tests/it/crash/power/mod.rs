@@ -10,7 +10,8 @@ use std::path::Path;
 
 use sateen::vfs::{CrashChoice, MemVfs, Vfs};
 use sateen::{
-    CompactionStyle, Db, Options, Preemption, Regions, WalMode, WriteBatch, WriteOptions,
+    ColumnFamilyOptions, CompactionStyle, Db, Options, Preemption, Regions, WalMode, WriteBatch,
+    WriteOptions,
 };
 
 use crate::support::common::{Random, appending, as_vfs, assert_sound, deciding, small, tiny};
@@ -72,6 +73,11 @@ fn chosen(case: u64) -> (Options, Options) {
         family.level_multiplier = 2.0;
         family.table_bytes = 1 << 10;
         family.level0_trigger = 2;
+    }
+    if random.one_in(3) {
+        apart(family);
+        family.value_garbage_collection = random.one_in(2);
+        family.compaction_files = !random.one_in(4);
     }
     // Few slots, so that what is deep is in the way of what is not.
     options.max_background_compactions = 1 + random.below(2) as u32;
@@ -198,6 +204,34 @@ fn atomic_flush_with_a_log() {
         options.atomic_flush = true;
         crash(seed, &options);
     }
+}
+
+/// Larger values are apart, in many small files, and garbage is collected early.
+fn apart(family: &mut ColumnFamilyOptions) {
+    family.value_separation_bytes = 30;
+    family.value_file_bytes = 2 << 10;
+    family.value_garbage_collection = true;
+    family.value_garbage_age_cutoff = 0.7;
+    family.value_garbage_force_threshold = 0.3;
+}
+
+#[test]
+fn values_apart() {
+    let mut own_files = tiny();
+    own_files.column_family.compaction_files = false;
+    for (seed, mut options) in [(70, tiny()), (71, small("triad", 4 << 10)), (72, own_files)] {
+        apart(&mut options.column_family);
+        crash(seed, &options);
+    }
+}
+
+/// What is apart before the crash is written into tables afterwards, and the other way round.
+#[test]
+fn values_apart_before_or_after_the_crash() {
+    let mut options = tiny();
+    apart(&mut options.column_family);
+    crash_and_open(73, &options, &tiny());
+    crash_and_open(74, &tiny(), &options);
 }
 
 #[test]

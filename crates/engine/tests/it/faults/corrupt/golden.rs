@@ -62,13 +62,14 @@ impl Shape {
     }
 
     /// Tables in each of the places where tables can be: with others in a file, in files of their
-    /// own, and with their values in the log.
+    /// own, with their values in the log, and with their values in value files.
     pub(super) fn of_every_placement(options: Options) -> Shape {
         let mut shape = Shape::of(options).small();
         let family = &shape.options.column_family;
         let alone = ColumnFamilyOptions { compaction_files: false, ..family.clone() };
         let in_log = ColumnFamilyOptions { values_stay_in_log: true, ..family.clone() };
-        shape.families = vec![("alone", alone), ("in log", in_log)];
+        let apart = ColumnFamilyOptions { value_separation_bytes: 8, ..family.clone() };
+        shape.families = vec![("alone", alone), ("in log", in_log), ("apart", apart)];
         shape
     }
 

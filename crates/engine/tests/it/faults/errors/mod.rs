@@ -62,7 +62,7 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ),
     ("db/live_files.rs", "list", "create_dir_all", "is of a file system in memory"),
     ("db/live_files.rs", "read", "", "is of a file system in memory"),
-    ("table/separated.rs", "open", "", "only in repairs and dumps of tables with values in logs"),
+    ("table/value_files.rs", "of_table", "", "only in dumps of tables with values in other files"),
 ];
 
 /// Folders whose calls other tests fail one by one, each with these tests.

@@ -27,6 +27,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "life", start: || Start::fresh(tiny()), act: life },
     Scenario { name: "logs", start: logs, act: life },
     Scenario { name: "values in logs", start: values_in_logs, act: life },
+    Scenario { name: "values apart", start: values_apart, act: life },
     Scenario { name: "kept logs", start: kept_logs, act: kept },
     Scenario { name: "recovery", start: unclosed, act: recovery },
     Scenario { name: "recovery that fails half way", start: unclosed, act: recovery_cut_short },
@@ -70,6 +71,12 @@ fn logs() -> Start {
 
 fn values_in_logs() -> Start {
     Start::fresh(small("triad", 2 << 10))
+}
+
+fn values_apart() -> Start {
+    let mut options = tiny();
+    options.column_family.value_separation_bytes = 20;
+    Start::fresh(options)
 }
 
 fn kept_logs() -> Start {

@@ -436,6 +436,14 @@ fn random_family(family: &mut ColumnFamilyOptions, random: &mut Random) {
     family.memtable_hot_part = [0.0, 0.1, 0.5][random.below(3) as usize];
     family.values_stay_in_log = random.one_in(3);
     if random.one_in(3) {
+        family.value_separation_bytes = [1, 20, 100][random.below(3) as usize];
+        family.value_starting_level = random.below(3) as u32;
+        family.value_file_bytes = 1 << random.below(16);
+        family.value_garbage_collection = random.one_in(2);
+        family.value_garbage_age_cutoff = [0.1, 0.5, 1.0][random.below(3) as usize];
+        family.value_garbage_force_threshold = [0.0, 0.3, 1.0][random.below(3) as usize];
+    }
+    if random.one_in(3) {
         family.level0_overlap_min = [0.1, 0.4, 1.0][random.below(3) as usize];
         let slowdown = u64::from(family.level0_slowdown);
         family.level0_overlap_runs_max = 1 + random.below(slowdown) as u32;
