@@ -63,6 +63,7 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("db/live_files.rs", "list", "create_dir_all", "is of a file system in memory"),
     ("db/live_files.rs", "read", "", "is of a file system in memory"),
     ("table/value_files.rs", "of_table", "", "only in dumps of tables with values in other files"),
+    ("table/value_files.rs", "open_file", "open", "only in dumps, as above"),
 ];
 
 /// Folders whose calls other tests fail one by one, each with these tests.
