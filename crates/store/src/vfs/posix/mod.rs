@@ -10,6 +10,7 @@
 pub(super) mod fork;
 pub(super) mod heap;
 mod marks;
+pub(super) mod ring;
 pub(super) mod processor;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,7 @@ impl Vfs for PosixVfs {
         let unit = if options.direct { direct_read_unit(&fd) } else { None };
         let direct = unit.is_some() && switch_to_direct(&fd)?;
         let read_unit = unit.filter(|_| direct).unwrap_or(1);
+        let fd = Arc::new(fd);
         Ok(Arc::new(PosixFile { fd, direct, read_unit, poisoned: AtomicBool::new(false) }))
     }
 
@@ -172,7 +174,7 @@ impl Vfs for PosixVfs {
 /// An open file of the operating system.
 #[derive(Debug)]
 struct PosixFile {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     direct: bool,
     /// Unit of offset and length of direct reads. A power of two.
     read_unit: usize,
@@ -298,6 +300,10 @@ impl VfsFile for PosixFile {
 
     fn alignment(&self) -> usize {
         self.read_unit
+    }
+
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.fd.clone())
     }
 
     fn poison(&self) {
