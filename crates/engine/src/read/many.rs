@@ -58,9 +58,8 @@ impl Lookup<'_> {
         answers: &mut [Result<Option<PinnedSlice>>],
     ) {
         if left.len() > 1 {
-            let needs = |(_, version, key): &(usize, &SuperVersion, &[u8])| {
-                version.needs(key, seqno, self)
-            };
+            let needs =
+                |(_, version, key): &(usize, &SuperVersion, &[u8])| version.needs(key, seqno, self);
             load_blocks(left.iter().filter_map(needs).collect(), self.blocks);
         }
         for (at, version, key) in left.drain(..) {

@@ -10,6 +10,7 @@ pub(crate) mod ingest;
 pub(crate) mod listeners;
 pub(crate) mod locks;
 pub(crate) mod log_data;
+mod many;
 pub(crate) mod merge;
 pub(crate) mod perf;
 pub(crate) mod prefix;

@@ -342,8 +342,10 @@ impl VfsFile for PooledFile {
         self.with(|file| Ok(file.descriptor())).ok().flatten()
     }
     fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
-        let counted = self.with(|file| Ok(file.was_read(bytes, started, ns, class)));
-        let _uncounted = counted;
+        // If the pool has closed the descriptor meanwhile, the read is not counted.
+        if let Some(descriptor) = &*self.descriptor.load() {
+            descriptor.0.was_read(bytes, started, ns, class);
+        }
     }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         self.with(|file| file.write_at(bytes, offset, class))

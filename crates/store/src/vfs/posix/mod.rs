@@ -10,8 +10,8 @@
 pub(super) mod fork;
 pub(super) mod heap;
 mod marks;
-pub(super) mod ring;
 pub(super) mod processor;
+pub(super) mod ring;
 #[cfg(test)]
 mod tests;
 

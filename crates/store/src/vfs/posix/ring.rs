@@ -148,7 +148,8 @@ fn reap(ring: &mut IoUring, chunk: &mut [RingRead<'_>], under_way: &mut usize) {
     for completion in ring.completion() {
         *under_way = under_way.saturating_sub(1);
         let index = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
-        if let (Some(read), Ok(bytes)) = (chunk.get_mut(index), usize::try_from(completion.result()))
+        if let (Some(read), Ok(bytes)) =
+            (chunk.get_mut(index), usize::try_from(completion.result()))
         {
             read.is_done = bytes == read.buffer.len();
         }
@@ -203,10 +204,12 @@ mod tests {
     #[test]
     fn a_read_that_fails_is_left_and_harms_no_other() {
         let readable = file(b"0123");
-        let pipe: Arc<OwnedFd> = Arc::new(rustix::pipe::pipe().unwrap().1);
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let unreadable = std::fs::OpenOptions::new().write(true).open(named.path()).unwrap();
+        let unreadable: Arc<OwnedFd> = Arc::new(unreadable.into());
         let (mut first, mut second) = ([0; 4], [0; 4]);
         let mut reads = [
-            RingRead { file: pipe, buffer: &mut first, offset: 0, is_done: false },
+            RingRead { file: unreadable, buffer: &mut first, offset: 0, is_done: false },
             RingRead { file: readable, buffer: &mut second, offset: 0, is_done: false },
         ];
         read(&mut reads);

@@ -46,7 +46,7 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("wal/mod.rs", "fuzz", "", "is there for the fuzzer"),
     ("wal/chain.rs", "make_durable", "", "is there for tests"),
     ("files/reclaim/mod.rs", "shrink", "", "only beside clients: its own test fails each call"),
-    ("files/reclaim/mod.rs", "punch", "sync_data", "only beside clients: its own test fails it"),
+    ("files/reclaim/mod.rs", "reclaim", "sync_data", "only beside clients: its own test fails it"),
     (
         "tree/manifest_follower.rs",
         "has_moved",
