@@ -78,8 +78,8 @@ impl Db {
         self.find_many(&self.core.tree.default_family, keys, &ReadOptions::default())
     }
 
-    /// Reads many keys at one moment, in key order, and blocks of them at the same time. The answers
-    /// are in the order of `keys`.
+    /// Reads many keys at one moment, in key order, and blocks of them at the same time. The
+    /// answers are in the order of `keys`.
     pub(super) fn find_many<K: AsRef<[u8]>>(
         &self,
         family: &Arc<ColumnFamilyData>,

@@ -1,4 +1,5 @@
-//! The read path: point reads (`lookup`, of many keys `many`) and iterators (`db_iter`) over a super version.
+//! The read path: point reads (`lookup`, of many keys `many`) and iterators (`db_iter`) over a
+//! super version.
 
 pub(crate) mod charging;
 pub(crate) mod db_iter;

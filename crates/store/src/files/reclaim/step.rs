@@ -52,7 +52,8 @@ impl StepSize {
     }
 }
 
-/// Returns the pause after a step that freed `freed` bytes and took `took`, at `rate` bytes a second.
+/// Returns the pause after a step that freed `freed` bytes and took `took`, at `rate` bytes a
+/// second.
 pub(super) fn pause(freed: u64, rate: u64, took: Duration) -> Duration {
     let ns = u128::from(freed) * 1_000_000_000 / u128::from(rate.max(1));
     Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took * REST)
