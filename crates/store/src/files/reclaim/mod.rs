@@ -394,6 +394,7 @@ impl Reclaimer {
             }
         }
         let punched = self.punch_due(now, &mut left, rate.is_none(), &mut shrunk);
+        let is_synced = shrunk.is_some();
         let synced = match shrunk {
             Some((path, file)) if rate.is_some() => {
                 file.sync_data(IoClass::Reclaim).map_err(|source| Error::io("sync", &path, source))
@@ -406,7 +407,9 @@ impl Reclaimer {
         state.unlink.extend(unlink.into_iter().chain(kept));
         if let Some(rate) = rate {
             let took = clock::since(started);
-            state.step.learn(step - left, took);
+            if is_synced {
+                state.step.learn(step - left, took);
+            }
             state.next_step = now + took + step::pause(step - left, rate, took);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);

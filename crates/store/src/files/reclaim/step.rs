@@ -12,8 +12,8 @@ pub(super) const BYTES_MIN: u64 = 1 << 20;
 const BYTES_MAX: u64 = 64 << 20;
 /// Time at the given rate that bounds a step, so that space is given back steadily.
 const RATE_TIME: Duration = Duration::from_secs(1);
-/// Time that clients may wait for the device because of the size of a step. Steps grow below a
-/// quarter of it.
+/// Time that clients may wait for the device because of the size of a step. Steps grow below half
+/// of it.
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// A step is followed by a pause of at least this multiple of its duration.
 const REST: u32 = 4;
@@ -21,7 +21,7 @@ const REST: u32 = 4;
 /// The size of the next step.
 pub(super) struct StepSize {
     bytes: u64,
-    /// The time of the fastest step of the smallest size, which is that of its barrier.
+    /// The usual time of a step of the smallest size, which is that of its barrier.
     fixed: Option<Duration>,
 }
 
@@ -38,15 +38,15 @@ impl StepSize {
         self.bytes.min(most).next_multiple_of(PAGE_BYTES as u64)
     }
 
-    /// Learns from a step that freed `freed` bytes and took `took`.
+    /// Learns from a step with a barrier that freed `freed` bytes and took `took`.
     pub(super) fn learn(&mut self, freed: u64, took: Duration) {
         if freed <= BYTES_MIN {
-            self.fixed = Some(self.fixed.map_or(took, |fixed| fixed.min(took)));
+            self.fixed = Some(self.fixed.map_or(took, |fixed| (fixed * 7 + took) / 8));
         }
         let wait = took.saturating_sub(self.fixed.unwrap_or_default());
         if wait > WAIT_MAX {
             self.bytes = (self.bytes / 2).max(BYTES_MIN);
-        } else if wait < WAIT_MAX / 4 && freed >= self.bytes {
+        } else if wait < WAIT_MAX / 2 && freed >= self.bytes {
             self.bytes = (self.bytes * 2).min(BYTES_MAX);
         }
     }
@@ -88,7 +88,7 @@ mod tests {
     fn steps_stay_small_where_a_byte_costs_time() {
         // 128 MiB in 15 ms.
         let sizes_seen = sizes(Duration::from_millis(5), Duration::from_micros(117));
-        assert_eq!(sizes_seen[..6], [1, 2, 4, 8, 8, 8]);
+        assert_eq!(sizes_seen[..6], [1, 2, 4, 8, 16, 16]);
         assert!(sizes(Duration::ZERO, Duration::from_millis(3)).iter().all(|mib| *mib <= 2));
     }
 
