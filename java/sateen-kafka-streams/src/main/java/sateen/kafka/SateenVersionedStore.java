@@ -178,6 +178,9 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
 
     /** Returns the older version that is valid at a time, or null. */
     private Version find(Bytes key, long time) {
+        if (time < 0) {
+            return null;
+        }
         for (Family segment : segments.between(time, Long.MAX_VALUE, true)) {
             try (StoreIterator versions = segment.iterator(stored(key, 0), stored(key, time), false)) {
                 while (versions.hasNext()) {
