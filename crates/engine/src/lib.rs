@@ -65,8 +65,7 @@
 //! ```
 //!
 //! Options of single calls: [`Db::reading`] and [`Db::writing`] take a [`ReadOptions`] or
-//! [`WriteOptions`] and have the same methods again. The methods whose names end in `_cf` take the
-//! column family and the options as arguments, as RocksDB's do.
+//! [`WriteOptions`] and have the same methods again; so do those of a [`ColumnFamily`].
 //!
 //! # Options
 //!
