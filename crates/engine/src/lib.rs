@@ -65,8 +65,7 @@
 //! ```
 //!
 //! Options of single calls: [`Db::reading`] and [`Db::writing`] take a [`ReadOptions`] or
-//! [`WriteOptions`] and have the same methods again. The methods whose names end in `_cf` take the
-//! column family and the options as arguments, as RocksDB's do.
+//! [`WriteOptions`] and have the same methods again; so do those of a [`ColumnFamily`].
 //!
 //! # Options
 //!
@@ -136,6 +135,7 @@ mod read;
 mod secondary;
 mod snapshot;
 pub mod timeline;
+mod timestamps;
 mod tools;
 mod tree;
 mod ttl;
@@ -250,6 +250,8 @@ pub use sateen_store::pass_on;
 pub use sateen_store::table::Compression;
 pub use sateen_store::vfs;
 pub use snapshot::Snapshot;
+pub use timestamps::entry::timestamped_entry;
+pub use timestamps::{Timestamped, TimestampedCursor, TimestampedFamily};
 pub use tools::check::{CheckReport, check, check_with};
 pub use tools::destroy::{DestroyReport, destroy, destroy_with};
 pub use tools::dump;
