@@ -59,9 +59,12 @@ impl rocksdb_writebatch_wi_t {
     fn transaction<'a>(
         of: *mut rocksdb_transaction_t,
     ) -> sateen::Result<&'a mut rocksdb_transaction_t> {
+        if !is_given(of) {
+            let text = "the transaction of this batch is freed";
+            return Err(Error::InvalidArgument(text.into()));
+        }
         // SAFETY: C has it as a transaction.
-        let found = is_given(of).then(|| unsafe { of.as_mut() }).flatten();
-        found.ok_or_else(|| Error::InvalidArgument("the transaction of this batch is freed".into()))
+        unsafe { of.as_mut() }.ok_or_else(|| missing("the transaction"))
     }
 
     /// Returns the batch, or the first error of adding to it.
@@ -390,6 +393,35 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
             the(db)?.write(batch.checked()?.batch(), &write_options(options)?)
+        });
+    }
+}
+
+/// Returns the batch of the transaction, to be freed by `rocksdb_free`. It can be read until the
+/// transaction is freed, and not be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_transaction_get_writebatch_wi(
+    transaction: *mut rocksdb_transaction_t,
+) -> *mut rocksdb_writebatch_wi_t {
+    if transaction.is_null() { null_mut() } else { rocksdb_writebatch_wi_t::lent(transaction) }
+}
+
+/// Does all writes of a batch with an index in a transaction, or none of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch_wi(
+    transaction: *mut rocksdb_transaction_t,
+    batch: *mut rocksdb_writebatch_wi_t,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            // A copy, made before, because the batch may be that of this transaction.
+            let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
+            let batch = batch.checked()?.batch().clone();
+            let transaction = transaction.as_mut().ok_or_else(|| missing("the transaction"))?;
+            transaction.check()?;
+            transaction.inner.rebuild_from(&batch)
         });
     }
 }

@@ -226,7 +226,8 @@ unsafe fn c_bytes(text: *const c_char) -> Vec<u8> {
 }
 
 macro_rules! sets {
-    ($($function:ident($value:ident: $type:ty $(, $length:ident)?) |$file:ident| $set:expr;)*) => { $(
+    ($($function:ident($value:ident: $type:ty $(, $length:ident)?)
+        |$file:ident| $set:expr;)*) => { $(
         #[doc = concat!("As in RocksDB: `", stringify!($function), "`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(

@@ -9,6 +9,7 @@ const VALUE: u8 = 1;
 const DELETION: u8 = 0x14;
 
 /// The position of an iterator.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Moves {
     Plain(Cursor),
     Timestamped(Box<AsOfCursor>),

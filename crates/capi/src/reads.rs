@@ -14,11 +14,9 @@ use crate::calls::rocksdb_readoptions_t;
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::promises::{many_options, read_options};
-use crate::timestamps::{as_of, value, values_of};
+use crate::timestamps::{Found, as_of, value, values_of};
 
 type Family = rocksdb_column_family_handle_t;
-/// The answer of a read.
-pub(crate) type Found = sateen::Result<Option<PinnedSlice>>;
 
 /// Returns the values of keys of several column families at one moment.
 fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOptions) -> Vec<Found> {

@@ -14,10 +14,11 @@ use crate::calls::{rocksdb_compactoptions_t, rocksdb_readoptions_t};
 use crate::comparator::{Compare, ordered_by, rocksdb_comparator_t};
 use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::{many_options, read_options};
-use crate::reads::Found;
 use crate::settings::Settings;
 
 type Family = rocksdb_column_family_handle_t;
+/// The answer of a read.
+pub(crate) type Found = sateen::Result<Option<PinnedSlice>>;
 
 /// The timestamps of a read: as of one, or all versions from another one on.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@ use crate::database::{of, rocksdb_column_family_handle_t};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::iter::rocksdb_iterator_t;
 use crate::promises::{many_options, read_options};
-use crate::reads::{Found, leave};
+use crate::reads::leave;
+use crate::timestamps::Found;
 use crate::transactions::{rocksdb_transaction_t, with};
 
 type Family = rocksdb_column_family_handle_t;

@@ -8,7 +8,6 @@ use sateen::{ColumnFamily, Db, Error, Transaction, TransactionOptions};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, missing, quiet};
 use crate::batch::rocksdb_writebatch_t;
-use crate::batch_index::rocksdb_writebatch_wi_t;
 use crate::calls::{TransactionSnapshot, rocksdb_snapshot_t, rocksdb_writeoptions_t};
 use crate::database::{check_untimed, of, rocksdb_column_family_handle_t};
 use crate::db::write_options;
@@ -316,15 +315,6 @@ pub unsafe extern "C" fn rocksdb_transaction_get_snapshot(
     }
 }
 
-/// Returns the batch of the transaction, to be freed by `rocksdb_free`. It can be read until the
-/// transaction is freed, and not be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_transaction_get_writebatch_wi(
-    transaction: *mut rocksdb_transaction_t,
-) -> *mut rocksdb_writebatch_wi_t {
-    if transaction.is_null() { null_mut() } else { rocksdb_writebatch_wi_t::lent(transaction) }
-}
-
 /// Does all writes of a batch in the transaction, or none of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch(
@@ -338,25 +328,6 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch(
             transaction.check()?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
             transaction.inner.rebuild_from(batch.checked()?)
-        });
-    }
-}
-
-/// Does the same for a batch with an index.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch_wi(
-    transaction: *mut rocksdb_transaction_t,
-    batch: *mut rocksdb_writebatch_wi_t,
-    errptr: ErrPtr,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe {
-        with(transaction, errptr, (), |transaction| {
-            transaction.check()?;
-            let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            // A copy, because the batch may be that of this transaction.
-            let batch = batch.checked()?.batch().clone();
-            transaction.inner.rebuild_from(&batch)
         });
     }
 }

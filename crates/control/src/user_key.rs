@@ -51,7 +51,7 @@ impl Comparator {
     }
 
     /// Returns a comparator of keys that end with a timestamp of `timestamp_bytes` bytes, at least
-    /// one. `compare` gets whole keys. Where the rest is equal, it must have newer timestamps first.
+    /// one. `compare` gets whole keys. It must have newer timestamps first where the rest is equal.
     /// It is not called for keys that are shorter than a timestamp, which come before all others.
     /// The length of the timestamp is part of the name that the database stores. RocksDB:
     /// comparators with a `timestamp_size`.

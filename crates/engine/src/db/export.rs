@@ -22,8 +22,8 @@ use crate::options::{ColumnFamilyOptions, Options, ReadOptions};
 const FILE_BYTES: u64 = 256 << 20;
 
 impl ColumnFamily {
-    /// Writes all entries of this moment to files in `directory`, which must not exist. Each key has
-    /// its newest value; deletions and older values are not there. RocksDB:
+    /// Writes all entries of this moment to files in `directory`, which must not exist. Each key
+    /// has its newest value; deletions and older values are not there. RocksDB:
     /// `Checkpoint::ExportColumnFamily`.
     ///
     /// ```
