@@ -11,8 +11,8 @@ use crate::abi::{ErrPtr, free, give, quiet, set_error};
 use crate::settings::{Keeps, Setting, Settings};
 #[allow(unused_imports, reason = "handles that functions are missing of")]
 use crate::{
-    backup_options::*, cache::*, calls::*, compact_files::*, compaction_styles::*, odd_options::*,
-    options::*, table_options::*,
+    backup_options::*, cache::*, calls::*, compact_files::*, compaction_styles::*, exports::*,
+    odd_options::*, options::*, table_options::*, transaction_dbs::*, transaction_options::*,
 };
 
 /// Stores at `errptr` that a function is not implemented.

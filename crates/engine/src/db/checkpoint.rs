@@ -211,8 +211,8 @@ pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<
     target.sync_data(class).map_err(|e| Error::io("sync", to, e))
 }
 
-/// Removes an unfinished checkpoint or export. Best effort: files that stay have no CURRENT, so they
-/// are no database.
+/// Removes an unfinished checkpoint or export. Best effort: files that stay have no CURRENT, so
+/// they are no database.
 pub(super) fn remove_all(core: &DbCore, path: &Path) {
     let vfs = core.env.vfs.as_ref();
     for name in vfs.list(path).unwrap_or_default() {

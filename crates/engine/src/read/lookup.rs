@@ -47,6 +47,13 @@ impl Deref for PinnedSlice {
     }
 }
 
+impl From<Vec<u8>> for PinnedSlice {
+    /// Returns the bytes as a value that holds nothing else.
+    fn from(bytes: Vec<u8>) -> PinnedSlice {
+        PinnedSlice(Inner::Owned(bytes.into()))
+    }
+}
+
 impl AsRef<[u8]> for PinnedSlice {
     fn as_ref(&self) -> &[u8] {
         self
