@@ -23,6 +23,12 @@ abstract class Native {
     static final int ABSENT = -1;
 
     private static Native load() {
+        Native calls = backend();
+        NativeLibrary.loaded();
+        return calls;
+    }
+
+    private static Native backend() {
         String wanted = System.getProperty("sateen.backend", "auto");
         boolean foreign = Runtime.version().feature() >= 22;
         if (wanted.equals("jni")) {

@@ -10,8 +10,16 @@ import java.util.Locale;
 /** Finds the native library: a path that the user names, or the one in this jar. */
 final class NativeLibrary {
     private static Path found;
+    private static boolean copied;
 
     private NativeLibrary() {}
+
+    /** Removes a copy of the library, which is open: a process that is killed leaves no file behind. */
+    static synchronized void loaded() {
+        if (copied) {
+            found.toFile().delete();
+        }
+    }
 
     /** Returns the path of the library, which is looked for once. */
     static synchronized Path path() {
@@ -43,8 +51,9 @@ final class NativeLibrary {
             }
             String directory = System.getProperty("sateen.tmpdir", System.getProperty("java.io.tmpdir"));
             Path copy = Files.createTempFile(Path.of(directory), "libsateen_java", ".so");
-            // The file is open once it is loaded; its name is not needed any more then.
+            // A start that fails before the library is loaded.
             copy.toFile().deleteOnExit();
+            copied = true;
             Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
             return copy;
         } catch (IOException failed) {

@@ -122,7 +122,9 @@ public final class Options {
         try {
             long buffers = writeBuffers == null ? 0 : writeBuffers.enter();
             try {
-                return Native.CALLS.options(toString(), flags, shared, buffers);
+                // A cache that is set by C brings RocksDB's defaults for tables, which have no filters.
+                String text = cache == null ? toString() : "sateen.bloom_bits_per_key=10;" + this;
+                return Native.CALLS.options(text, flags, shared, buffers);
             } finally {
                 if (writeBuffers != null) {
                     writeBuffers.leave();

@@ -5,7 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Bytes;
+import sateen.ClosedException;
 import sateen.ColumnFamily;
 import sateen.Cursor;
 import sateen.ReadOptions;
@@ -25,6 +27,8 @@ final class Family {
     private final StateDatabase database;
     final ColumnFamily family;
     private volatile ConcurrentSkipListMap<Bytes, byte[]> buffer = new ConcurrentSkipListMap<>();
+    /** Whether the column family was dropped. A query that still has this sees nothing in it. */
+    private volatile boolean gone;
 
     Family(StateDatabase database, ColumnFamily family) {
         this.database = database;
@@ -48,7 +52,24 @@ final class Family {
         if (buffered != null) {
             return buffered == REMOVED ? null : buffered;
         }
-        return database.call("get", () -> family.get(key.get()));
+        return database.call("get", () -> unlessGone(() -> family.get(key.get())));
+    }
+
+    /** Notes that the column family is about to be dropped. */
+    void drop() {
+        gone = true;
+    }
+
+    /** Reads the column family; returns null if it was dropped. */
+    private <R> R unlessGone(Supplier<R> read) {
+        try {
+            return read.get();
+        } catch (ClosedException closed) {
+            if (gone) {
+                return null;
+            }
+            throw closed;
+        }
     }
 
     int bufferedEntries() {
@@ -87,8 +108,8 @@ final class Family {
             List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
             (forward ? part : part.descendingMap()).entrySet().forEach(entries::add);
             byte[] upper = to == null ? null : toIncluded ? after(to.get()) : to.get();
-            Cursor cursor = family.cursor(
-                ReadOptions.DEFAULT.between(from == null ? null : from.get(), upper));
+            ReadOptions bounds = ReadOptions.DEFAULT.between(from == null ? null : from.get(), upper);
+            Cursor cursor = unlessGone(() -> family.cursor(bounds));
             return database.track(new StoreIterator(database, entries, cursor, forward));
         });
     }

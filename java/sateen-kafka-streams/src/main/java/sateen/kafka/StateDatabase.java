@@ -283,6 +283,7 @@ final class StateDatabase {
             uncommitted = false;
             clearBuffers();
             for (Family family : dropped) {
+                family.drop();
                 call("drop an expired segment of", () -> {
                     database.dropColumnFamily(family.family);
                     return null;

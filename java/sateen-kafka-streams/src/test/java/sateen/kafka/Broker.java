@@ -18,6 +18,7 @@ import org.apache.kafka.common.Uuid;
 final class Broker implements AutoCloseable {
     private final Path directory;
     private final int port;
+    private final Admin admin;
     private Process process;
 
     Broker(Path directory) throws Exception {
@@ -41,6 +42,7 @@ final class Broker implements AutoCloseable {
             throw new IOException("the broker's directory was not formatted: "
                 + Files.readString(directory.resolve("format.log")));
         }
+        admin = Admin.create(Map.of("bootstrap.servers", address()));
         start();
     }
 
@@ -51,16 +53,14 @@ final class Broker implements AutoCloseable {
     void start() throws Exception {
         process = java(directory.resolve("broker.log"), "kafka.Kafka",
             directory.resolve("server.properties").toString());
-        try (Admin admin = admin()) {
-            for (int tries = 0;; tries++) {
-                try {
-                    admin.describeCluster().nodes().get(5, TimeUnit.SECONDS);
-                    return;
-                } catch (java.util.concurrent.ExecutionException | java.util.concurrent.TimeoutException e) {
-                    if (tries == 12 || !process.isAlive()) {
-                        throw new IOException("the broker does not answer: "
-                            + Files.readString(directory.resolve("broker.log")), e);
-                    }
+        for (int tries = 0;; tries++) {
+            try {
+                admin.describeCluster().nodes().get(5, TimeUnit.SECONDS);
+                return;
+            } catch (java.util.concurrent.ExecutionException | java.util.concurrent.TimeoutException e) {
+                if (tries == 24 || !process.isAlive()) {
+                    throw new IOException("the broker does not answer: "
+                        + Files.readString(directory.resolve("broker.log")), e);
                 }
             }
         }
@@ -72,7 +72,7 @@ final class Broker implements AutoCloseable {
     }
 
     Admin admin() {
-        return Admin.create(Map.of("bootstrap.servers", address()));
+        return admin;
     }
 
     void createTopics(int partitions, String... names) throws Exception {
@@ -80,13 +80,12 @@ final class Broker implements AutoCloseable {
         for (String name : names) {
             topics.add(new NewTopic(name, partitions, (short) 1));
         }
-        try (Admin admin = admin()) {
-            admin.createTopics(topics).all().get(30, TimeUnit.SECONDS);
-        }
+        admin.createTopics(topics).all().get(60, TimeUnit.SECONDS);
     }
 
     @Override
     public void close() throws Exception {
+        admin.close();
         process.destroyForcibly().waitFor();
     }
 

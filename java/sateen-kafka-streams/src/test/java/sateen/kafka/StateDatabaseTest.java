@@ -182,7 +182,8 @@ class StateDatabaseTest {
     @Test
     void aDroppedSegmentIsThereUntilTheCommit() throws Exception {
         StateDatabase live = open(directory.resolve("live"), true);
-        live.family("segment-1").put(b("a"), new byte[] {1});
+        Family segment = live.family("segment-1");
+        segment.put(b("a"), new byte[] {1});
         live.commit(Map.of(CHANGELOG, 1L));
         live.drop("segment-1");
         StateDatabase aborted = open(crash("aborted"), true);
@@ -192,6 +193,10 @@ class StateDatabaseTest {
         StateDatabase committed = open(crash("committed"), true);
         assertFalse(committed.families().contains("segment-1"));
         committed.close();
+        assertNull(segment.get(b("a")), "a query that still has the segment sees nothing");
+        try (StoreIterator all = segment.iterator(null, null, true)) {
+            assertFalse(all.hasNext());
+        }
         live.close();
     }
 

@@ -38,7 +38,7 @@ public final class Demo {
         String address = "127.0.0.1:" + freePort();
         Process broker = startBroker(directory.resolve("broker"), address);
         try {
-            createTopics(address, broker, directory);
+            createTopics(address, broker, directory, Shop.INPUTS, Shop.OUTPUTS);
             System.out.println("broker: " + address + ", state: " + directory.resolve("state"));
             try (KafkaStreams streams = new KafkaStreams(Shop.topology(),
                     Shop.settings(address, directory.resolve("state").toString()))) {
@@ -63,7 +63,7 @@ public final class Demo {
         }
     }
 
-    private static Process startBroker(Path directory, String address) throws Exception {
+    static Process startBroker(Path directory, String address) throws Exception {
         Files.createDirectories(directory);
         String controller = "127.0.0.1:" + freePort();
         Path properties = directory.resolve("server.properties");
@@ -91,13 +91,14 @@ public final class Demo {
             .redirectInput(new File("/dev/null")).start();
     }
 
-    private static int freePort() throws IOException {
+    static int freePort() throws IOException {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
         }
     }
 
-    private static void createTopics(String address, Process broker, Path directory) throws Exception {
+    static void createTopics(String address, Process broker, Path directory, String[]... all)
+            throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", address))) {
             for (int tries = 0;; tries++) {
                 try {
@@ -111,7 +112,7 @@ public final class Demo {
             }
             List<String> existing = List.copyOf(admin.listTopics().names().get());
             List<NewTopic> topics = new ArrayList<>();
-            for (String[] names : new String[][] {Shop.INPUTS, Shop.OUTPUTS}) {
+            for (String[] names : all) {
                 for (String name : names) {
                     if (!existing.contains(name)) {
                         topics.add(new NewTopic(name, 4, (short) 1));
