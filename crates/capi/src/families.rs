@@ -80,6 +80,7 @@ impl Wanted {
         if read_only {
             return place.open_read_only(options, &families);
         }
+        sateen_inspect::install();
         let db = Db::open_with(place.vfs.clone(), &place.path, options, &families)?;
         let left = in_order(&db).into_iter().filter(|name| !self.names.contains(name));
         let left: Vec<String> = left.collect();

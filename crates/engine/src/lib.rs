@@ -123,10 +123,12 @@ mod db;
 mod entry;
 mod environment;
 mod events;
+pub mod explain;
 #[cfg(any(test, feature = "test-support"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod health;
+mod inspection;
 mod live_table;
 pub mod metrics;
 mod open;
@@ -156,6 +158,7 @@ pub use db::calls::{Reading, Writing};
 pub use db::cursor::Cursor;
 pub use db::family::ColumnFamily;
 pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
+pub use db::inspect::{Inspector, set_inspector};
 pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
@@ -166,6 +169,7 @@ pub use events::{
     CompactionInfo, ErrorReason, FlushInfo, IngestInfo, Listeners, SealInfo, StallInfo, StallState,
 };
 pub use health::{Health, HealthListener};
+pub use inspection::Inspection;
 pub use live_table::LiveTable;
 pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
@@ -175,7 +179,7 @@ pub use operators::wall_clock::WallClock;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
-    DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, RateLimitMode,
+    DEFAULT_COLUMN_FAMILY, FlushOptions, LogLevel, OptionInfo, Options, Preemption, RateLimitMode,
     ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, TunerBatch, WalMode,
     WalRecovery, WriteController, WriteOptions,
 };

@@ -28,6 +28,7 @@ mod family_upkeep;
 #[cfg(any(test, feature = "test-support"))]
 mod held;
 pub(crate) mod ingest;
+pub(crate) mod inspect;
 pub(crate) mod iter;
 pub(crate) mod listeners;
 pub(crate) mod live_files;
@@ -190,6 +191,7 @@ impl Db {
         let announced: Weak<DbCore> = Arc::downgrade(&db.core);
         db.core.env.events.begin(announced);
         db.core.background.start_threads()?;
+        db.begin_inspection()?;
         Ok(db)
     }
 

@@ -5,13 +5,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample};
+use sateen_control::{
+    ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample,
+};
 use sateen_store::base::clock;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
 
 use crate::background::driver::Driver;
+use crate::timeline::EventKind;
 
 /// The counters at the last sample.
 #[derive(Default)]
@@ -21,6 +24,8 @@ pub(crate) struct Sampler {
     reads: ReadSample,
     /// Number of samples in a row in which nothing happened.
     quiet: u32,
+    /// What was recorded last about the device.
+    device: DeviceProfile,
     /// When the last sample was taken. Only used without a sampling thread.
     told_at: Instant,
 }
@@ -28,6 +33,16 @@ pub(crate) struct Sampler {
 /// Number of samples without news after which they become rarer.
 const IDLE_SAMPLES: u32 = 100;
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
+/// A sample that is this late is recorded: the thread waited for a processor.
+const LATE_MIN: Duration = Duration::from_millis(5);
+
+/// Returns true if the device differs by more than a tenth from what was recorded.
+fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
+    let differs = |now: u64, then: u64| now.abs_diff(then) > then / 10;
+    differs(now.read_bytes_per_second, then.read_bytes_per_second)
+        || differs(now.write_bytes_per_second, then.write_bytes_per_second)
+        || differs(now.barrier_ns, then.barrier_ns)
+}
 
 impl Driver {
     /// Takes a sample, reports it to control and carries out what control decides.
@@ -70,6 +85,11 @@ impl Driver {
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
+        let device = shared.plane.device();
+        if is_news(&device, &sampler.device) {
+            sampler.device = device;
+            self.env.metrics.timeline.told(now, EventKind::Device(device));
+        }
         if self.is_gated() {
             // The gate that was not open may be that of a dropped column family.
             self.look_at_gates();
@@ -114,7 +134,14 @@ impl Driver {
             self.sample(&mut sampler);
             // A database at rest is sampled less often.
             let idle = sampler.quiet > IDLE_SAMPLES;
-            clock::sleep(if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD });
+            let period = if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD };
+            let asleep = clock::now();
+            clock::sleep(period);
+            let late = clock::since(asleep).saturating_sub(period);
+            if late >= LATE_MIN && !clock::is_virtual() {
+                let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+                self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
+            }
         }
     }
 
