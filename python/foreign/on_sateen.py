@@ -1,0 +1,46 @@
+"""A pytest plugin: `import plyvel` and `import rocksdict` import Sateen's modules instead.
+
+It also deselects the tests that `exceptions.txt` beside it names, and fails if one of them passes
+in the meantime or no longer exists: the list may only shrink.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import sateen.plyvel
+import sateen.rdict
+
+sys.modules["plyvel"] = sateen.plyvel
+sys.modules["rocksdict"] = sateen.rdict
+
+EXCEPTIONS = Path(__file__).with_name("exceptions.txt")
+
+
+def exceptions(program: str) -> dict[str, str]:
+    """The tests of a program that do not pass, with the reasons."""
+    found: dict[str, str] = {}
+    for line in EXCEPTIONS.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            of, test, reason = line.split(maxsplit=2)
+            if of == program:
+                found[test] = reason
+    return found
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--program", help="whose exceptions count")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    listed = exceptions(config.getoption("--program"))
+    for item in items:
+        name = item.nodeid.split("/")[-1].partition("::")[2]
+        reason = listed.pop(name, None)
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+    if listed:
+        raise pytest.UsageError(f"exceptions.txt names tests that do not exist: {list(listed)}")
