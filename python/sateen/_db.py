@@ -132,7 +132,7 @@ class Db(_native.Database, Stored):
 
 
 def _duration(operation: Mapping[str, Any]) -> float:
-    return float(operation.get("duration_ns", 0))
+    return float(operation.get("total_ns", 0))
 
 
 def metrics_of(text: str) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 //! `Backups`: a place with backups of databases.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use sateen::vfs::PosixVfs;
 use sateen::{
     BackupEngine, BackupInfo, CreateBackupOptions, RestoreOptions, VerifyBackupOptions,
 };
@@ -89,7 +90,7 @@ impl Backups {
         let engine = &*engine;
         handle::detached_result(py, || {
             let id = id.map_or_else(|| engine.latest(), Ok)?;
-            engine.restore_with(id, &path, &options).map(|()| id)
+            engine.restore_with(Arc::new(PosixVfs::new()), id, &path, &options).map(|()| id)
         })
     }
 

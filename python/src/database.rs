@@ -29,7 +29,7 @@ impl Database {
         secondary: bool,
         column_families: Option<&Bound<'_, PyDict>>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Database, Store)> {
+    ) -> PyResult<PyClassInitializer<Database>> {
         let orders = Orders::default();
         let parsed = options::database(options, column_families, &orders)?;
         if read_only && secondary {
@@ -57,7 +57,7 @@ impl Database {
         let order = parsed.orders.get(DEFAULT_COLUMN_FAMILY).cloned();
         let shared = Shared::new(db, orders, parsed.orders);
         let place = Place { shared, family, prefix: Arc::from([].as_slice()), order };
-        Ok((Database, Store { place }))
+        Ok(PyClassInitializer::from(Store { place }).add_subclass(Database))
     }
 
     /// Closes the database; a second time does nothing.

@@ -138,7 +138,7 @@ impl Snapshot {
     ) -> PyResult<RawIterator> {
         let _always = verify_checksums;
         let options = read_options(fill_cache, Some(&self.taken(py)?)).unwrap_or_default();
-        RawEntries::new(py, &self.place, options)
+        RawIterator::new(py, &self.place, options)
     }
 
     #[getter]

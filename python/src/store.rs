@@ -352,7 +352,7 @@ impl Store {
         fill_cache: Option<bool>,
     ) -> PyResult<RawIterator> {
         let _always = verify_checksums;
-        RawEntries::new(py, &self.place, read_options(fill_cache, None).unwrap_or_default())
+        RawIterator::new(py, &self.place, read_options(fill_cache, None).unwrap_or_default())
     }
 
     /// Returns the number of keys, which are counted.
