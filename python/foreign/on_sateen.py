@@ -1,11 +1,12 @@
 """A pytest plugin: `import plyvel` and `import rocksdict` import Sateen's modules instead.
 
-It also deselects the tests that `exceptions.txt` beside it names, and fails if one of them passes
-in the meantime or no longer exists: the list may only shrink.
+The tests that `exceptions.txt` beside it names must fail. One that passes, or that does not exist,
+is an error: the list may only shrink.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def exceptions(program: str) -> dict[str, str]:
     for line in EXCEPTIONS.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             of, test, reason = line.split(maxsplit=2)
-            if of == program:
+            if of == program and (not reason.startswith("root:") or os.geteuid() == 0):
                 found[test] = reason
     return found
 
