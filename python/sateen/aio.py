@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 from . import _native
 from ._db import Db, Transaction
 from ._mapping import Snapshot, Stored
-from .errors import StallError
+from .errors import ClosedError, StallError
 
 __all__ = ["AsyncBatch", "AsyncDb", "AsyncIterable", "AsyncSnapshot", "AsyncStore", "open"]
 
@@ -48,6 +48,7 @@ class _Threads:
     def __init__(self, count: int) -> None:
         self.executor = ThreadPoolExecutor(count, thread_name_prefix="sateen-aio")
         self.running: set[asyncio.Future[Any]] = set()
+        self.closed = False
 
     async def run(
         self,
@@ -60,6 +61,8 @@ class _Threads:
 
         If the caller is cancelled, sets ``stop`` and passes what the call still returns to ``undo``.
         """
+        if self.closed:
+            raise ClosedError("the database is closed")
         job = self.executor.submit(call)
         future = asyncio.wrap_future(job)
         self.running.add(future)
@@ -321,7 +324,10 @@ class AsyncDb(AsyncStore):
         return await self._threads.run(lambda: call(self.db))
 
     async def close(self) -> None:
-        """Closes the database, when all calls have ended."""
+        """Closes the database, when all calls have ended; a second time does nothing."""
+        if self._threads.closed:
+            return
+        self._threads.closed = True
         await self._threads.finish()
         closing = asyncio.wrap_future(self._threads.executor.submit(self.db.close))
         try:

@@ -39,6 +39,7 @@ class Dbm(MutableMapping[bytes, bytes]):
         if flag not in flags:
             raise ValueError(f"flag must be 'r', 'w', 'c' or 'n', not {flag!r}")
         self._db = Db(path, **flags[flag], **options)
+        self._writes = flag != "r"
         if flag == "n":
             self._db.clear()
 
@@ -77,7 +78,8 @@ class Dbm(MutableMapping[bytes, bytes]):
 
     def sync(self) -> None:
         """Makes all writes durable."""
-        self._db.sync_wal()
+        if self._writes:
+            self._db.sync_wal()
 
     def close(self) -> None:
         self._db.close()

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sateen::vfs::PosixVfs;
-use sateen::{
-    BackupEngine, BackupInfo, CreateBackupOptions, RestoreOptions, VerifyBackupOptions,
-};
+use sateen::{BackupEngine, BackupInfo, CreateBackupOptions, RestoreOptions, VerifyBackupOptions};
 
 use crate::database::{Database, shared};
 use crate::errors;
@@ -47,8 +45,7 @@ impl Backups {
         rate: u64,
         note: String,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let options =
-            CreateBackupOptions { flush, rate, note, ..CreateBackupOptions::default() };
+        let options = CreateBackupOptions { flush, rate, note, ..CreateBackupOptions::default() };
         let mut engine = handle::locked(py, &self.engine)?;
         let (engine, shared) = (&mut *engine, shared(database));
         let info = shared.run(py, || engine.create_with(&shared.db, &options))?;
@@ -72,7 +69,10 @@ impl Backups {
         let engine = &*engine;
         let report = handle::detached_result(py, || engine.verify_with(id, &options))?;
         let found = report.problems.iter().chain(&report.unreadable);
-        PyList::new(py, found.map(|error| errors::raise(py, error).into_value(py)).collect::<Vec<_>>())
+        PyList::new(
+            py,
+            found.map(|error| errors::raise(py, error).into_value(py)).collect::<Vec<_>>(),
+        )
     }
 
     /// Makes a database in `path` of the backup `id`, or of the newest one. Returns its number.

@@ -131,12 +131,15 @@ impl WriteBatch {
         end: Input<'py>,
         store: Option<&Bound<'py, Store>>,
     ) -> PyResult<()> {
-        self.add(py, store, &[&begin, &end], |mut batch, keys| {
-            batch.delete_range(keys[0], keys[1])
-        })
+        self.add(py, store, &[&begin, &end], |mut batch, keys| batch.delete_range(keys[0], keys[1]))
     }
 
-    fn __setitem__<'py>(&self, py: Python<'py>, key: Input<'py>, value: Input<'py>) -> PyResult<()> {
+    fn __setitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        value: Input<'py>,
+    ) -> PyResult<()> {
         self.put(py, key, value, None)
     }
 

@@ -139,9 +139,7 @@ fn append(_key: &[u8], before: Option<&[u8]>, operand: &[u8]) -> Option<Vec<u8>>
 
 fn name_of(value: &Bound<'_, PyAny>) -> String {
     let named = |attribute| value.getattr(attribute).and_then(|name| name.extract::<String>());
-    named("name")
-        .or_else(|_| named("__qualname__"))
-        .unwrap_or_else(|_| "python".to_owned())
+    named("name").or_else(|_| named("__qualname__")).unwrap_or_else(|_| "python".to_owned())
 }
 
 /// A Python function that orders keys.
@@ -240,8 +238,12 @@ impl Order {
     pub(crate) fn try_key(&self, py: Python<'_>, key: &[u8]) -> PyResult<()> {
         let refused = match self.call(py, key, key) {
             Ok(Ordering::Equal) => return Ok(()),
-            Ok(_) => (format!("the comparator {} says that a key differs from itself", self.name), None),
-            Err(error) => (format!("the comparator {} refused a key: {error}", self.name), Some(error)),
+            Ok(_) => {
+                (format!("the comparator {} says that a key differs from itself", self.name), None)
+            }
+            Err(error) => {
+                (format!("the comparator {} refused a key: {error}", self.name), Some(error))
+            }
         };
         let error = errors::exception(py, "ComparatorError", &refused.0);
         error.value(py).setattr("key", PyBytes::new(py, key))?;

@@ -149,6 +149,17 @@ impl Database {
         shared.run(slf.py(), || Ok(shared.db.timeline().to_chrome_trace()))
     }
 
+    /// Changes options of the database and of its default column family.
+    #[pyo3(signature = (**changes))]
+    fn set_options(slf: &Bound<'_, Self>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let Some(changes) = changes else { return Ok(()) };
+        let changes = options::changes(changes)?;
+        let changes: Vec<(&str, &str)> =
+            changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let shared = shared(slf);
+        shared.run(slf.py(), || shared.db.set_options(&changes))
+    }
+
     /// The options in force, as text.
     fn options<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let shared = shared(slf);
@@ -186,8 +197,7 @@ impl Database {
     #[pyo3(signature = (*, flush = false, timeout = None))]
     fn wait_for_compact(slf: &Bound<'_, Self>, flush: bool, timeout: Option<f64>) -> PyResult<()> {
         let timeout = timeout.map(|seconds| duration("timeout", seconds)).transpose()?;
-        let options =
-            sateen::WaitForCompactOptions { flush, timeout, ..Default::default() };
+        let options = sateen::WaitForCompactOptions { flush, timeout, ..Default::default() };
         let shared = shared(slf);
         shared.run(slf.py(), || shared.db.wait_for_compact(&options))
     }

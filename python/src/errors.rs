@@ -10,7 +10,8 @@ use sateen::{Error, Retry};
 static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    let module = MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("sateen.errors")?.into()))?;
+    let module =
+        MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("sateen.errors")?.into()))?;
     Ok(module.bind(py))
 }
 

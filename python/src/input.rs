@@ -52,9 +52,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
 fn other_buffer<'py>(object: &Bound<'py, PyAny>) -> PyResult<Input<'py>> {
     let Ok(view) = PyMemoryView::from(object) else {
         let kind = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "bytes or another buffer is needed, not {kind}"
-        )));
+        return Err(PyTypeError::new_err(format!("bytes or another buffer is needed, not {kind}")));
     };
     let copy = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
     Ok(Input::Lent(copy))

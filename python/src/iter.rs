@@ -74,9 +74,10 @@ impl Range {
     fn bound(&mut self, options: &mut ReadOptions, order: &Comparator) {
         let next = |key: &[u8]| [key, &[0]].concat();
         let bytewise = order.is_bytewise();
-        options.lower_bound = self.lower.as_ref().map(|(key, with)| {
-            if *with || !bytewise { key.clone() } else { next(key) }
-        });
+        options.lower_bound = self
+            .lower
+            .as_ref()
+            .map(|(key, with)| if *with || !bytewise { key.clone() } else { next(key) });
         options.upper_bound = match &self.upper {
             Some((key, false)) => Some(key.clone()),
             Some((key, true)) if bytewise => Some(next(key)),
@@ -337,9 +338,7 @@ impl Entries {
         let Some((key, value)) = walk.chunk.entry(walk.chunk.taken) else { return Ok(None) };
         let key = || PyBytes::new(py, key.get(self.place.prefix.len()..).unwrap_or_default());
         let shown = match (self.with_key, self.with_value) {
-            (true, true) => {
-                PyTuple::new(py, [key(), PyBytes::new(py, value)])?.into_any()
-            }
+            (true, true) => PyTuple::new(py, [key(), PyBytes::new(py, value)])?.into_any(),
             (true, false) => key().into_any(),
             (false, true) => PyBytes::new(py, value).into_any(),
             (false, false) => py.None().into_bound(py),

@@ -47,9 +47,7 @@ pub(crate) fn database(
         let order = each(arguments, &mut |info, text| {
             if info.name == "profile" { Ok(()) } else { options.set(info.name, text) }
         })?;
-        if let Some(order) =
-            order.apply(arguments, &mut parsed.options.column_family, orders)?
-        {
+        if let Some(order) = order.apply(arguments, &mut parsed.options.column_family, orders)? {
             parsed.orders.insert(sateen::DEFAULT_COLUMN_FAMILY.to_owned(), order);
         }
     }

@@ -39,7 +39,11 @@ impl Place {
     }
 
     #[inline]
-    pub(crate) fn key_to_write<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<Input<'py>> {
+    pub(crate) fn key_to_write<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+    ) -> PyResult<Input<'py>> {
         let key = key.behind(&self.prefix);
         if let Some(order) = &self.order {
             order.try_key(py, key.bytes())?;
@@ -76,13 +80,7 @@ pub(crate) fn write_options(
         return Ok(None);
     }
     let deadline = deadline.map(|seconds| duration("deadline", seconds)).transpose()?;
-    Ok(Some(WriteOptions {
-        sync,
-        disable_wal,
-        deadline,
-        low_priority,
-        ..WriteOptions::default()
-    }))
+    Ok(Some(WriteOptions { sync, disable_wal, deadline, low_priority, ..WriteOptions::default() }))
 }
 
 /// Returns a time in seconds as the engine's.
@@ -208,7 +206,12 @@ impl Store {
         }
     }
 
-    fn __setitem__<'py>(&self, py: Python<'py>, key: Input<'py>, value: Input<'py>) -> PyResult<()> {
+    fn __setitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        value: Input<'py>,
+    ) -> PyResult<()> {
         let key = self.place.key_to_write(py, key)?;
         let place = &self.place;
         let (key, value) = (key.bytes(), value.bytes());
@@ -427,9 +430,9 @@ impl Store {
         let (start, stop) = self.bounds(start, stop);
         let options = CompactRangeOptions { rewrite_last_level, ..CompactRangeOptions::default() };
         let place = &self.place;
-        place.shared.run(py, || {
-            place.family.compact_range(start.as_deref(), stop.as_deref(), &options)
-        })
+        place
+            .shared
+            .run(py, || place.family.compact_range(start.as_deref(), stop.as_deref(), &options))
     }
 
     fn approximate_size(&self, py: Python<'_>, start: Input<'_>, stop: Input<'_>) -> PyResult<u64> {

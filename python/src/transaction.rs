@@ -180,7 +180,12 @@ impl Transaction {
         self.with_key(py, store, key, |t, family, key| t.to(family).put(key, value))
     }
 
-    fn __setitem__<'py>(&self, py: Python<'py>, key: Input<'py>, value: Input<'py>) -> PyResult<()> {
+    fn __setitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        value: Input<'py>,
+    ) -> PyResult<()> {
         self.put(py, key, value, None)
     }
 
@@ -294,9 +299,8 @@ impl Transaction {
         if failed {
             return self.close(py);
         }
-        let over = |error: &PyErr| {
-            error.get_type(py).name().is_ok_and(|name| name == "TransactionError")
-        };
+        let over =
+            |error: &PyErr| error.get_type(py).name().is_ok_and(|name| name == "TransactionError");
         match self.commit(py) {
             // The block committed or rolled back by itself.
             Err(error) if over(&error) => Ok(()),

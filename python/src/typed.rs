@@ -59,11 +59,7 @@ pub(crate) struct Codec {
 
 impl Codec {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Codec {
-        Codec {
-            raw: self.raw,
-            loads: self.loads.clone_ref(py),
-            dumps: self.dumps.clone_ref(py),
-        }
+        Codec { raw: self.raw, loads: self.loads.clone_ref(py), dumps: self.dumps.clone_ref(py) }
     }
 
     /// Calls `work` with the encoded key.
@@ -326,7 +322,8 @@ impl Typed {
         let read = read_of(read_opt, read, &codec)?;
         if let Ok(keys) = key.cast::<PyList>() {
             let values = keys.iter().map(|key| {
-                let value = codec.with_key(&key, |key| store::get(py, &self.place, key, Some(&read)))?;
+                let value =
+                    codec.with_key(&key, |key| store::get(py, &self.place, key, Some(&read)))?;
                 value.map_or_else(
                     || Ok(default.clone().unwrap_or_else(|| py.None().into_bound(py))),
                     |value| codec.decode(py, &value),
@@ -389,9 +386,7 @@ impl Typed {
         let (codec, _, write) = self.settings(py)?;
         let write = write_of(write_opt, write)?;
         let place = &self.place;
-        codec.with_key(key, |key| {
-            place.shared.run(py, || place.family.writing(&write).delete(key))
-        })
+        codec.with_key(key, |key| place.shared.run(py, || place.family.writing(&write).delete(key)))
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<()> {

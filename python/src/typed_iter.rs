@@ -90,8 +90,7 @@ impl TypedIterator {
             None => open(None)?,
             Some(key) => codec.with_key(key, |key| open(Some(key)))?,
         };
-        let ahead =
-            Ahead { cursor, data: Vec::new(), ends: Vec::new(), taken: 0, wanted: 1 };
+        let ahead = Ahead { cursor, data: Vec::new(), ends: Vec::new(), taken: 0, wanted: 1 };
         let ahead = Mutex::new(Some(ahead));
         Ok(TypedIterator { place: place.clone(), codec, ahead, what, backwards })
     }

@@ -183,7 +183,8 @@ def test_a_comparator_that_fails_in_the_background(path: Path) -> None:
         return (a > b) - (a < b)
 
     options = {"comparator": fickle, "memtable_bytes": "64KiB", "level0_trigger": 2}
-    with sateen.Db(path, **options) as db:
+    # The close reports, too, that a job failed.
+    with pytest.raises(sateen.BackgroundError, match="fickle"), sateen.Db(path, **options) as db:
         written = {}
         for number in range(300):
             written[b"%04d" % (number * 7919 % 1000)] = b"%d" % number * 300
