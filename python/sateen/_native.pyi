@@ -1,6 +1,6 @@
 """The native module. Programs use the names of `sateen`; docs/python.md describes them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Iterator as _Iterator
 from os import PathLike
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing_extensions import Buffer, Self
 _T = TypeVar("_T")
 _Entry = TypeVar("_Entry")
 _Path = str | PathLike[str]
+_List = list
 
 class Store:
     """The keys of a column family, or those that begin with a prefix."""
@@ -182,7 +183,7 @@ class Database(Store):
         *,
         read_only: bool = False,
         secondary: bool = False,
-        column_families: dict[str, dict[str, Any] | None] | None = None,
+        column_families: Mapping[str, dict[str, Any] | None] | None = None,
         **options: Any,
     ) -> Self: ...
     def close(self) -> None:
@@ -447,16 +448,16 @@ class Backups:
     ) -> dict[str, Any]:
         """Makes a backup of an open database; returns what is known about it. `rate` limits the
         bytes a second; 0 does not."""
-    def list(self) -> list[dict[str, Any]]:
+    def list(self) -> _List[dict[str, Any]]:
         """Returns the backups, oldest first."""
-    def verify(self, id: int, *, rate: int = 0) -> list[Exception]:
+    def verify(self, id: int, *, rate: int = 0) -> _List[Exception]:
         """Reads every byte of a backup; returns what is wrong with it."""
     def restore(
         self, path: _Path, id: int | None = None, *, wal: bool = True, rate: int = 0
     ) -> int:
         """Makes a database in `path` of a backup, by default the newest; returns its number."""
     def delete(self, id: int) -> None: ...
-    def purge(self, keep: int) -> list[int]:
+    def purge(self, keep: int) -> _List[int]:
         """Deletes all but the newest `keep` backups; returns the numbers of those deleted."""
 
 class SstFileWriter:
@@ -547,7 +548,7 @@ def destroy(path: _Path, **options: Any) -> None:
 def repair(
     path: _Path,
     *,
-    column_families: dict[str, dict[str, Any] | None] | None = None,
+    column_families: Mapping[str, dict[str, Any] | None] | None = None,
     **options: Any,
 ) -> str:
     """Makes a database of what is readable in `path`; returns a description of what was done."""
@@ -555,7 +556,7 @@ def repair(
 def check(
     path: _Path,
     *,
-    column_families: dict[str, dict[str, Any] | None] | None = None,
+    column_families: Mapping[str, dict[str, Any] | None] | None = None,
     **options: Any,
 ) -> list[Exception]:
     """Reads every byte of the closed database in `path`; returns what is wrong with it."""

@@ -109,10 +109,10 @@ def _patient(
 class AsyncIterable(Generic[_T]):
     """Entries in order: ``async for``. Closing it, or leaving the loop, gives up what it holds."""
 
-    def __init__(self, threads: _Threads, open_it: Callable[[], _native.Iterator]) -> None:
+    def __init__(self, threads: _Threads, open_it: Callable[[], _native.Iterator[Any]]) -> None:
         self._threads = threads
         self._open = open_it
-        self._iterator: _native.Iterator | None = None
+        self._iterator: _native.Iterator[Any] | None = None
         self._ahead: list[_T] = []
         self._over = False
 
@@ -127,9 +127,10 @@ class AsyncIterable(Generic[_T]):
         return self._ahead.pop()
 
     async def _read(self) -> None:
-        if self._iterator is None:
-            self._iterator = await self._threads.run(self._open, undo=_close)
         iterator = self._iterator
+        if iterator is None:
+            iterator = await self._threads.run(self._open, undo=_close)
+            self._iterator = iterator
 
         def read() -> list[_T]:
             entries: list[_T] = []

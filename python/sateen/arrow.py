@@ -133,7 +133,7 @@ def from_arrow(
 
 
 def _path_of(store: Stored) -> str:
-    return os.fspath(_native._path_of(store))
+    return str(_native._path_of(store))
 
 
 def _together(tables: Iterable[Any], pa: Any, is_sorted: bool) -> Iterator[Any]:

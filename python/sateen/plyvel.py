@@ -141,7 +141,9 @@ class DB(_native.Database, _Methods):
         prefixed.db = self
         return prefixed
 
-    def compact_range(self, *, start: bytes | None = None, stop: bytes | None = None) -> None:
+    def compact_range(  # type: ignore[override]
+        self, *, start: bytes | None = None, stop: bytes | None = None
+    ) -> None:
         super().compact_range(start, stop)
 
     def get_property(self, name: bytes) -> bytes | None:

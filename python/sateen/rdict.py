@@ -17,7 +17,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _native, errors
 from ._db import Db
@@ -91,6 +91,7 @@ __all__ = [
     "WriteOptions",
 ]
 
+_T = TypeVar("_T")
 _CONFIG = "rocksdict-config.json"
 _ENTRIES, _KEYS, _VALUES = 0, 1, 2
 _COMPARATOR = "rocksdict"
@@ -313,7 +314,7 @@ class Rdict(_Reads):
         return self._named(name, lambda: ColumnFamily(self._opened.db, family=name))
 
     @staticmethod
-    def _named(name: str, make: Callable[[], Any]) -> Any:
+    def _named(name: str, make: Callable[[], _T]) -> _T:
         try:
             return make()
         except errors.NoSuchColumnFamilyError as error:

@@ -30,7 +30,7 @@ class Dbm(MutableMapping[bytes, bytes]):
     """A database as those of ``dbm``: keys and values are bytes, and strings are encoded."""
 
     def __init__(self, path: str, flag: str = "c", **options: Any) -> None:
-        flags = {
+        flags: dict[str, dict[str, Any]] = {
             "r": {"read_only": True},
             "w": {"create_if_missing": False},
             "c": {},
@@ -98,13 +98,13 @@ class Shelf(shelve.Shelf[Any]):
 
     def range(self, start: str | None = None, stop: str | None = None) -> Iterator[tuple[str, Any]]:
         """The entries from ``start`` up to ``stop``, in order."""
-        bounds = {
-            name: key.encode(self.keyencoding)
+        bounds: dict[str, Any] = {
+            name: key.encode()
             for name, key in (("start", start), ("stop", stop))
             if key is not None
         }
         for key in self.dict.db.iterator(include_value=False, **bounds):
-            text = key.decode(self.keyencoding)
+            text = key.decode()
             yield text, self[text]
 
 

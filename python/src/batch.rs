@@ -58,7 +58,8 @@ impl WriteBatch {
 #[pymethods]
 impl WriteBatch {
     #[new]
-    #[pyo3(signature = (store, *, transaction = false, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (store, *, transaction = false, sync = None, disable_wal = false,
+        deadline = None, low_priority = false))]
     fn new(
         py: Python<'_>,
         store: &Bound<'_, Store>,

@@ -21,7 +21,8 @@ pub(crate) struct Database;
 #[pymethods]
 impl Database {
     #[new]
-    #[pyo3(signature = (path, *, read_only = false, secondary = false, column_families = None, **options))]
+    #[pyo3(signature = (path, *, read_only = false, secondary = false, column_families = None,
+        **options))]
     fn new(
         py: Python<'_>,
         path: PathBuf,

@@ -41,8 +41,8 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
 }
 
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
-    let text = "the database was opened by the parent process; a child of fork must open it itself, \
-                after the parent has closed it";
+    let text = "the database was opened by the parent process; a child of fork must open it \
+                itself, after the parent has closed it";
     exception(py, "ForkedError", text)
 }
 

@@ -154,7 +154,8 @@ impl Shared {
         result.map_err(|error| raised(py, &error))
     }
 
-    /// Stops background work, whose order of keys cannot be trusted any more, and returns the error.
+    /// Stops background work, whose order of keys cannot be trusted any more, and returns the
+    /// error.
     #[cold]
     fn order_failed(&self, py: Python<'_>) -> PyErr {
         if self.orders.is_first_report() {

@@ -237,7 +237,8 @@ impl Store {
         place.shared.run(py, || place.family.contains_key(key))
     }
 
-    #[pyo3(signature = (key, value, *, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (key, value, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
     fn put<'py>(
         &self,
         py: Python<'py>,
@@ -257,7 +258,8 @@ impl Store {
         })
     }
 
-    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
     fn delete<'py>(
         &self,
         py: Python<'py>,
@@ -273,7 +275,8 @@ impl Store {
         place.shared.run(py, || place.family.writing(&options).delete(key))
     }
 
-    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
     fn single_delete<'py>(
         &self,
         py: Python<'py>,
@@ -289,7 +292,8 @@ impl Store {
         place.shared.run(py, || place.family.writing(&options).single_delete(key))
     }
 
-    #[pyo3(signature = (key, operand, *, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (key, operand, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
     fn merge<'py>(
         &self,
         py: Python<'py>,
@@ -306,7 +310,8 @@ impl Store {
         place.shared.run(py, || place.family.writing(&options).merge(key, operand))
     }
 
-    #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None, low_priority = false))]
+    #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
     fn delete_range<'py>(
         &self,
         py: Python<'py>,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use sateen::Transaction as Engine;
 use sateen::{ColumnFamily, ReadOptions, TransactionOptions};
 
 use crate::database::{Database, shared};
@@ -56,7 +57,7 @@ impl Transaction {
         py: Python<'py>,
         store: Option<&Bound<'py, Store>>,
         key: Input<'py>,
-        work: impl FnOnce(&mut sateen::Transaction, &ColumnFamily, &[u8]) -> sateen::Result<T> + Send,
+        work: impl FnOnce(&mut Engine, &ColumnFamily, &[u8]) -> sateen::Result<T> + Send,
     ) -> PyResult<T> {
         let place = self.place(store)?;
         let key = place.key_to_write(py, key)?;

@@ -2,7 +2,8 @@
 //! and pickles, in RocksDict's encoding; or bytes as they are (raw mode).
 //!
 //! The first byte says the type: 1 bytes, 2 text in UTF-8, 3 a whole number (two's complement, most
-//! significant byte first, as short as possible), 4 a float (IEEE 754, most significant byte first),
+//! significant byte first, as short as possible), 4 a float (IEEE 754, most significant byte
+//! first),
 //! 5 a boolean, 6 a pickle (values only). The order of keys is that of the bytes, but for whole
 //! numbers, which are in the order of numbers.
 
