@@ -127,10 +127,9 @@ class AsyncIterable(Generic[_T]):
         return self._ahead.pop()
 
     async def _read(self) -> None:
-        iterator = self._iterator
-        if iterator is None:
-            iterator = await self._threads.run(self._open, undo=_close)
-            self._iterator = iterator
+        if self._iterator is None:
+            self._iterator = await self._threads.run(self._open, undo=_close)
+        iterator: _native.Iterator[Any] = self._iterator
 
         def read() -> list[_T]:
             entries: list[_T] = []
