@@ -127,9 +127,8 @@ class AsyncIterable(Generic[_T]):
         return self._ahead.pop()
 
     async def _read(self) -> None:
-        if self._iterator is None:
-            self._iterator = await self._threads.run(self._open, undo=_close)
-        iterator: _native.Iterator[Any] = self._iterator
+        iterator = self._iterator or await self._threads.run(self._open, undo=_close)
+        self._iterator = iterator
 
         def read() -> list[_T]:
             entries: list[_T] = []

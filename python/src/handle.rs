@@ -184,11 +184,11 @@ impl Drop for Shared {
             return;
         }
         let db = &self.db;
-        let mut close = || {
+        let close = || {
             // `close` reports the error; a drop cannot.
             let _unheard = db.close();
         };
-        if Python::try_attach(|py| detached(py, &mut close)).is_none() {
+        if Python::try_attach(|py| detached(py, close)).is_none() {
             close();
         }
     }

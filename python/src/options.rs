@@ -172,10 +172,10 @@ fn text_of(info: &OptionInfo, value: &Bound<'_, PyAny>) -> PyResult<String> {
             value.try_iter()?.map(|part| text_of(info, &part?)).collect::<PyResult<_>>()?;
         return Ok(parts.join(","));
     }
-    if let Ok(path) = value.extract::<std::path::PathBuf>() {
-        if let Some(text) = path.to_str() {
-            return Ok(text.to_owned());
-        }
+    if let Ok(path) = value.extract::<std::path::PathBuf>()
+        && let Some(text) = path.to_str()
+    {
+        return Ok(text.to_owned());
     }
     Err(PyTypeError::new_err(format!(
         "{}: {} is needed, not {}",
