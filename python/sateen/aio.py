@@ -127,7 +127,8 @@ class AsyncIterable(Generic[_T]):
         return self._ahead.pop()
 
     async def _read(self) -> None:
-        iterator = self._iterator or await self._threads.run(self._open, undo=_close)
+        opened = self._iterator
+        iterator = opened if opened else await self._threads.run(self._open, undo=_close)
         self._iterator = iterator
 
         def read() -> list[_T]:
