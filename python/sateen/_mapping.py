@@ -27,7 +27,7 @@ class _Values(ValuesView[bytes]):
         return cast("Iterator[bytes]", self._mapping.iterator(include_key=False))
 
 
-class Snapshot(_native.Snapshot, Mapping[bytes, bytes]):
+class Snapshot(_native.Snapshot, Mapping[bytes, bytes]):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A store as it was at one moment. Use it in a ``with`` block, or close it."""
 
     def __iter__(self) -> Iterator[bytes]:
@@ -54,7 +54,7 @@ class Snapshot(_native.Snapshot, Mapping[bytes, bytes]):
         return self
 
 
-class Stored(_native.Store, MutableMapping[bytes, bytes]):
+class Stored(_native.Store, MutableMapping[bytes, bytes]):  # pyright: ignore[reportIncompatibleMethodOverride]
     """The keys and values of a store, as a mapping and with the methods of plyvel.
 
     Iterating gives keys in order. ``len`` counts the keys, so it reads all of them.

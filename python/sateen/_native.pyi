@@ -1,5 +1,6 @@
 """The native module. Programs use the names of `sateen`; docs/python.md describes them."""
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Iterator as _Iterator
 from os import PathLike
@@ -142,11 +143,11 @@ class Store:
         """Counts the keys, by reading them."""
     def has_keys(self) -> bool:
         """Returns true if there is a key."""
-    @property
+    @builtins.property
     def prefix(self) -> bytes: ...
-    @property
+    @builtins.property
     def family_name(self) -> str: ...
-    @property
+    @builtins.property
     def closed(self) -> bool: ...
     def same_database(self, other: Store) -> bool: ...
     def flush(self, *, wait: bool = True) -> None:

@@ -115,7 +115,9 @@ class _Choice:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.name == other.name
+        return (
+            isinstance(other, _Choice) and type(self) is type(other) and self.name == other.name
+        )
 
     def __hash__(self) -> int:
         return hash((type(self), self.name))
