@@ -80,11 +80,12 @@ fn values_apart() -> Start {
     Start::fresh(options)
 }
 
-/// What happens is written to `LOG`, of which there are three small files.
+/// What happens is written to `LOG`, of which there are three files.
 fn readable_log() -> Start {
     let mut options = tiny();
     options.log_level = LogLevel::Debug;
-    options.log_file_bytes_max = 1 << 10;
+    // Each line begins a file.
+    options.log_file_bytes_max = 1;
     options.log_files_max = 3;
     Start::fresh(options)
 }
