@@ -10,7 +10,7 @@
 //! 5. `next` and `prev` step within the block. At its end, `skip_forward` and `skip_backward` load
 //!    the next block that has an entry.
 //! 6. `join_value` reads the value if the table has separated values, at each move or only when it
-//!    is asked for ([`ValueMode`]). A scan reads values ahead, too ([`ValueScan`]).
+//!    is asked for ([`ValueMode`]). A scan reads values ahead, too (`values`).
 //!
 //! What must stay true: after an error the cursor is invalid. A chunk that fails to verify is read
 //! again once, because it may have been read long ago.
@@ -20,23 +20,25 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sateen_control::{IoClass, UserKey, ValueKind};
+use sateen_control::{IoClass, UserKey};
 
 use super::OnMiss;
 use super::block::Cursor;
 use super::compression::Decompressor;
 use super::format::BlockHandle;
+use super::gathered::GatheredValues;
 use super::readahead::{LevelScans, Readahead};
 use super::reader::{Payload, Table, unpack};
-use super::separated::Separated;
 use super::value_files::ValueScan;
-use crate::base::error::{CorruptionKind, Error, Result};
+use crate::base::error::{CorruptionKind, Result};
 use crate::base::iterator::InternalIterator;
 use crate::base::sync::atomic::AtomicUsize;
 use crate::base::sync::atomic::Ordering::Relaxed;
 use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::vfs::AlignedBuffer;
+
+mod values;
 
 /// How a cursor shows the values of puts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +199,7 @@ pub struct TableIter {
     separated: Vec<u8>,
     shown: Shown,
     scan: ValueScan,
+    gathered: GatheredValues,
     buffers: Buffers,
     /// The part of the table in the chunk, and where it starts in the buffer.
     chunk_from: u64,
@@ -218,6 +221,7 @@ impl Table {
             separated: Vec::new(),
             shown: Shown::Stored,
             scan: ValueScan::default(),
+            gathered: GatheredValues::new(options.scans.clone()),
             buffers: Buffers::default(),
             chunk_from: 0,
             chunk_end: 0,
@@ -394,70 +398,6 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Reads the current value if the block does not contain it.
-    #[inline]
-    fn join_value(&mut self) -> Result<()> {
-        if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
-    }
-
-    /// Finds the current value, and reads it if the mode says so.
-    fn join(&mut self) -> Result<()> {
-        self.shown = Shown::Stored;
-        if key::kind(self.cursor.key()) != Some(ValueKind::Put) {
-            return Ok(());
-        }
-        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
-        let stored = stored.unwrap_or_default();
-        let mode = self.options.values;
-        if !self.table.separates_values() {
-            // Only encoded values come here.
-            self.separated.clear();
-            Separated::Here(stored).encode(&mut self.separated);
-            self.shown = Shown::Made;
-            return Ok(());
-        }
-        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-        match (self.table.decode(stored, at)?, mode) {
-            (Separated::Here(_) | Separated::InFile(..), ValueMode::Encoded) => Ok(()),
-            (Separated::Here(_), _) => {
-                self.shown = Shown::BehindByte;
-                Ok(())
-            }
-            (_, ValueMode::OnDemand) => {
-                self.shown = Shown::Elsewhere;
-                Ok(())
-            }
-            (_, ValueMode::Join) => self.fetch(),
-            (Separated::InLog(_), ValueMode::Encoded) => {
-                self.fetch()?;
-                self.separated.insert(0, 0);
-                debug_assert!(matches!(
-                    Separated::decode(&self.separated),
-                    Some(Separated::Here(_))
-                ));
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads the current value from another file.
-    #[cold]
-    fn fetch(&mut self) -> Result<()> {
-        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
-        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-        let decoded = self.table.decode(stored.unwrap_or_default(), at)?;
-        if self.options.on_miss == OnMiss::Refuse {
-            return Err(Error::NotInMemory);
-        }
-        let class = self.options.class;
-        let _loads = waited::load();
-        if let Some((file, place)) = self.table.place_of(&decoded, at, class)? {
-            self.scan.read(&file, place, class, &mut self.separated)?;
-        }
-        self.shown = Shown::Made;
-        Ok(())
-    }
-
     /// If the cursor has left its block, moves to the first entry of the next block that has one.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.cursor.valid() && self.load(self.block + 1)? {
@@ -487,6 +427,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         if self.load(0)? {
             self.on_block(Cursor::seek_to_first)?;
             self.skip_forward()?;
@@ -495,6 +436,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         let last = self.table.index.blocks().wrapping_sub(1);
         if self.load(last)? {
             self.on_block(Cursor::seek_to_last)?;
@@ -504,6 +446,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.gathered.end_stretch();
         let user_key = key::user_key(target);
         let mut block = self.table.index.find(self.table.comparator(), user_key);
         while self.load(block)? {
@@ -540,6 +483,7 @@ impl InternalIterator for TableIter {
     }
 
     fn prev(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         self.on_block(Cursor::prev)?;
         self.skip_backward()
     }

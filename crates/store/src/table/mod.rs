@@ -9,7 +9,8 @@
 //!    at the same time.
 //! 4. `table_cache` keeps tables and files open, and `table_images` keeps whole L0 tables in
 //!    memory.
-//! 5. `separated` encodes where values are that are not in the table, and `value_files` reads them.
+//! 5. `separated` encodes where values are that are not in the table, `value_files` reads them, and
+//!    `gathered` reads several at the same time.
 //! 6. `walk` reads a damaged table without its index.
 //!
 //! What must stay true: a table never changes once it is written (format rule F2).
@@ -20,6 +21,7 @@ mod compression;
 mod filter;
 pub mod format;
 pub mod fuzz;
+mod gathered;
 mod index;
 mod iter;
 mod many;
@@ -29,6 +31,7 @@ mod readahead;
 mod reader;
 mod separated;
 mod source;
+mod spare;
 mod summary;
 pub mod table_cache;
 pub mod table_images;

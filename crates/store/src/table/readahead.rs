@@ -31,37 +31,46 @@ const SEQUENTIAL_READS_MIN: u32 = 2;
 /// Number of levels that are told apart. Deeper ones count as the last.
 const LEVELS: usize = 8;
 
-/// The lengths of past scans, by level.
+/// The lengths of past scans of a column family.
+#[derive(Debug, Default)]
+pub struct ScanLengths {
+    /// Bytes of blocks.
+    blocks: Lengths,
+    /// Number of values that are not in their tables.
+    values: Lengths,
+}
+
+/// Lengths by level, in any unit.
 ///
 /// Threads update it without a lock. An update that another overwrites is lost, which is one sample
 /// less.
 #[derive(Debug, Default)]
-pub struct ScanLengths {
-    /// For each level the mean in the upper half and the mean deviation in the lower one, in bytes.
-    /// 0 without samples.
+struct Lengths {
+    /// For each level the mean in the upper half and the mean deviation in the lower one. 0 without
+    /// samples.
     levels: [AtomicU64; LEVELS],
 }
 
-/// What scans of a level read in sequence, in bytes.
+/// How far scans of a level go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Expected {
+pub(super) struct Expected {
     mean: u64,
     deviation: u64,
 }
 
 impl Expected {
-    /// Returns what nearly all scans read.
-    fn at_least(self) -> u64 {
+    /// Returns what nearly all scans need.
+    pub(super) fn at_least(self) -> u64 {
         self.mean.saturating_sub(2 * self.deviation)
     }
 
     /// Returns what most scans do not exceed.
-    fn at_most(self) -> u64 {
+    pub(super) fn at_most(self) -> u64 {
         self.mean + self.deviation
     }
 }
 
-impl ScanLengths {
+impl Lengths {
     fn level(&self, level: usize) -> &AtomicU64 {
         &self.levels[level.min(LEVELS - 1)]
     }
@@ -72,14 +81,13 @@ impl ScanLengths {
         (packed != 0).then_some(expected)
     }
 
-    /// Adds a scan that read `bytes` in sequence.
-    fn record(&self, level: usize, bytes: u64) {
-        let bytes = bytes.min(BYTES_MAX);
+    /// Adds a scan that needed `length`, in units that fit into 31 bits.
+    fn record(&self, level: usize, length: u64) {
         let Expected { mean, deviation } = match self.expected(level) {
-            None => Expected { mean: bytes, deviation: bytes / 2 },
+            None => Expected { mean: length, deviation: length / 2 },
             Some(old) => Expected {
-                mean: (7 * old.mean + bytes) / 8,
-                deviation: (3 * old.deviation + old.mean.abs_diff(bytes)) / 4,
+                mean: (7 * old.mean + length) / 8,
+                deviation: (3 * old.deviation + old.mean.abs_diff(length)) / 4,
             },
         };
         self.level(level).store(mean << 32 | deviation, Relaxed);
@@ -93,6 +101,18 @@ pub struct LevelScans {
     pub lengths: Arc<ScanLengths>,
     /// The level of the table.
     pub level: usize,
+}
+
+impl LevelScans {
+    /// Returns how many values outside the tables scans needed.
+    pub(super) fn values(&self) -> Option<Expected> {
+        self.lengths.values.expected(self.level)
+    }
+
+    /// Adds a scan that needed `values` outside the table.
+    pub(super) fn record_values(&self, values: u64) {
+        self.lengths.values.record(self.level, values);
+    }
 }
 
 /// The reads of one cursor.
@@ -155,7 +175,8 @@ impl Readahead {
     /// Returns how many bytes to read for the block that was noted last, which has `bytes`; 0 for
     /// the block alone.
     pub(super) fn next_read(&mut self, bytes: u64) -> u64 {
-        let expected = self.scans.as_ref().and_then(|scans| scans.lengths.expected(scans.level));
+        let expected =
+            self.scans.as_ref().and_then(|scans| scans.lengths.blocks.expected(scans.level));
         let before = self.bytes - bytes;
         if let Some(expected) = expected {
             let wanted = if self.blocks == 1 { expected.at_least() } else { expected.at_most() };
@@ -176,7 +197,7 @@ impl Readahead {
     /// Ends the stretch, and reports it if it was one from a seek to where the client stopped.
     fn finish(&mut self) {
         if let Some(scans) = self.scans.as_ref().filter(|_| self.is_whole && self.bytes > 0) {
-            scans.lengths.record(scans.level, self.bytes);
+            scans.lengths.blocks.record(scans.level, self.bytes.min(BYTES_MAX));
         }
         (self.blocks, self.bytes, self.doubling) = (0, 0, 0);
     }
@@ -293,10 +314,10 @@ mod tests {
         let mut readahead = Readahead::new(Some(scans.clone()), 0);
         readahead.note(0, BLOCK, true, false);
         drop(readahead);
-        assert_eq!(lengths.expected(60), None);
+        assert_eq!(lengths.blocks.expected(60), None);
         let mut readahead = Readahead::new(Some(scans), 0);
         readahead.note(7, BLOCK, false, false);
         drop(readahead);
-        assert_eq!(lengths.expected(60).map(|expected| expected.mean), Some(BLOCK));
+        assert_eq!(lengths.blocks.expected(60).map(|expected| expected.mean), Some(BLOCK));
     }
 }
