@@ -1,8 +1,7 @@
 //! Values of the next entries of a scan, read at the same time.
 //!
 //! 1. A cursor notes each value that it needs. [`GatheredValues::wanted`] says how many to read
-//! with
-//!    it: what earlier scans of the level needed, or, beyond that, twice as many each time.
+//!    with it: what earlier scans of the level needed, or, beyond that, twice as many each time.
 //! 2. [`GatheredValues::gather`] reads them. Values that follow each other in a file are left to
 //!    `ValueScan`, which reads them as chunks.
 //! 3. [`GatheredValues::take`] gives out one of them.

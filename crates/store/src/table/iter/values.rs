@@ -1,8 +1,7 @@
 //! The values of a cursor's entries, where they are not in the block.
 //!
 //! 1. `join_value` runs at each move. It decides how the current value is shown, and reads it then
-//! if
-//!    the mode says so; otherwise `load_value` does.
+//!    if the mode says so; otherwise `load_value` does.
 //! 2. `fetch` reads a value. A scan that is expected to go on reads the values of the next entries
 //!    of the block with it, all at the same time ([`GatheredValues`]). Values that follow each
 //!    other in their file are read as chunks instead (`ValueScan`).
