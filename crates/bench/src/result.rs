@@ -259,6 +259,10 @@ pub struct Measured {
     /// The adjustments of the engine's tuner, if the engine tells.
     #[serde(default)]
     pub adjustments: Vec<Adjusted>,
+    /// Why the slow seconds were slow, in the engine's sentences, if it tells. Their seconds count
+    /// back from the end.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// The loading before a measured phase.

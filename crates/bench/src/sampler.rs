@@ -192,6 +192,7 @@ impl<'a> Sampler<'a> {
             jobs: self.watch.jobs(),
             stalls: self.watch.stalls(),
             adjustments: self.watch.adjustments(),
+            why: self.watch.why(),
             ..Measured::default()
         }
     }

@@ -31,7 +31,10 @@ fn vfs(config: &StoreConfig) -> Arc<dyn Vfs> {
     let posix: Arc<dyn Vfs> = Arc::new(PosixVfs::new());
     let disk = match config.device_limit {
         None => posix,
-        Some(limit) => Arc::new(LimitedVfs::new(posix, Arc::new(Device::new(limit)))),
+        Some(limit) => {
+            let device = Device::following(limit, config.device_limit_file.clone());
+            Arc::new(LimitedVfs::new(posix, Arc::new(device)))
+        }
     };
     if config.barrier_cost_ns == 0 {
         return disk;

@@ -4,6 +4,8 @@
 //! state of the engine (options, an iterator, a batch). A hot call is one virtual call and
 //! allocates nothing itself.
 
+use std::path::PathBuf;
+
 use sateen::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,9 @@ pub struct StoreConfig {
     /// if only the disk limits them.
     #[serde(default)]
     pub device_limit: Option<u64>,
+    /// The file in which that limit is changed while the load runs.
+    #[serde(default)]
+    pub device_limit_file: Option<PathBuf>,
     /// Sateen: the profile.
     pub profile: Option<String>,
     /// Sateen: the keys at which all regions but the first begin.
@@ -128,6 +133,7 @@ impl StoreConfig {
             direct: None,
             jobs: None,
             device_limit: None,
+            device_limit_file: None,
             profile: None,
             regions: Vec::new(),
             set: Vec::new(),

@@ -1,11 +1,13 @@
 //! Collects the engine's flight recorder ([`Timeline`]) during a measured phase. It becomes the
-//! bars of the report, and a trace file if one is wanted.
+//! bars of the report, the cause of its slow seconds, and a trace file if one is wanted.
 //!
 //! The timeline is extended once a second, before the recorder drops events. Events that only the
 //! trace needs are dropped if no trace is wanted, so that the memory of a long run does not grow.
 
 use std::path::Path;
+use std::time::Duration;
 
+use sateen::explain::History;
 use sateen::metrics::Overflow;
 use sateen::timeline::{Adjustment, Event, EventKind, JobSpan, Limit, Timeline};
 
@@ -16,11 +18,17 @@ use crate::{Error, Result};
 /// The largest number of bars of a run. The longest ones are kept.
 const JOBS_MAX: usize = 4000;
 
+/// The largest number of seconds that are explained. The last ones are.
+const EXPLAINED_SECONDS: u32 = 3600;
+
 /// The timeline of a phase.
 pub(crate) struct Watch {
     timeline: Timeline,
     begin_ns: u64,
     keep_all: bool,
+    /// What is new since the last second, and the seconds so far: they explain the phase.
+    news: Timeline,
+    history: History,
 }
 
 impl Watch {
@@ -31,13 +39,20 @@ impl Watch {
         let begin_ns = timeline.until_ns;
         timeline.forget_before(begin_ns);
         (timeline.lost_events, timeline.lost_steps, timeline.lost_slow) = (0, 0, 0);
-        Watch { timeline, begin_ns, keep_all }
+        let mut news = Timeline::default();
+        store.extend_timeline(&mut news);
+        news.forget_before(begin_ns);
+        let history = History::new(EXPLAINED_SECONDS as usize);
+        Watch { timeline, begin_ns, keep_all, news, history }
     }
 
     pub(crate) fn extend(&mut self, store: &dyn Store) {
         store.extend_timeline(&mut self.timeline);
         // The recorder also copies the part of the first second that lies before the phase.
         self.timeline.forget_before(self.begin_ns);
+        store.extend_timeline(&mut self.news);
+        self.news.forget_before(self.begin_ns);
+        self.history.take(&mut self.news);
         if !self.keep_all {
             self.timeline.steps.clear();
             self.timeline.slow.clear();
@@ -93,6 +108,18 @@ impl Watch {
             waited_ns: stall.waited_ns,
         };
         stalls.map(bar).collect()
+    }
+
+    /// Returns why the slow seconds of the phase were slow, in sentences; `None` if the engine has
+    /// no recorder. Seconds count back from the end of the phase.
+    pub(crate) fn why(&self) -> Option<String> {
+        let until_ns = self.history.until_ns();
+        if until_ns == 0 {
+            return None;
+        }
+        let phase = Duration::from_nanos(until_ns.saturating_sub(self.begin_ns));
+        let since = phase.min(Duration::from_secs(EXPLAINED_SECONDS.into()));
+        Some(self.history.explain(since + Duration::from_secs(1)).to_string())
     }
 
     pub(crate) fn adjustments(&self) -> Vec<Adjusted> {
@@ -175,6 +202,8 @@ mod tests {
             watch.extend(store.as_ref());
             watch.extend(store.as_ref());
             let jobs = watch.jobs();
+            let why = watch.why().unwrap();
+            assert!(why.contains(" slow"), "{why}");
             let flushes: Vec<_> = jobs.iter().filter(|job| job.what == "flush").collect();
             assert_eq!(flushes.len(), 1);
             assert!(flushes[0].start >= 0.0 && flushes[0].end >= flushes[0].start);

@@ -9,14 +9,16 @@ use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
 use crate::backup::{Backup, Backups, Restore};
+use crate::device::BenchDevice;
 use crate::diff::Diff;
+use crate::export::Export;
 use crate::import::Import;
 use crate::live::{ServeMetrics, SetOption};
 use crate::log::Log;
 use crate::place::{Family, Place};
 use crate::rocksdb::RocksDbVerb;
 use crate::sim::SimArgs;
-use crate::text::{Encoding, Format};
+use crate::text::{Coded, Format, Typed};
 use crate::top::Top;
 use crate::why::Why;
 
@@ -168,9 +170,8 @@ Examples:
         family: Family,
         /// Read this key
         key: OsString,
-        /// Read and print keys and values in this encoding
-        #[arg(long, value_enum, default_value = "text")]
-        encoding: Encoding,
+        #[command(flatten)]
+        coded: Coded,
     },
     /// Set the value of a key; create the database if it is missing
     #[command(after_help = "\
@@ -185,9 +186,8 @@ Examples:
         key: OsString,
         /// Store this value; without it, read the value from standard input
         value: Option<OsString>,
-        /// Read and print keys and values in this encoding
-        #[arg(long, value_enum, default_value = "text")]
-        encoding: Encoding,
+        #[command(flatten)]
+        coded: Coded,
         /// Sync the WAL before the command returns, so that power loss loses nothing
         #[arg(long)]
         sync: bool,
@@ -206,12 +206,54 @@ Examples:
         /// Delete these keys
         #[arg(required = true)]
         keys: Vec<OsString>,
-        /// Read keys in this encoding
-        #[arg(long, value_enum, default_value = "text")]
-        encoding: Encoding,
+        #[command(flatten)]
+        coded: Coded,
         /// Sync the WAL before the command returns, so that power loss loses nothing
         #[arg(long)]
         sync: bool,
+    },
+    /// Delete a range of keys
+    #[command(
+        visible_alias = "deleterange",
+        after_help = "\
+The range is one tombstone, however many keys are in it. Compactions free the space.
+
+Examples:
+  sateen db delete-range library a n
+  sateen db delete-range library 00 80 --hex --cf users"
+    )]
+    DeleteRange {
+        #[command(flatten)]
+        family: Family,
+        /// Begin at this key
+        from: OsString,
+        /// End before this key
+        to: OsString,
+        #[command(flatten)]
+        coded: Coded,
+        /// Sync the WAL before the command returns, so that power loss loses nothing
+        #[arg(long)]
+        sync: bool,
+    },
+    /// Print about how many bytes of tables a range of keys has
+    #[command(
+        visible_alias = "approxsize",
+        after_help = "\
+What is only in memory or in a WAL does not count.
+
+Examples:
+  sateen db size library a n
+  sateen db size library 00 80 --hex --json"
+    )]
+    Size {
+        #[command(flatten)]
+        family: Family,
+        /// Begin at this key
+        from: OsString,
+        /// End before this key
+        to: OsString,
+        #[command(flatten)]
+        coded: Coded,
     },
     /// Print keys and values in order
     #[command(
@@ -230,6 +272,19 @@ Examples:
   sateen db scan library --format jsonl > library.jsonl"
     )]
     Scan(Scan),
+    /// Write keys and values to a file that a load reads
+    #[command(after_help = "\
+The file appears under its name when it is complete and durable. An export that fails, or that
+Ctrl-C ends with exit code 130, leaves nothing there. Keys and values have types: text (UTF-8), hex,
+base64, or u64 (eight bytes as a decimal number). A key that is not of the type ends the export.
+
+`sateen db load` is the way back. It reads the same types.
+
+Examples:
+  sateen db export library library.jsonl
+  sateen db export library numbers.csv --key-type u64 --value-type hex
+  sateen db export library part.tsv --from a --to n --cf users")]
+    Export(Export),
     /// Load keys and values from a file or standard input
     #[command(after_help = "\
 Load creates the database if it is missing.
@@ -282,6 +337,17 @@ Examples:
   sateen db diff library copy
   sateen db diff library copy --keys --limit 10")]
     Diff(Diff),
+    /// Measure the device below a directory
+    #[command(after_help = "\
+The command writes a file into the directory, reads it and removes it. It takes --seconds for each of
+four measurements: large writes, syncs, large reads, and small reads at random. Other programs that
+use the device meanwhile are part of what it measures. If a database is in the directory, the
+command also prints what that has learned of the device while it ran.
+
+Examples:
+  sateen db bench-device library
+  sateen db bench-device /mnt/new-disk --seconds 5 --json")]
+    BenchDevice(BenchDevice),
     /// Change options of a running database
     #[command(after_help = "\
 The process that has the database open must serve it: its option inspect, or SATEEN_INSPECT=1. All
@@ -384,9 +450,8 @@ Examples:
         /// End at this key, which is included
         #[arg(long, value_name = "KEY")]
         to: Option<OsString>,
-        /// Read keys in this encoding
-        #[arg(long, value_enum, default_value = "text")]
-        encoding: Encoding,
+        #[command(flatten)]
+        coded: Coded,
         /// Rewrite the lowest level too
         #[arg(long)]
         rewrite_last_level: bool,
@@ -424,11 +489,14 @@ Examples:
         yes: bool,
     },
     /// Print properties: those named, or all
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "get_property",
+        after_help = "\
 Examples:
   sateen db properties library
   sateen db properties library sateen.levelstats
-  sateen db properties library --options")]
+  sateen db properties library --options"
+    )]
     Properties {
         #[command(flatten)]
         family: Family,
@@ -448,6 +516,40 @@ Examples:
     Families {
         #[command(flatten)]
         place: Place,
+    },
+    /// Create a column family
+    #[command(
+        visible_alias = "create_column_family",
+        after_help = "\
+--set and --profile give its options.
+
+Examples:
+  sateen db create-family library users
+  sateen db create-family library events --set ttl=30d"
+    )]
+    CreateFamily {
+        #[command(flatten)]
+        place: Place,
+        /// Create the column family with this name
+        #[arg(value_parser = crate::place::bytes())]
+        name: String,
+    },
+    /// Drop a column family with all its records
+    #[command(
+        visible_alias = "drop_column_family",
+        after_help = "\
+Examples:
+  sateen db drop-family library users --yes"
+    )]
+    DropFamily {
+        #[command(flatten)]
+        place: Place,
+        /// Drop the column family with this name
+        #[arg(value_parser = crate::place::bytes())]
+        name: String,
+        /// Confirm: without this flag nothing is removed
+        #[arg(long)]
+        yes: bool,
     },
     /// Print all options, the five most important first
     #[command(after_help = "\
@@ -487,12 +589,11 @@ pub(crate) struct Scan {
     /// Print from the last key to the first
     #[arg(long)]
     pub(crate) reverse: bool,
-    /// Print records in this format [default: tsv; with --json, jsonl]
+    /// Print records in this format [default: by the extension of a file, or tsv; with --json, jsonl]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// Read and print keys and values in this encoding
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) encoding: Encoding,
+    #[command(flatten)]
+    pub(crate) typed: Typed,
 }
 
 #[derive(Debug, Args)]
@@ -504,9 +605,8 @@ pub(crate) struct Load {
     /// Read records in this format [default: by the file's extension; tsv for standard input]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// Read and print keys and values in this encoding
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) encoding: Encoding,
+    #[command(flatten)]
+    pub(crate) typed: Typed,
     /// Read backslashes in tsv as themselves
     #[arg(long)]
     pub(crate) no_escapes: bool,

@@ -17,8 +17,11 @@ use serde_json::json;
 
 use crate::args::{DbVerb, Load};
 use crate::backup;
+use crate::device;
 use crate::diff;
+use crate::export;
 use crate::failure::{Failure, Result};
+use crate::families;
 use crate::import;
 use crate::interrupt::{self, Interruptible};
 use crate::key::{argument_bytes, bound, decoded};
@@ -29,7 +32,7 @@ use crate::place::{Family, Place};
 use crate::progress::Progress;
 use crate::scan;
 use crate::store::{self, Access};
-use crate::text::bytes::{json_path, to_base64, to_hex};
+use crate::text::bytes::json_path;
 use crate::text::{Encoding, Format, RecordReader, RecordWriter};
 use crate::upkeep;
 
@@ -41,13 +44,13 @@ type Input = BufReader<Interruptible>;
 
 pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<()> {
     match verb {
-        DbVerb::Get { family, key, encoding } => get(family, key, *encoding, json, output),
-        DbVerb::Put { family, key, value, encoding, sync, create_cf } => {
-            let key = argument_bytes(key, *encoding)?;
+        DbVerb::Get { family, key, coded } => get(family, key, coded.both(), json, output),
+        DbVerb::Put { family, key, value, coded, sync, create_cf } => {
+            let key = argument_bytes(key, coded.both())?;
             let limits = store::Limits::of(&store::options(&family.place)?);
             let value = match value {
-                Some(value) => argument_bytes(value, *encoding)?,
-                None => standard_input(*encoding, limits)?,
+                Some(value) => argument_bytes(value, coded.both())?,
+                None => standard_input(coded.both(), limits)?,
             };
             limits.check(&key, &value).map_err(Failure::failed)?;
             let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
@@ -55,15 +58,24 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             family.writing(&options).put(&key, &value)?;
             Ok(db.close()?)
         }
-        DbVerb::Delete { family, keys, encoding, sync } => {
+        DbVerb::Delete { family, keys, coded, sync } => {
             let keys: Result<Vec<_>> =
-                keys.iter().map(|key| argument_bytes(key, *encoding)).collect();
+                keys.iter().map(|key| argument_bytes(key, coded.both())).collect();
             let keys = keys?;
             let (db, family) = store::open_family(family, Access::Write, false)?;
             store::delete(&db, &family, &keys, *sync)?;
             Ok(db.close()?)
         }
+        DbVerb::DeleteRange { family, from, to, coded, sync } => {
+            families::delete_range(family, (from, to), coded.both(), *sync)
+        }
+        DbVerb::Size { family, from, to, coded } => {
+            families::size(family, (from, to), coded.both(), json, output)
+        }
+        DbVerb::CreateFamily { place, name } => families::create(place, name),
+        DbVerb::DropFamily { place, name, yes } => families::drop(place, name, *yes),
         DbVerb::Scan(arguments) => scan::run(arguments, json, output),
+        DbVerb::Export(arguments) => export::run(arguments, json, output),
         DbVerb::Load(arguments) => load_file(arguments, json, output),
         DbVerb::Import(arguments) => import::run(arguments, json, output),
         DbVerb::Stats { place, prometheus } => {
@@ -72,6 +84,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             stats(&db, holder.as_deref(), *prometheus, json, output)
         }
         DbVerb::Diff(arguments) => diff::run(arguments, json, output),
+        DbVerb::BenchDevice(arguments) => device::run(arguments, json, output),
         DbVerb::SetOption(arguments) => live::set_options(arguments, json, output),
         DbVerb::Check { place } => upkeep::check(place, json, output),
         DbVerb::Scrub { place, rate } => upkeep::scrub(place, *rate, json, output),
@@ -79,8 +92,9 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Backup(arguments) => backup::create(arguments, json, output),
         DbVerb::Restore(arguments) => backup::restore(arguments, json, output),
         DbVerb::Backups(arguments) => backup::backups(arguments, json, output),
-        DbVerb::Compact { family, from, to, encoding, rewrite_last_level } => {
-            let (from, to) = (bound(from.as_deref(), *encoding)?, bound(to.as_deref(), *encoding)?);
+        DbVerb::Compact { family, from, to, coded, rewrite_last_level } => {
+            let coded = coded.both();
+            let (from, to) = (bound(from.as_deref(), coded)?, bound(to.as_deref(), coded)?);
             let whole = from.is_none() && to.is_none() && !rewrite_last_level;
             let arguments = json!({ "column_family": family.cf });
             if whole && live::asked(&family.place.db, "compact", &arguments)? {
@@ -159,8 +173,9 @@ fn get(
     let mut text = Vec::new();
     match encoding {
         Encoding::Text => text.append(&mut value),
-        Encoding::Hex => to_hex(&value, &mut text),
-        Encoding::Base64 => to_base64(&value, &mut text),
+        encoding => encoding
+            .encode(&value, &mut text, |_, _| {})
+            .map_err(|what| Failure::failed(format!("the value: {what}")))?,
     }
     text.push(b'\n');
     Ok(output.write_all(&text)?)
@@ -183,7 +198,8 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     let limits = store::Limits::of(&store::options(&arguments.family.place)?);
     let (input, length) = input(file, name, &interrupted)?;
     let records = |input| {
-        let reader = RecordReader::new(input, format, arguments.encoding);
+        let reader = RecordReader::new(input, format, arguments.typed.keys())
+            .with_values(arguments.typed.values());
         let reader = reader.limited_to(limits.record_bytes_max());
         if arguments.no_escapes { reader.without_escapes() } else { reader }
     };

@@ -17,8 +17,8 @@ use crate::failure::{FAILED, Failure, Result};
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store;
-use crate::text::Encoding;
-use crate::text::bytes::{escape, to_base64, to_hex};
+use crate::text::Coded;
+use crate::text::bytes::escape;
 
 /// Records between two updates of the progress.
 const PROGRESS_RECORDS: u64 = 4096;
@@ -29,9 +29,8 @@ pub(crate) struct Diff {
     first: PathBuf,
     /// Compare it with the one in this directory
     second: PathBuf,
-    /// Print keys and values in this encoding
-    #[arg(long, value_enum, default_value = "text")]
-    encoding: Encoding,
+    #[command(flatten)]
+    coded: Coded,
     /// Print keys alone
     #[arg(long)]
     keys: bool,
@@ -182,20 +181,17 @@ impl Printer<'_> {
         value: &[u8],
         other: Option<&[u8]>,
     ) -> Result<()> {
+        let encoding = self.arguments.coded.both();
         let text = |bytes: &[u8]| {
             let mut text = Vec::new();
-            match self.arguments.encoding {
-                Encoding::Text => escape(bytes, &mut text),
-                Encoding::Hex => to_hex(bytes, &mut text),
-                Encoding::Base64 => to_base64(bytes, &mut text),
-            }
-            String::from_utf8_lossy(&text).into_owned()
+            encoding.encode(bytes, &mut text, escape).map_err(Failure::failed)?;
+            Result::Ok(String::from_utf8_lossy(&text).into_owned())
         };
-        let key = text(key.unwrap_or_default());
-        let values = [Some(value), other].map(|value| value.map(&text));
+        let key = text(key.unwrap_or_default())?;
+        let values = [Some(value), other].into_iter().flatten();
         let values: Vec<String> = match self.arguments.keys {
             true => Vec::new(),
-            false => values.into_iter().flatten().collect(),
+            false => values.map(text).collect::<Result<_>>()?,
         };
         if self.json {
             let line = json!({

@@ -92,6 +92,10 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { code: 0, message: String::new(), quiet: true, behind: false };
         }
+        // A key or value that the encoding of the output does not have.
+        if error.kind() == io::ErrorKind::InvalidData {
+            return Failure::failed(error.to_string());
+        }
         Failure::failed(format!("writing the output: {error}"))
     }
 }

@@ -7,7 +7,6 @@ use sateen::shown_path;
 
 use crate::failure::{Failure, Result};
 use crate::text::Encoding;
-use crate::text::bytes::{from_base64, from_hex};
 
 /// Returns the bytes that a key or value of the command line stands for.
 pub(crate) fn argument_bytes(text: &OsStr, encoding: Encoding) -> Result<Vec<u8>> {
@@ -23,10 +22,6 @@ pub(crate) fn bound(text: Option<&OsStr>, encoding: Encoding) -> Result<Option<V
 /// Returns the bytes that a text in an encoding stands for.
 pub(crate) fn decoded(text: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    match encoding {
-        Encoding::Text => bytes.extend_from_slice(text),
-        Encoding::Hex => from_hex(text, &mut bytes)?,
-        Encoding::Base64 => from_base64(text, &mut bytes)?,
-    }
+    encoding.decode(text, &mut bytes)?;
     Ok(bytes)
 }

@@ -6,9 +6,12 @@
 mod args;
 mod backup;
 mod db;
+mod device;
 mod diff;
 mod dump;
+mod export;
 mod failure;
+mod families;
 mod help;
 mod import;
 mod interrupt;

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
 /// A database and the options to open it with.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
     /// Use the database in this directory
     pub(crate) db: PathBuf,

@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     if allowed.is_empty() {
         return Err(vec!["deny.toml: no licence is allowed: `allow` was not found".to_owned()]);
     }
-    let metadata = metadata(root)?;
+    let metadata = metadata(root, &[])?;
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut problems = Vec::new();
     for package in packages {
@@ -124,10 +124,11 @@ fn list_in(text: &str, key: &str) -> Vec<String> {
     found
 }
 
-fn metadata(root: &Path) -> Result<Value, Vec<String>> {
+/// Returns what cargo knows of the workspace and its dependencies.
+pub(crate) fn metadata(root: &Path, more: &[&str]) -> Result<Value, Vec<String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root);
+    command.args(["metadata", "--format-version", "1", "--locked"]).args(more).current_dir(root);
     let output = command
         .stderr(Stdio::inherit())
         .output()

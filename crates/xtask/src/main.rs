@@ -11,6 +11,7 @@ mod markdown;
 mod models;
 mod pages;
 mod rel;
+mod sbom;
 mod semver;
 mod source;
 mod tidy;
@@ -34,6 +35,8 @@ Chores:
           --fix breaks comments that are too long
   deny    licences, sources and banned crates of the dependencies (deny.toml)
   package pack each crate that is published, without building it from its package
+  sbom [FILE]
+          write what the command and the C library are made of (CycloneDX)
   semver  compare the public API with its baseline, if cargo-semver-checks is installed
   lint    fmt and clippy
   man DIR write the man pages of the command and its completions for bash, zsh and fish;
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Some("tidy") => step("tidy", || tidy(&root, tidy::run)),
         Some("deny") => step("deny", || deny::run(&root)),
         Some("package") => package(&root),
+        Some("sbom") => sbom::run(&root, arguments.get(1..).unwrap_or_default()),
         Some("semver") => semver::run(&root),
         Some("lint") => lint(&root),
         Some("fetch-rocksdb") => {

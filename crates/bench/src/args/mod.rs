@@ -222,6 +222,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, help_heading = STORE)]
     pub device_limit: Option<u64>,
 
+    /// Read the device's limit from this file every tenth of a second, so that it can be changed
+    /// while the load runs
+    #[arg(long, value_name = "FILE", requires = "device_limit", help_heading = STORE)]
+    pub device_limit_file: Option<PathBuf>,
+
     /// Add this many milliseconds to each barrier (sync of a file or directory), as on a device
     /// that flushes its cache more slowly; the peer's are slowed down likewise
     #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = STORE)]
@@ -399,6 +404,7 @@ impl BenchArgs {
             regions: self.region_begins(),
             set: set.collect::<Result<_>>()?,
             device_limit: self.device_limit,
+            device_limit_file: self.device_limit_file.clone(),
             barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,

@@ -10,16 +10,21 @@
 //!
 //! The two directions do not share a budget: Linux limits a device in the same way
 //! (`blkio.throttle`, `io.max`). A disk that is slower than the limit stays as slow as it is.
+//!
+//! The limit may stand in a file. Then it can be changed while the load runs ([`Device::look`]).
 
 mod limited;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use limited::LimitedVfs;
+
+use crate::units::parse_count;
 
 /// The unused time that an idle queue may save: a burst of this length passes at once. It makes up
 /// for threads that sleep longer than they asked to.
@@ -27,6 +32,9 @@ const SAVED_NS: u64 = 5_000_000;
 
 /// The shortest sleep. A shorter wait is added to that of the next call of the same direction.
 const SHORTEST_SLEEP_NS: u64 = 50_000;
+
+/// How often the file with the limit is read again.
+const LOOK_NS: u64 = 100_000_000;
 
 /// Bytes that may be queued before a buffered write waits, as for dirty pages.
 const BUFFERED_BYTES_MAX: u64 = 64 << 20;
@@ -77,6 +85,9 @@ pub(crate) struct Device {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     syncs: AtomicU64,
+    /// The file with the limit, if there is one, and when it was last read.
+    file: Option<PathBuf>,
+    looked_ns: AtomicU64,
 }
 
 /// The time on the device's clock at which the last write to a file has been transferred.
@@ -99,6 +110,31 @@ impl Device {
             read_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            file: None,
+            looked_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// A device whose limit is that in `file` whenever the file has one.
+    pub(crate) fn following(bytes_per_second: u64, file: Option<PathBuf>) -> Device {
+        Device { file, ..Device::new(bytes_per_second) }
+    }
+
+    /// Reads the limit again if that is due. A file that has no number, because it is being
+    /// written or is gone, changes nothing.
+    fn look(&self, now_ns: u64) {
+        let Some(file) = &self.file else { return };
+        let looked_ns = self.looked_ns.load(Ordering::Relaxed);
+        let due = now_ns.saturating_sub(looked_ns) >= LOOK_NS;
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        if !due || self.looked_ns.compare_exchange(looked_ns, now_ns, set, read).is_err() {
+            return;
+        }
+        let Ok(text) = std::fs::read_to_string(file) else { return };
+        if let Ok(limit) = parse_count(&text) {
+            for queue in [&self.reads, &self.writes] {
+                lock(queue).bytes_per_second = limit.max(1);
+            }
         }
     }
 
@@ -109,6 +145,7 @@ impl Device {
 
     /// Ends a read of `bytes` that began at `begun_ns`.
     pub(crate) fn read(&self, begun_ns: u64, bytes: usize) {
+        self.look(begun_ns);
         self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let done = reserve(&self.reads, begun_ns, bytes as u64);
         self.wait_until(done);
@@ -116,6 +153,7 @@ impl Device {
 
     /// Ends a write of `bytes` to `file` that began at `begun_ns`.
     pub(crate) fn write(&self, begun_ns: u64, bytes: usize, direct: bool, file: &WrittenAt) {
+        self.look(begun_ns);
         self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let done = reserve(&self.writes, begun_ns, bytes as u64);
         file.0.fetch_max(done, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 
-use super::{Device, LimitedVfs, Passed, Queue, SAVED_NS, WrittenAt};
+use super::{Device, LimitedVfs, Passed, Queue, SAVED_NS, WrittenAt, lock};
 
 const MS: u64 = 1_000_000;
 
@@ -87,6 +87,26 @@ fn a_wait_for_writeback_leaves_the_last_bytes_under_way() {
     assert_eq!(all, 15 * MS);
     assert_eq!(device.written_back_at(&file, 1_000_000), all - 5 * MS);
     assert_eq!(device.written_back_at(&file, u64::MAX), 0);
+}
+
+#[test]
+fn the_limit_follows_its_file_while_that_has_one() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("limit");
+    let device = Device::following(200_000_000, Some(file.clone()));
+    let rate = || lock(&device.writes).bytes_per_second;
+    let write = |at_ms: u64| device.write(at_ms * MS, 0, false, &WrittenAt::default());
+    write(200);
+    assert_eq!(rate(), 200_000_000, "no file yet");
+    std::fs::write(&file, "20M\n").unwrap();
+    write(250);
+    assert_eq!(rate(), 200_000_000, "not read again so soon");
+    write(300);
+    assert_eq!(rate(), 20_000_000);
+    assert_eq!(lock(&device.reads).bytes_per_second, 20_000_000);
+    std::fs::write(&file, "fast").unwrap();
+    write(400);
+    assert_eq!(rate(), 20_000_000, "no number changes nothing");
 }
 
 #[test]

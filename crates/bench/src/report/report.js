@@ -158,7 +158,12 @@
       sets.map((set) => (set[key] ? draw(set[key], scales[key], events, width) : el("div", { class: "absent" },
         `${nameOf(picked[sets.indexOf(set)])} ${key === "jobs" ? "does not report single flushes and compactions"
           : `reports nothing for the chart "${sets.find((other) => other[key])[key].title}"`}.`)))));
-    return [el("h3", { class: "part" }, "Second by second"),
+    // What `sateen why` says of the run. Each period begins behind an empty line.
+    const causes = picked.filter((run) => run.measured.why).flatMap((run) => [
+      el("h3", { class: "part" }, picked.length > 1 ? `Why seconds of ${nameOf(run)} were slow` : "Why seconds were slow"),
+      el("p", { class: "note" }, "From the engine's flight recorder. Seconds count back from the end."),
+      ...run.measured.why.trim().split("\n\n").map((period) => el("p", { class: "why" }, period))]);
+    return [...causes, el("h3", { class: "part" }, "Second by second"),
       el("p", { class: "note" }, el("span", { class: "swatch band" }), "writes slowed down or stopped. " +
         "Latency counts from when an operation was due (closed loop: from its start), in the second in which it ended."),
       box];

@@ -11,7 +11,20 @@ use crate::args::Cli;
 
 /// All commands, by group, in the order of the help.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Data", &["db get", "db put", "db delete", "db scan", "db load", "db import", "db diff"]),
+    (
+        "Data",
+        &[
+            "db get",
+            "db put",
+            "db delete",
+            "db delete-range",
+            "db scan",
+            "db export",
+            "db load",
+            "db import",
+            "db diff",
+        ],
+    ),
     (
         "Look",
         &[
@@ -21,6 +34,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "db stats",
             "db properties",
             "db families",
+            "db size",
             "db options",
             "table dump",
             "wal dump",
@@ -29,7 +43,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "rocksdb check",
         ],
     ),
-    ("Measure", &["demo", "bench", "sim"]),
+    ("Measure", &["demo", "bench", "sim", "db bench-device"]),
     (
         "Maintain",
         &[
@@ -41,6 +55,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "db backup",
             "db restore",
             "db backups",
+            "db create-family",
+            "db drop-family",
             "db repair",
             "db destroy",
         ],
@@ -48,7 +64,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Words of other tools, and the command that does the same here.
-const SYNONYMS: [(&str, &str); 27] = [
+const SYNONYMS: [(&str, &str); 31] = [
     ("set", "db put"),
     ("write", "db put"),
     ("insert", "db put"),
@@ -58,12 +74,16 @@ const SYNONYMS: [(&str, &str); 27] = [
     ("ls", "db scan"),
     ("list", "db scan"),
     ("keys", "db scan"),
-    ("export", "db scan"),
     ("batchput", "db load"),
     ("migrate", "db import"),
     ("info", "db stats"),
     ("metrics", "db stats"),
-    ("get_property", "db properties"),
+    ("idump", "db scan"),
+    ("multi_get", "db get"),
+    ("dump_live_files", "db stats"),
+    ("list_live_files_metadata", "db stats"),
+    ("compaction_progress_dump", "top"),
+    ("device", "db bench-device"),
     ("property", "db properties"),
     ("config", "db options"),
     ("profiles", "db options"),

@@ -22,6 +22,7 @@ const VERBS: &[&str] = &[
     "Delete",
     "Destroy",
     "Divide",
+    "Drop",
     "End",
     "Explain",
     "Give",

@@ -86,6 +86,27 @@ pub(crate) fn to_hex(bytes: &[u8], out: &mut Vec<u8>) {
     bytes.iter().for_each(|byte| push_hex(*byte, out));
 }
 
+/// Appends the number that eight bytes are, the most significant first.
+pub(crate) fn to_number(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
+        let (length, shown) = (bytes.len(), bytes.get(..16).unwrap_or(bytes).escape_ascii());
+        return Err(format!("{length} bytes are no u64, which has 8: {shown}"));
+    };
+    out.extend_from_slice(u64::from_be_bytes(bytes).to_string().as_bytes());
+    Ok(())
+}
+
+/// Appends the eight bytes of the number that `text` is.
+pub(crate) fn from_number(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let digits = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'));
+    let number = digits.and_then(|text| text.parse::<u64>().ok());
+    let number = number.ok_or_else(|| {
+        format!("{:?} is no number from 0 to {}", text.escape_ascii().to_string(), u64::MAX)
+    })?;
+    out.extend_from_slice(&number.to_be_bytes());
+    Ok(())
+}
+
 fn push_hex(byte: u8, out: &mut Vec<u8>) {
     out.push(HEX[usize::from(byte >> 4)]);
     out.push(HEX[usize::from(byte & 15)]);

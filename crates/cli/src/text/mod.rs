@@ -10,7 +10,7 @@ mod reader;
 mod tests;
 mod writer;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 pub(crate) use reader::{ReadError, RecordReader};
 pub(crate) use writer::RecordWriter;
@@ -22,7 +22,7 @@ pub(crate) enum Format {
     Tsv,
     /// Key, comma, value, quoted as in RFC 4180
     Csv,
-    /// One object a line: {"key": …, "value": …}, or key_hex, key_base64, value_hex, value_base64
+    /// One object a line: {"key": …, "value": …}, or key_hex, key_base64, key_u64, value_hex, …
     Jsonl,
 }
 
@@ -44,9 +44,86 @@ impl Format {
 pub(crate) enum Encoding {
     /// Text, escaped as the format demands
     #[default]
+    #[value(alias = "utf-8", alias = "utf8")]
     Text,
     /// Two hexadecimal digits a byte
     Hex,
     /// Base64 with the usual alphabet and padding
     Base64,
+    /// A decimal number, stored in eight bytes, the most significant first
+    U64,
+}
+
+impl Encoding {
+    /// Appends the bytes that a text stands for. Escapes are a matter of the format.
+    pub(crate) fn decode(self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            Encoding::Text => {
+                out.extend_from_slice(text);
+                Ok(())
+            }
+            Encoding::Hex => bytes::from_hex(text, out),
+            Encoding::Base64 => bytes::from_base64(text, out),
+            Encoding::U64 => bytes::from_number(text, out),
+        }
+    }
+
+    /// Appends the text for `bytes`, which `plain` writes if they are text.
+    pub(crate) fn encode(
+        self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        plain: fn(&[u8], &mut Vec<u8>),
+    ) -> Result<(), String> {
+        match self {
+            Encoding::Text => plain(bytes, out),
+            Encoding::Hex => bytes::to_hex(bytes, out),
+            Encoding::Base64 => bytes::to_base64(bytes, out),
+            Encoding::U64 => return bytes::to_number(bytes, out),
+        }
+        Ok(())
+    }
+}
+
+/// The encoding that a command line asks for.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Coded {
+    /// Read and print keys and values in this encoding
+    #[arg(long, value_enum, default_value = "text")]
+    encoding: Encoding,
+    /// Read and print keys and values in hexadecimal, as with --encoding hex
+    #[arg(long, conflicts_with = "encoding")]
+    hex: bool,
+}
+
+impl Coded {
+    /// Returns the encoding of keys and values.
+    pub(crate) fn both(self) -> Encoding {
+        if self.hex { Encoding::Hex } else { self.encoding }
+    }
+}
+
+/// The encodings of keys and of values, which may differ.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Typed {
+    #[command(flatten)]
+    coded: Coded,
+    /// Read and print keys in this encoding, instead of --encoding
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    key_type: Option<Encoding>,
+    /// Read and print values in this encoding, instead of --encoding
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    value_type: Option<Encoding>,
+}
+
+impl Typed {
+    /// Returns the encoding of keys.
+    pub(crate) fn keys(self) -> Encoding {
+        self.key_type.unwrap_or(self.coded.both())
+    }
+
+    /// Returns the encoding of values.
+    pub(crate) fn values(self) -> Encoding {
+        self.value_type.unwrap_or(self.coded.both())
+    }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 use sateen::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::Deserialize;
 
-use super::bytes::{BOM, from_base64, from_hex, unescape};
+use super::bytes::{BOM, unescape};
 use super::{Encoding, Format};
 
 /// Bytes of a line that belong to neither key nor value: separators, names in JSON.
@@ -41,7 +41,8 @@ pub(crate) struct Record<'a> {
 pub(crate) struct RecordReader<R> {
     input: R,
     format: Format,
-    encoding: Encoding,
+    keys: Encoding,
+    values: Encoding,
     escapes: bool,
     /// The largest number of bytes of a key and value together.
     record_bytes_max: u64,
@@ -57,7 +58,8 @@ impl<R: BufRead> RecordReader<R> {
         RecordReader {
             input,
             format,
-            encoding,
+            keys: encoding,
+            values: encoding,
             escapes: true,
             record_bytes_max: (KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64,
             line: Vec::new(),
@@ -71,6 +73,12 @@ impl<R: BufRead> RecordReader<R> {
     /// Makes lines an error whose key and value together have more than this many bytes.
     pub(crate) fn limited_to(mut self, record_bytes_max: u64) -> RecordReader<R> {
         self.record_bytes_max = record_bytes_max;
+        self
+    }
+
+    /// Reads values in another encoding than keys.
+    pub(crate) fn with_values(mut self, values: Encoding) -> RecordReader<R> {
+        self.values = values;
         self
     }
 
@@ -176,12 +184,13 @@ impl<R: BufRead> RecordReader<R> {
 
     /// Returns the bytes of the longest text of one record.
     fn line_bytes_max(&self) -> u64 {
-        let characters_a_byte = match (self.format, self.encoding) {
+        let plain = [self.keys, self.values].contains(&Encoding::Text);
+        let characters_a_byte = match self.format {
             // \u0000
-            (Format::Jsonl, _) => 6,
+            Format::Jsonl => 6,
             // \x00
-            (Format::Tsv, Encoding::Text) if self.escapes => 4,
-            (Format::Tsv | Format::Csv, _) => 2,
+            Format::Tsv if plain && self.escapes => 4,
+            Format::Tsv | Format::Csv => 2,
         };
         self.record_bytes_max.saturating_mul(characters_a_byte).saturating_add(AROUND_BYTES)
     }
@@ -192,16 +201,12 @@ impl<R: BufRead> RecordReader<R> {
             return Err("there is no tab between key and value".to_owned());
         };
         let (key, value) = (&line[..tab], &line[tab + 1..]);
-        match (self.encoding, self.escapes) {
-            (Encoding::Text, true) => {
-                unescape(key, &mut self.key).map_err(|what| format!("key: {what}"))?;
-                unescape(value, &mut self.value).map_err(|what| format!("value: {what}"))
-            }
-            (encoding, _) => {
-                decode(encoding, key, &mut self.key).map_err(|what| format!("key: {what}"))?;
-                decode(encoding, value, &mut self.value).map_err(|what| format!("value: {what}"))
-            }
-        }
+        let decode = |encoding, text, out| match (encoding, self.escapes) {
+            (Encoding::Text, true) => unescape(text, out),
+            (encoding, _) => encoding.decode(text, out),
+        };
+        decode(self.keys, key, &mut self.key).map_err(|what| format!("key: {what}"))?;
+        decode(self.values, value, &mut self.value).map_err(|what| format!("value: {what}"))
     }
 
     /// Parses a CSV record. The outer result is that of the stream, the inner one that of the text.
@@ -212,17 +217,12 @@ impl<R: BufRead> RecordReader<R> {
         let parsed = self.csv_fields(&mut key, &mut value, &mut at);
         (self.key, self.value) = (key, value);
         match parsed {
-            Ok(Ok(())) if self.encoding != Encoding::Text => {
-                let (key, value) = (self.key.clone(), self.value.clone());
-                self.key.clear();
-                self.value.clear();
-                Ok(decode(self.encoding, &key, &mut self.key)
-                    .map_err(|what| format!("key: {what}"))
-                    .and_then(|()| {
-                        decode(self.encoding, &value, &mut self.value)
-                            .map_err(|what| format!("value: {what}"))
-                    }))
-            }
+            Ok(Ok(())) => Ok(decode_in_place(self.keys, &mut self.key)
+                .map_err(|what| format!("key: {what}"))
+                .and_then(|()| {
+                    decode_in_place(self.values, &mut self.value)
+                        .map_err(|what| format!("value: {what}"))
+                })),
             other => other,
         }
     }
@@ -312,9 +312,10 @@ impl<R: BufRead> RecordReader<R> {
             let what = text.split(" at line ").next().unwrap_or(&text);
             format!("column {}: {what}", error.column())
         })?;
-        let JsonRecord { key, key_hex, key_base64, value, value_hex, value_base64 } = object;
-        json_field("key", [key, key_hex, key_base64], &mut self.key)?;
-        json_field("value", [value, value_hex, value_base64], &mut self.value)
+        let JsonRecord { key, key_hex, key_base64, key_u64, .. } = object;
+        json_field("key", [key, key_hex, key_base64], key_u64, &mut self.key)?;
+        let JsonRecord { value, value_hex, value_base64, value_u64, .. } = object;
+        json_field("value", [value, value_hex, value_base64], value_u64, &mut self.value)
     }
 }
 
@@ -327,43 +328,51 @@ struct JsonRecord<'a> {
     key_hex: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     key_base64: Option<JsonText<'a>>,
+    #[serde(default)]
+    key_u64: Option<u64>,
     #[serde(borrow, default)]
     value: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     value_hex: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     value_base64: Option<JsonText<'a>>,
+    #[serde(default)]
+    value_u64: Option<u64>,
 }
 
 /// A string that is borrowed from the line unless it has escapes.
 #[derive(Deserialize)]
 struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Returns a field that must be given in exactly one of three forms: plain, hexadecimal, base64.
+/// Returns a field that must be given in exactly one of four forms: plain, hexadecimal, base64, a
+/// number.
 fn json_field(
     name: &str,
     [plain, hex, base64]: [Option<JsonText<'_>>; 3],
+    number: Option<u64>,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let decoded = match (plain, hex, base64) {
-        (Some(text), None, None) => decode(Encoding::Text, text.0.as_bytes(), out),
-        (None, Some(text), None) => decode(Encoding::Hex, text.0.as_bytes(), out),
-        (None, None, Some(text)) => decode(Encoding::Base64, text.0.as_bytes(), out),
-        (None, None, None) => Err("missing".to_owned()),
+    let decoded = match (plain, hex, base64, number) {
+        (Some(text), None, None, None) => Encoding::Text.decode(text.0.as_bytes(), out),
+        (None, Some(text), None, None) => Encoding::Hex.decode(text.0.as_bytes(), out),
+        (None, None, Some(text), None) => Encoding::Base64.decode(text.0.as_bytes(), out),
+        (None, None, None, Some(number)) => {
+            out.extend_from_slice(&number.to_be_bytes());
+            Ok(())
+        }
+        (None, None, None, None) => Err("missing".to_owned()),
         _ => Err("given in more than one way".to_owned()),
     };
     decoded.map_err(|what| format!("{name}: {what}"))
 }
 
-fn decode(encoding: Encoding, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    match encoding {
-        Encoding::Text => {
-            out.extend_from_slice(text);
-            Ok(())
-        }
-        Encoding::Hex => from_hex(text, out),
-        Encoding::Base64 => from_base64(text, out),
+/// Replaces a text by the bytes that it stands for.
+fn decode_in_place(encoding: Encoding, text: &mut Vec<u8>) -> Result<(), String> {
+    if encoding == Encoding::Text {
+        return Ok(());
     }
+    let encoded = std::mem::take(text);
+    encoding.decode(&encoded, text)
 }
 
 fn no_memory(bytes: usize) -> String {

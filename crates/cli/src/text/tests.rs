@@ -114,6 +114,36 @@ fn awkward_records_alone_come_back_too() {
 }
 
 #[test]
+fn numbers_come_back_beside_values_of_another_type_and_other_bytes_are_refused() {
+    let pairs: Pairs = [0, 1, 255, u64::MAX]
+        .map(|number: u64| (number.to_be_bytes().to_vec(), vec![0xFF, number as u8]))
+        .into();
+    for format in FORMATS {
+        let mut writer =
+            RecordWriter::new(Vec::new(), format, Encoding::U64).with_values(Encoding::Hex);
+        pairs.iter().for_each(|(key, value)| writer.write(key, value).unwrap());
+        let error = writer.write(b"short", b"").unwrap_err().to_string();
+        assert!(
+            error.starts_with("key: 5 bytes are no u64") && error.ends_with("short"),
+            "{error}"
+        );
+        let text = writer.finish().unwrap();
+        let mut reader =
+            RecordReader::new(&text[..], format, Encoding::U64).with_values(Encoding::Hex);
+        for (key, value) in &pairs {
+            let record = reader.next().unwrap().unwrap();
+            assert_eq!((record.key, record.value), (&key[..], &value[..]), "{format:?}");
+        }
+        assert!(reader.next().unwrap().is_none());
+    }
+    for wrong in ["", "-1", "+1", "1.0", "x", "18446744073709551616"] {
+        let text = format!("{wrong}\t00\n");
+        let mut reader = RecordReader::new(text.as_bytes(), Format::Tsv, Encoding::U64);
+        assert!(matches!(reader.next(), Err(ReadError::Malformed { line: 1, .. })), "{wrong}");
+    }
+}
+
+#[test]
 fn files_of_others_are_read() {
     let expected = vec![pair("a", "1"), pair("b", "2")];
     for (text, format) in [

@@ -2,20 +2,26 @@
 
 use std::io::{self, Write};
 
-use super::bytes::{BOM, escape, to_base64, to_hex};
+use super::bytes::{BOM, escape, to_base64, to_hex, to_number};
 use super::{Encoding, Format};
 
 /// Writes records one after the other. Buffer the output: each record is one `write_all`.
 pub(crate) struct RecordWriter<W> {
     output: W,
     format: Format,
-    encoding: Encoding,
+    keys: Encoding,
+    values: Encoding,
     line: Vec<u8>,
 }
 
 impl<W: Write> RecordWriter<W> {
     pub(crate) fn new(output: W, format: Format, encoding: Encoding) -> RecordWriter<W> {
-        RecordWriter { output, format, encoding, line: Vec::new() }
+        RecordWriter { output, format, keys: encoding, values: encoding, line: Vec::new() }
+    }
+
+    /// Writes values in another encoding than keys.
+    pub(crate) fn with_values(self, values: Encoding) -> RecordWriter<W> {
+        RecordWriter { values, ..self }
     }
 
     /// Writes one record.
@@ -23,20 +29,20 @@ impl<W: Write> RecordWriter<W> {
         self.line.clear();
         match self.format {
             Format::Tsv => {
-                encode(self.encoding, key, &mut self.line, escape);
+                encode("key", self.keys, key, &mut self.line, escape)?;
                 self.line.push(b'\t');
-                encode(self.encoding, value, &mut self.line, escape);
+                encode("value", self.values, value, &mut self.line, escape)?;
             }
             Format::Csv => {
-                encode(self.encoding, key, &mut self.line, quote);
+                encode("key", self.keys, key, &mut self.line, quote)?;
                 self.line.push(b',');
-                encode(self.encoding, value, &mut self.line, quote);
+                encode("value", self.values, value, &mut self.line, quote)?;
             }
             Format::Jsonl => {
                 self.line.push(b'{');
-                self.json_field("key", key)?;
+                self.json_field("key", self.keys, key)?;
                 self.line.push(b',');
-                self.json_field("value", value)?;
+                self.json_field("value", self.values, value)?;
                 self.line.push(b'}');
             }
         }
@@ -51,9 +57,9 @@ impl<W: Write> RecordWriter<W> {
     }
 
     /// Writes a string or, if the bytes are not UTF-8, base64 under a name that says so.
-    fn json_field(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn json_field(&mut self, name: &str, encoding: Encoding, bytes: &[u8]) -> io::Result<()> {
         let line = &mut self.line;
-        match (self.encoding, std::str::from_utf8(bytes)) {
+        match (encoding, std::str::from_utf8(bytes)) {
             (Encoding::Text, Ok(text)) => {
                 write!(line, "\"{name}\":")?;
                 serde_json::to_writer(line, text)?;
@@ -62,6 +68,10 @@ impl<W: Write> RecordWriter<W> {
                 write!(line, "\"{name}_hex\":\"")?;
                 to_hex(bytes, line);
                 line.push(b'"');
+            }
+            (Encoding::U64, _) => {
+                write!(line, "\"{name}_u64\":")?;
+                to_number(bytes, line).map_err(|what| wrong(name, &what))?;
             }
             (Encoding::Text | Encoding::Base64, _) => {
                 write!(line, "\"{name}_base64\":\"")?;
@@ -73,12 +83,19 @@ impl<W: Write> RecordWriter<W> {
     }
 }
 
-fn encode(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>, text: fn(&[u8], &mut Vec<u8>)) {
-    match encoding {
-        Encoding::Text => text(bytes, out),
-        Encoding::Hex => to_hex(bytes, out),
-        Encoding::Base64 => to_base64(bytes, out),
-    }
+fn encode(
+    name: &str,
+    encoding: Encoding,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    text: fn(&[u8], &mut Vec<u8>),
+) -> io::Result<()> {
+    encoding.encode(bytes, out, text).map_err(|what| wrong(name, &what))
+}
+
+/// The error for a key or value that has no text in its encoding.
+fn wrong(name: &str, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {what}"))
 }
 
 /// Appends a field of comma-separated text, with quotes if it needs them.

@@ -10,7 +10,7 @@ mod model;
 mod on_disk;
 #[cfg(test)]
 mod tests;
-mod units;
+pub(crate) mod units;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;

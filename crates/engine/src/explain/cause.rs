@@ -5,6 +5,11 @@
 //! 2. `waiting` finds the part that took most of the slowest operations' time.
 //! 3. [`of`] joins the two: time that went into admission, for instance, is overload, unless the
 //!    background lacked a processor, or the device had become slow.
+//!
+//! A slow device and too many clients look alike to who waits: syncs and reads take longer, and
+//! less is believed of the device. What tells them apart is the *pace*, the bytes that background
+//! work writes in a second that it spends in the device. A device at its limit writes as fast as
+//! ever.
 
 use super::history::{History, SECOND_NS, Second};
 use crate::timeline::{SlowOperation, StallCause};
@@ -15,14 +20,29 @@ const WINDOW_SECONDS: u64 = 8;
 const STEPS_MIN_NS: u64 = 50_000_000;
 /// Part of the steps' time, in thousandths, above which they lacked a processor.
 const HELD_UP_MIN: u64 = 400;
+/// Time without a processor above which a second alone says so, whatever the ones before it say.
+const HELD_UP_ALONE_NS: u64 = 200_000_000;
 /// Lateness of the sampling thread, in nanoseconds a second, above which it lacked one.
 const LATE_MIN_NS: u64 = 100_000_000;
-/// How many times slower than usual a slow device is.
+/// How many times less than usual is believed of a slow device.
 const SLOWER_MIN: u64 = 2;
+/// How many times slower than usual its pace is.
+const PACE_SLOWER_MIN: u64 = 3;
+/// A pace above the usual one divided by this is no witness of a slow device.
+const AS_EVER: u64 = 2;
+/// Time in the device without which a second alone has no pace.
+const PACE_ALONE_NS: u64 = 200_000_000;
+/// Bytes without which a second has no pace: those of small files only say how long syncs take.
+const PACE_BYTES_MIN: u64 = 512 << 10;
 /// How many times longer than usual its syncs and reads take.
 const LONGER_MIN: u64 = 4;
 /// Part of the device's bandwidth, in thousandths, above which it is at its limit.
 const BUSY_MIN: u64 = 700;
+/// Part of the time, in thousandths, above which background work in the device is held up by it.
+const IN_DEVICE_MIN: u64 = 500;
+
+/// Number of values below which nothing is usual.
+const FEW: usize = 8;
 
 /// Why a second was slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +100,14 @@ pub struct Figures {
     pub step_ns: u64,
     /// Part of it in which they waited for a processor or a lock.
     pub held_up_ns: u64,
+    /// Time of background steps in reads, writes and syncs.
+    pub device_ns: u64,
+    /// The length of the period from which these figures are.
+    pub period_ns: u64,
+    /// Bytes that background steps write in a second in which they are in the device.
+    pub pace_bytes_per_second: u64,
+    /// The same, as it usually is.
+    pub usual_pace_bytes_per_second: u64,
     /// How late the sampling thread ran at most.
     pub late_ns_max: u64,
     /// Bytes that all I/O moved in the slow second.
@@ -107,7 +135,7 @@ pub struct Figures {
 pub(super) fn of(history: &History, second: &Second) -> (Cause, Figures) {
     let figures = figures(history, second);
     let starved = is_starved(history, second, &figures);
-    let slow_device = is_slow_device(&figures);
+    let slow_device = is_slow_device(&figures, starved);
     let cause = match waiting(second) {
         Waiting::Admission => match longest_stall(history, second) {
             Some(StallCause::BackgroundError) => Cause::Failure,
@@ -179,15 +207,33 @@ fn window<'a>(history: &'a History, second: &Second) -> impl Iterator<Item = &'a
 }
 
 fn is_starved(history: &History, second: &Second, figures: &Figures) -> bool {
-    let steps_say = figures.step_ns >= STEPS_MIN_NS
-        && figures.held_up_ns.saturating_mul(1000) >= figures.step_ns * HELD_UP_MIN;
+    let steps_say = figures.step_ns >= STEPS_MIN_NS && is_held_up(figures);
     // The sampling thread runs even where there is no background work.
     let (late, seconds) = window(history, second)
         .fold((0_u64, 0_u64), |(late, seconds), known| (late + known.late_ns, seconds + 1));
     steps_say || second.late_ns >= LATE_MIN_NS || late >= seconds.max(1) * LATE_MIN_NS
 }
 
-fn is_slow_device(figures: &Figures) -> bool {
+fn is_held_up(figures: &Figures) -> bool {
+    let Figures { step_ns, held_up_ns, .. } = *figures;
+    held_up_ns.saturating_mul(1000) >= step_ns.saturating_mul(HELD_UP_MIN)
+}
+
+/// Returns true if the device was far slower than usual. Without a processor all that clients wait
+/// for takes longer, so that then only the pace counts.
+fn is_slow_device(figures: &Figures, starved: bool) -> bool {
+    let (pace, usual) = (figures.pace_bytes_per_second, figures.usual_pace_bytes_per_second);
+    if pace > 0 && usual > 0 {
+        if pace.saturating_mul(PACE_SLOWER_MIN) <= usual {
+            return true;
+        }
+        if pace.saturating_mul(AS_EVER) > usual {
+            return false;
+        }
+    }
+    if starved {
+        return false;
+    }
     let usual = figures.usual_bytes_per_second;
     let fell = usual > 0
         && figures.device_bytes_per_second > 0
@@ -203,7 +249,25 @@ fn is_busy(history: &History, second: &Second, figures: &Figures) -> bool {
     let (bytes, seconds) = window(history, second)
         .fold((0_u64, 0_u64), |(bytes, seconds), known| (bytes + io_bytes(known), seconds + 1));
     let most = figures.io_bytes.max(bytes / seconds.max(1));
-    rate > 0 && most.saturating_mul(1000) >= rate.saturating_mul(BUSY_MIN)
+    let moves_it_all = rate > 0 && most.saturating_mul(1000) >= rate.saturating_mul(BUSY_MIN);
+    // What is believed of a device is a guess until clients have waited for it.
+    moves_it_all || is_in_device(figures)
+}
+
+/// Returns true if background work waited for the device most of the time.
+pub(super) fn is_in_device(figures: &Figures) -> bool {
+    let Figures { device_ns, period_ns, .. } = *figures;
+    period_ns > 0 && device_ns.saturating_mul(1000) >= period_ns.saturating_mul(IN_DEVICE_MIN)
+}
+
+/// Returns the bytes a second that background work writes while it is in the device, if it wrote
+/// enough to tell. `seconds` is the length of the period: workers that wait together wait once.
+fn pace(written: u64, device_ns: u64, seconds: u64) -> Option<u64> {
+    let ns = device_ns.min(seconds.saturating_mul(SECOND_NS));
+    if written < PACE_BYTES_MIN || ns == 0 {
+        return None;
+    }
+    u64::try_from(u128::from(written) * u128::from(SECOND_NS) / u128::from(ns)).ok()
 }
 
 fn io_bytes(second: &Second) -> u64 {
@@ -214,15 +278,27 @@ fn figures(history: &History, second: &Second) -> Figures {
     let mut figures = Figures { io_bytes: io_bytes(second), ..Figures::default() };
     let (mut sync_ns, mut syncs) = (0, 0);
     let (mut reads, mut writes) = (0_u64, 0_u64);
+    let (mut written, mut oldest) = (0, second.second);
     for known in window(history, second) {
         figures.step_ns += known.timed_step_ns;
         figures.held_up_ns += known.held_up_ns;
         figures.late_ns_max = figures.late_ns_max.max(known.late_ns_max);
+        figures.device_ns += known.device_ns + known.sync_ns;
+        written += known.step_written_bytes;
+        oldest = oldest.min(known.second);
         sync_ns += known.sync_ns;
         syncs += known.syncs;
         reads += known.read_bytes.iter().sum::<u64>();
         writes += known.written_bytes.iter().sum::<u64>();
     }
+    let seconds = second.second - oldest + 1;
+    figures.period_ns = seconds.saturating_mul(SECOND_NS);
+    figures.pace_bytes_per_second = pace(written, figures.device_ns, seconds).unwrap_or(0);
+    take_alone(second, &mut figures);
+    let each = history
+        .seconds()
+        .filter_map(|known| pace(known.step_written_bytes, known.device_ns + known.sync_ns, 1));
+    figures.usual_pace_bytes_per_second = usual_pace(each.collect());
     figures.sync_ns = sync_ns.checked_div(syncs).unwrap_or(0);
     let slow = second.slowest.iter();
     figures.device_reads = slow.clone().map(|slow| u64::from(slow.device_reads)).sum();
@@ -255,6 +331,32 @@ fn figures(history: &History, second: &Second) -> Figures {
     figures
 }
 
+/// Replaces the figures of the whole period by those of its last second where that alone says what
+/// the period does not: something that has just begun.
+fn take_alone(second: &Second, figures: &mut Figures) {
+    let alone = Figures {
+        step_ns: second.timed_step_ns,
+        held_up_ns: second.held_up_ns,
+        device_ns: second.device_ns + second.sync_ns,
+        period_ns: SECOND_NS,
+        ..Figures::default()
+    };
+    if !is_held_up(figures) && alone.held_up_ns >= HELD_UP_ALONE_NS && is_held_up(&alone) {
+        (figures.step_ns, figures.held_up_ns) = (alone.step_ns, alone.held_up_ns);
+    }
+    if !is_in_device(figures) && is_in_device(&alone) {
+        (figures.device_ns, figures.period_ns) = (alone.device_ns, alone.period_ns);
+    }
+    if alone.device_ns >= PACE_ALONE_NS
+        && let Some(pace) = pace(second.step_written_bytes, alone.device_ns, 1)
+    {
+        figures.pace_bytes_per_second = match figures.pace_bytes_per_second {
+            0 => pace,
+            of_period => of_period.min(pace),
+        };
+    }
+}
+
 /// Returns the average time of a read from the device in the slowest operations of a second.
 fn read_ns(second: &Second) -> u64 {
     let ns: u64 = second.slowest.iter().map(|slow| slow.device_read_ns).sum();
@@ -269,10 +371,14 @@ fn upper(mut values: Vec<u64>) -> u64 {
     values.get(at).copied().unwrap_or(0)
 }
 
+/// Returns the usual pace; 0 if few are known.
+fn usual_pace(values: Vec<u64>) -> u64 {
+    if values.len() < FEW { 0 } else { upper(values) }
+}
+
 /// Returns a value that a quarter does not reach: what is usual where less is better. With few
 /// values nothing is usual.
 fn lower(mut values: Vec<u64>) -> u64 {
-    const FEW: usize = 8;
     if values.len() < FEW {
         return 0;
     }

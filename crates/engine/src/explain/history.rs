@@ -42,6 +42,8 @@ pub struct Second {
     pub syncs: u64,
     /// Bytes that steps read and wrote.
     pub moved_bytes: u64,
+    /// Bytes that steps wrote.
+    pub step_written_bytes: u64,
     /// How late the sampling thread ran, summed over its samples.
     pub late_ns: u64,
     /// How late it ran at most.
@@ -211,6 +213,7 @@ impl History {
         second.sync_ns += step.sync_ns;
         second.syncs += u64::from(step.syncs);
         second.moved_bytes += step.read_bytes + step.written_bytes;
+        second.step_written_bytes += step.written_bytes;
         super::add(&mut second.work, label, step.duration_ns);
         second.work.truncate(WORK_MAX);
     }

@@ -69,6 +69,14 @@ impl Made {
         }
     }
 
+    /// Sets what the steps of a second wrote.
+    fn written(&mut self, second: u64, bytes: u64) {
+        let steps = self.0.steps.iter_mut();
+        let steps: Vec<_> = steps.filter(|step| step.start_ns / SECOND_NS == second).collect();
+        let each = bytes / steps.len() as u64;
+        steps.into_iter().for_each(|step| step.written_bytes = each);
+    }
+
     fn traffic(&mut self, second: u64, mib: u32) {
         let mut written_kib = [0; IO_CLASSES];
         written_kib[IoClass::Deep(2).index()] = mib << 10;
@@ -190,6 +198,51 @@ fn a_device_at_its_limit_is_overload_and_one_that_is_not_is_a_slow_background() 
         assert_eq!(cause, expected, "{text}");
         assert!(text.contains("Writers were held back for 12.00 s together"), "{text}");
         assert!(text.contains("believed to do 200 MiB/s"), "{text}");
+    }
+}
+
+#[test]
+fn a_device_that_writes_as_fast_as_ever_is_not_slow_however_long_its_syncs_take() {
+    // In each second ten steps are in the device for 40 ms each and sync once, for a millisecond.
+    for (written, expected) in [
+        // The pace is what it was: longer syncs and a smaller belief are those of a queue.
+        (20, Cause::Overload(Some(StallCause::MemtableLimit))),
+        (3, Cause::Device),
+    ] {
+        let mut made = Made::default();
+        made.device(0, 200, 1);
+        for second in 0..20 {
+            made.step(second, 45, 3, 41);
+            made.written(second, 10 * MIB);
+            made.slow(second, 2, |slow| slow.sync_ns = MS);
+        }
+        made.device(20, 40, 1);
+        for second in 20..30 {
+            made.step(second, 90, 3, 80);
+            made.written(second, written * MIB);
+            made.held_back(second, 300, StallCause::MemtableLimit);
+        }
+        let (cause, text) = made.cause();
+        assert_eq!(cause, expected, "{text}");
+    }
+}
+
+#[test]
+fn what_has_just_begun_is_seen_in_its_first_second() {
+    for starved in [true, false] {
+        let mut made = Made::new();
+        for second in 10..20 {
+            made.step(second, 60, 50, 5);
+        }
+        let (cpu, device) = if starved { (3, 5) } else { (5, 80) };
+        // The device writes as fast as ever.
+        made.step(20, 90, cpu, device);
+        made.written(20, 140 * MIB);
+        made.held_back(20, 300, StallCause::MemtableLimit);
+        let explained = made.explained();
+        let overload = Cause::Overload(Some(StallCause::MemtableLimit));
+        let expected = if starved { Cause::Processor } else { overload };
+        assert_eq!(explained.episodes[0].cause, expected, "{explained}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::cause::is_in_device;
 use super::{Cause, Episode, Explanation, Figures};
 use crate::timeline::StallCause;
 use crate::timeline::lines::{size, time};
@@ -190,6 +191,16 @@ impl Cause {
                 }
             }
             Cause::Device => {
+                let Figures { pace_bytes_per_second, usual_pace_bytes_per_second, .. } = *figures;
+                if pace_bytes_per_second > 0 && usual_pace_bytes_per_second > pace_bytes_per_second
+                {
+                    let now = size(pace_bytes_per_second);
+                    let usual = size(usual_pace_bytes_per_second);
+                    evidence.push(format!(
+                        "Background work wrote {now} in each second in the device, and {usual} \
+                         usually."
+                    ));
+                }
                 let Figures { device_bytes_per_second: can, usual_bytes_per_second: usual, .. } =
                     *figures;
                 if can > 0 && usual > can {
@@ -210,8 +221,17 @@ impl Cause {
                 let (now, usual) = (time(figures.sync_ns), time(figures.usual_sync_ns));
                 evidence.push(format!("A sync in the background took {now}, and {usual} usually."));
             }
-            Cause::Overload(_) | Cause::Background(_) if figures.device_bytes_per_second > 0 => {
-                evidence.push(device());
+            Cause::Overload(_) | Cause::Background(_) => {
+                let Figures { device_ns, period_ns, pace_bytes_per_second: pace, .. } = *figures;
+                if is_in_device(figures) && pace > 0 {
+                    let (device, period, pace) = (time(device_ns), time(period_ns), size(pace));
+                    evidence.push(format!(
+                        "Background work was in the device for {device} within {period}, and \
+                         wrote {pace} in a second of that."
+                    ));
+                } else if figures.device_bytes_per_second > 0 {
+                    evidence.push(device());
+                }
             }
             Cause::Cache => {
                 let Figures { cache_misses, device_reads, read_ns, .. } = *figures;

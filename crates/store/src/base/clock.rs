@@ -7,6 +7,8 @@
 //! 3. [`wait`] waits on a condition variable. In virtual time it calls the simulation's [`Pass`]
 //!    function, which runs background work or advances the clock.
 //! 4. [`sleep`] only lets time pass. It panics if nothing else happens for ten virtual minutes.
+//! 5. [`computed`] tells the simulation what a step of the background computed. Its [`Compute`]
+//!    function says how long that took, and for how much of it there was no processor.
 //!
 //! What must stay true: without virtual time, [`now`] costs one inlined call of the system's clock
 //! and one load of a flag that is never written.
@@ -33,10 +35,25 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 /// Lets time pass while a thread waits, at most for the given duration.
 pub type Pass = Rc<dyn Fn(Duration)>;
 
+/// How long computing takes in virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Computed {
+    /// CPU time.
+    pub cpu: Duration,
+    /// Time in which other programs had the processors.
+    pub waited: Duration,
+}
+
+/// Returns how long the computing for that many bytes takes.
+pub type Compute = Rc<dyn Fn(u64) -> Computed>;
+
 struct Virtual {
     begin: Instant,
     passed: Duration,
+    /// The part of `passed` in which the thread computed.
+    cpu: Duration,
     pass: Option<Pass>,
+    compute: Option<Compute>,
     /// Whether `pass` was set. `pass` itself is `None` while it runs.
     has_pass: bool,
     /// The part of `passed` since something last happened: only waits.
@@ -59,7 +76,9 @@ impl VirtualTime {
         let begun = Virtual {
             begin: Instant::now(),
             passed: Duration::ZERO,
+            cpu: Duration::ZERO,
             pass: None,
+            compute: None,
             has_pass: false,
             idle: Duration::ZERO,
             seed,
@@ -78,6 +97,15 @@ impl VirtualTime {
             if let Some(time) = &mut *time.borrow_mut() {
                 time.has_pass = pass.is_some();
                 time.pass = pass;
+            }
+        });
+    }
+
+    /// Sets how long the steps of the background compute. Without it they compute in no time.
+    pub fn on_compute(&self, compute: Option<Compute>) {
+        VIRTUAL.with(|time| {
+            if let Some(time) = &mut *time.borrow_mut() {
+                time.compute = compute;
             }
         });
     }
@@ -104,6 +132,29 @@ pub fn advance(by: Duration) {
             time.idle = Duration::ZERO;
         }
     });
+}
+
+/// Lets the time pass in which this thread computed something for `bytes` bytes. Only virtual time
+/// has to be told.
+pub fn computed(bytes: u64) {
+    if !is_virtual() {
+        return;
+    }
+    let compute = VIRTUAL.with(|time| time.borrow().as_ref().and_then(|time| time.compute.clone()));
+    let Some(compute) = compute else { return };
+    let Computed { cpu, waited } = compute(bytes);
+    advance(cpu + waited);
+    VIRTUAL.with(|time| {
+        if let Some(time) = &mut *time.borrow_mut() {
+            time.cpu += cpu;
+        }
+    });
+}
+
+/// Returns the virtual time that this thread has computed.
+#[must_use]
+pub fn virtual_cpu_time() -> Option<Duration> {
+    VIRTUAL.with(|time| time.borrow().as_ref().map(|time| time.cpu))
 }
 
 /// Returns the current time: virtual if the thread has virtual time.
@@ -222,6 +273,20 @@ mod tests {
         assert_eq!(elsewhere, (None, false));
         drop(time);
         assert!(!is_virtual() && now() < start + Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn computing_takes_what_the_simulation_says() {
+        let time = VirtualTime::begin(1);
+        computed(1000);
+        assert_eq!([virtual_time(), virtual_cpu_time()], [Some(Duration::ZERO); 2]);
+        time.on_compute(Some(Rc::new(|bytes| Computed {
+            cpu: Duration::from_nanos(bytes),
+            waited: Duration::from_nanos(3 * bytes),
+        })));
+        computed(1000);
+        assert_eq!(virtual_time(), Some(Duration::from_micros(4)));
+        assert_eq!(virtual_cpu_time(), Some(Duration::from_micros(1)));
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub(super) unsafe fn install(
     config: &StoreConfig,
     more: &[Hook],
 ) -> Result<BTreeMap<&'static str, usize>> {
-    let device = config.device_limit.map(|limit| Arc::new(Device::new(limit)));
+    let follow = |limit| Arc::new(Device::following(limit, config.device_limit_file.clone()));
+    let device = config.device_limit.map(follow);
     // SAFETY: as the caller promises.
     let redirected = unsafe { install_on(inside, directory, device, more)? };
     limited::slow_down(config.barrier_cost_ns, &redirected)?;

@@ -52,6 +52,7 @@ use sateen_control::{
     Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId,
     SeqNo,
 };
+use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
@@ -81,6 +82,7 @@ impl Job {
         };
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
             moved.read = step_read_bytes();
+            clock::computed(moved.read + moved.written);
             let cpu_ns = observe::cpu_time().saturating_sub(begin);
             moved.cpu_ns = cpu_ns;
             driver.env.metrics.stepped(cpu_ns);

@@ -234,10 +234,12 @@ pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> Moved {
     }
 }
 
-/// Returns the CPU time of the calling thread in nanoseconds; 0 in virtual time.
+/// Returns the CPU time of the calling thread in nanoseconds. In virtual time it is what the
+/// simulation says, which may be 0.
 pub(crate) fn cpu_time() -> u64 {
     if clock::is_virtual() {
-        return 0;
+        let cpu = clock::virtual_cpu_time().unwrap_or_default();
+        return u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
     }
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

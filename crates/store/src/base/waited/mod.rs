@@ -376,6 +376,25 @@ fn note_io(class: IoClass, call: IoCall, started: Instant, ns: u64, bytes: u64) 
     });
 }
 
+/// Takes back the part of a background step's call, which has just been counted, in which the
+/// device had answered and the thread waited for a processor.
+pub fn without_processor(call: IoCall, ns: u64) {
+    if ns == 0 {
+        return;
+    }
+    LOCAL.with(|local| {
+        if local.state.get() == STEP && !local.within.get() {
+            let mut step = local.step.get();
+            let part = match call {
+                IoCall::Sync => &mut step.sync_ns,
+                IoCall::Read | IoCall::Write => &mut step.device_ns,
+            };
+            *part = part.saturating_sub(ns);
+            local.step.set(step);
+        }
+    });
+}
+
 /// Returns the bytes that this thread's background step has read so far.
 pub fn step_read_bytes() -> u64 {
     LOCAL.with(|local| local.step.get().read_bytes)
@@ -416,14 +435,17 @@ impl Drop for Wait {
 #[must_use]
 pub struct Watch {
     pub started: Instant,
-    /// The thread's state before: a client may do background work within an operation.
-    outer: (u8, StepIo),
+    /// The thread's state before: a client may do background work within an operation, and within
+    /// a wait of it.
+    outer: (u8, StepIo, bool),
 }
 
 impl Watch {
     /// Begins a step.
     pub fn begin() -> Watch {
-        let outer = LOCAL.with(|local| (local.state.replace(STEP), local.step.take()));
+        let outer = LOCAL.with(|local| {
+            (local.state.replace(STEP), local.step.take(), local.within.replace(false))
+        });
         Watch { started: clock::now(), outer }
     }
 
@@ -432,6 +454,7 @@ impl Watch {
         let ns = nanos_between(self.started, clock::now());
         LOCAL.with(|local| {
             local.state.set(self.outer.0);
+            local.within.set(self.outer.2);
             (ns, local.step.replace(self.outer.1))
         })
     }

@@ -175,3 +175,22 @@ fn the_longest_read_outside_of_operations_is_kept_until_asked_for() {
     assert_eq!(take_alone(), Some((start, 9_000)));
     assert!(take_alone().is_none());
 }
+
+#[test]
+fn a_step_within_a_wait_counts_its_calls_and_not_what_it_waits_for_a_processor() {
+    begin(true);
+    let waits_for_background = wait(Part::Admission);
+    let step = Watch::begin();
+    io_done(IoClass::Flush, IoCall::Write, Instant::now(), 10_000, 1);
+    without_processor(IoCall::Write, 4_000);
+    io_done(IoClass::Flush, IoCall::Sync, Instant::now(), 10_000, 1);
+    without_processor(IoCall::Sync, 1_000);
+    let (_, io) = step.end();
+    assert_eq!((io.device_ns, io.sync_ns, io.syncs), (6_000, 9_000, 1));
+    // What the wait contains is part of the wait again.
+    io_done(IoClass::Wal, IoCall::Sync, Instant::now(), 1 << 40, 1);
+    without_processor(IoCall::Sync, 1 << 40);
+    drop(waits_for_background);
+    assert!(end());
+    assert_eq!(waits().waited.parts_ns[Part::Sync as usize], 0);
+}

@@ -21,7 +21,7 @@ use super::posix::processor;
 use super::{IoClass, OpenOptions, SharedDescriptor, Vfs, VfsFile, VfsLock};
 use crate::base::clock;
 use crate::base::histogram::{Histogram, HistogramSnapshot};
-use crate::base::waited::{IoCall, NOTED_NS, io_done};
+use crate::base::waited::{IoCall, NOTED_NS, io_done, without_processor};
 
 /// A file system that counts the calls made to another.
 #[derive(Clone, Debug)]
@@ -208,11 +208,14 @@ impl OpMeter {
         self.latency_ns.record(ns);
     }
 
-    /// Like [`OpMeter::record`], for operations that always go to the device.
-    fn record_device(&self, bytes: u64, started: Instant) -> u64 {
+    /// Like [`OpMeter::record`], for operations that always go to the device. Also counts the
+    /// operation for the thread that made it.
+    fn record_device(&self, class: IoClass, call: IoCall, bytes: u64, started: Instant) {
         let ns = self.record(bytes, started);
-        self.waited_ns.fetch_add(processor::waited_ns(started, ns), Ordering::Relaxed);
-        ns
+        let waited_ns = processor::waited_ns(started, ns);
+        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        io_done(class, call, started, ns, bytes);
+        without_processor(call, waited_ns);
     }
 
     fn operations(&self) -> u64 {
@@ -272,16 +275,20 @@ impl ClassMeter {
         }
     }
 
-    /// Counts a read that took too long for the page cache.
+    /// Counts a read that took too long for the page cache. Returns the part of its time in which
+    /// its thread waited for a processor, as far as that is known.
     #[inline]
-    fn note_device_read(&self, bytes: u64, started: Instant, ns: u64) {
+    /// Returns the part of its time in which its thread waited for a processor, as far as known.
+    fn note_device_read(&self, bytes: u64, started: Instant, ns: u64) -> u64 {
         let cached_ns = NOTED_NS + bytes / CACHED_BYTES_PER_NS;
-        if ns >= cached_ns {
-            let device_ns = ns - processor::waited_ns(started, ns);
-            if device_ns >= cached_ns {
-                self.device_read.record(bytes, device_ns);
-            }
+        if ns < cached_ns {
+            return 0;
         }
+        let waited_ns = processor::waited_ns(started, ns);
+        if ns - waited_ns >= cached_ns {
+            self.device_read.record(bytes, ns - waited_ns);
+        }
+        waited_ns
     }
 
     /// Counts `result` if it is an error. Failed calls appear in no other counter.
@@ -292,6 +299,17 @@ impl ClassMeter {
         }
         result
     }
+}
+
+/// Makes a call that changes names or sizes. It is in no counter, but in the time that the background
+/// step of this thread spent in the device: behind a busy device such calls take as long as others.
+fn change<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let started = clock::now();
+    let done = call();
+    let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
+    io_done(IoClass::Manifest, IoCall::Write, started, ns, 0);
+    without_processor(IoCall::Write, processor::waited_ns(started, ns));
+    done
 }
 
 /// A file whose calls are counted.
@@ -315,8 +333,9 @@ impl VfsFile for MeteredFile {
         let started = clock::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
         let ns = meter.read.record(read as u64, started);
-        meter.note_device_read(read as u64, started, ns);
+        let waited_ns = meter.note_device_read(read as u64, started, ns);
         io_done(class, IoCall::Read, started, ns, read as u64);
+        without_processor(IoCall::Read, waited_ns);
         Ok(read)
     }
 
@@ -327,7 +346,7 @@ impl VfsFile for MeteredFile {
     fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
         let meter = self.class(class);
         meter.read.record_ns(bytes as u64, ns);
-        meter.note_device_read(bytes as u64, started, ns);
+        let _waited = meter.note_device_read(bytes as u64, started, ns);
         self.inner.was_read(bytes, started, ns, class);
     }
 
@@ -336,8 +355,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = clock::now();
         meter.note(self.inner.write_at(bytes, offset, class))?;
-        let ns = meter.write.record_device(bytes.len() as u64, started);
-        io_done(class, IoCall::Write, started, ns, bytes.len() as u64);
+        meter.write.record_device(class, IoCall::Write, bytes.len() as u64, started);
         Ok(())
     }
 
@@ -345,7 +363,7 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = clock::now();
         meter.note(self.inner.sync_data(class))?;
-        io_done(class, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
+        meter.sync.record_device(class, IoCall::Sync, 0, started);
         Ok(())
     }
 
@@ -354,26 +372,34 @@ impl VfsFile for MeteredFile {
         let meter = self.class(class);
         let started = clock::now();
         meter.note(self.inner.finish_writeback(offset, length, class))?;
-        io_done(class, IoCall::Write, started, meter.write.record_device(0, started), 0);
+        meter.write.record_device(class, IoCall::Write, 0, started);
         Ok(())
     }
 
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
-        meter.note(self.inner.punch_hole(offset, length, class))?;
+        meter.note(change(|| self.inner.punch_hole(offset, length, class)))?;
         meter.punch_bytes.fetch_add(length, Ordering::Relaxed);
         meter.punches.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
+    fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        change(|| self.inner.preallocate(offset, length))
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        change(|| self.inner.truncate(length))
+    }
+
     crate::pass_on! {
-        inner: start_writeback preallocate truncate len allocated links modified alignment poison
+        inner: start_writeback len allocated links modified alignment poison
     }
 }
 
 impl Vfs for MeteredVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        let inner = patiently(|| self.inner.open(path, options))?;
+        let inner = change(|| patiently(|| self.inner.open(path, options)))?;
         Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
     }
 
@@ -382,12 +408,24 @@ impl Vfs for MeteredVfs {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = clock::now();
         meter.note(patiently(|| self.inner.sync_dir(directory)))?;
-        io_done(IoClass::Manifest, IoCall::Sync, started, meter.sync.record_device(0, started), 0);
+        meter.sync.record_device(IoClass::Manifest, IoCall::Sync, 0, started);
         Ok(())
     }
 
     fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        patiently(|| self.inner.clone_file(from, to))
+        change(|| patiently(|| self.inner.clone_file(from, to)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        change(|| self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        change(|| self.inner.remove(path))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        change(|| self.inner.hard_link(from, to))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -399,7 +437,7 @@ impl Vfs for MeteredVfs {
     }
 
     crate::pass_on! {
-        inner: rename remove hard_link create_dir_all remove_dir exists lock_holder mark free_space
+        inner: create_dir_all remove_dir exists lock_holder mark free_space
             total_space open_files_limit
     }
 }

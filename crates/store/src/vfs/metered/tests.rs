@@ -1,6 +1,7 @@
 //! The counters match the calls, each under its own I/O class.
 
 use super::*;
+use crate::base::waited::Watch;
 use crate::vfs::MemVfs;
 
 #[test]
@@ -45,4 +46,23 @@ fn a_failed_call_is_an_error_and_nothing_else() {
     assert!(file.write_at(b"x", 0, IoClass::Flush).is_err());
     let flush = vfs.snapshot().class(IoClass::Flush).totals;
     assert_eq!(flush, ClassTotals { errors: 1, ..ClassTotals::default() });
+}
+
+#[test]
+fn changes_of_names_and_sizes_are_time_in_the_device_of_a_step_and_in_no_counter() {
+    let vfs = MeteredVfs::new(Arc::new(MemVfs::new()));
+    type Call = fn(&MeteredVfs) -> io::Result<()>;
+    let calls: [Call; 5] = [
+        |vfs| vfs.open(Path::new("f"), OpenOptions::CREATE)?.preallocate(0, 4096),
+        |vfs| vfs.open(Path::new("f"), OpenOptions::WRITE)?.truncate(10),
+        |vfs| vfs.hard_link(Path::new("f"), Path::new("g")),
+        |vfs| vfs.rename(Path::new("g"), Path::new("h")),
+        |vfs| vfs.remove(Path::new("h")),
+    ];
+    for (number, call) in calls.into_iter().enumerate() {
+        let step = Watch::begin();
+        call(&vfs).unwrap();
+        assert!(step.end().1.device_ns > 0, "call {number}");
+    }
+    assert_eq!(vfs.totals(), [ClassTotals::default(); IO_CLASSES]);
 }
