@@ -161,7 +161,7 @@ pub unsafe extern "C" fn rocksdb_options_get_info_log_level(
     // SAFETY: the contract of the crate.
     let level = unsafe { options.as_ref() }.and_then(|options| options.kept("info_log_level"));
     // RocksDB keeps one byte.
-    level.map_or(1, |level: c_int| c_int::from(level as u8))
+    level.map_or(1, |level: c_int| c_int::from(level.to_le_bytes()[0]))
 }
 
 /// Sets `log_file_bytes_max`.

@@ -1,6 +1,6 @@
 //! Who gets a lock, who waits, and what is left afterwards.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use sateen_control::Comparator;
 
@@ -220,10 +220,7 @@ fn ranges_end_where_they_say() {
             let forward = comparator == Comparator::BYTEWISE;
             let (lower, upper) = if forward { (one, other) } else { (other, one) };
             let what = range_in(&comparator, lower, upper);
-            let is_in = |name: &str| {
-                use std::ops::RangeBounds;
-                (one, other).contains(name)
-            };
+            let is_in = |name: &str| RangeBounds::<str>::contains(&(one, other), name);
             // The range first, and keys first.
             let locks = KeyLocks::default();
             acquire_target(&locks, 1, &what, true, Some(0)).unwrap();
