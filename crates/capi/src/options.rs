@@ -4,13 +4,13 @@
 use std::ffi::c_char;
 
 use sateen::vfs::MemVfs;
-use sateen::{Error, Options};
+use sateen::{Error, LogLevel, Options};
 
 use crate::abi::{free, give, missing, path};
 use crate::counters::Counters;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::settings::{Settings, keeps};
-use crate::table_options::rocksdb_block_based_table_options_t;
+use crate::table_options::{OF_TABLES, rocksdb_block_based_table_options_t};
 use crate::value_codes::compression;
 
 /// Options of a database and of its column families; the first refused value; values without a
@@ -64,11 +64,13 @@ pub(crate) unsafe fn change(
 }
 
 /// Makes options with Sateen's defaults, except that a missing database is not created, expired
-/// values are visible until a compaction drops them, and a checkpoint has its database's identity.
+/// values are visible until a compaction drops them, a checkpoint has its database's identity, and
+/// LOG is written.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     let mut options =
         Options { create_if_missing: false, checkpoint_keeps_identity: true, ..Options::default() };
+    options.log_level = LogLevel::Info;
     options.column_family.ttl_hide_expired = false;
     give(rocksdb_options_t(options, None, Settings::default(), None, None))
 }
@@ -131,7 +133,11 @@ pub unsafe extern "C" fn rocksdb_options_set_block_based_table_factory(
     // SAFETY: the contract of the module.
     unsafe {
         if let Some(table) = table.as_ref() {
-            change(options, |options| table.apply(&mut options.0));
+            let lines = table.lines();
+            change(options, |options| {
+                table.apply(&mut options.0);
+                options.2.put_bytes(OF_TABLES, lines.as_bytes());
+            });
         }
     }
 }

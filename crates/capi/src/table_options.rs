@@ -1,6 +1,7 @@
 //! Block-based table options and filter policies.
 
-use std::ffi::{c_double, c_int, c_uchar};
+use std::ffi::{c_double, c_int, c_uchar, c_void};
+use std::fmt::{Display, Write as _};
 
 use sateen::Options;
 
@@ -8,12 +9,17 @@ use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
 use crate::settings::{Settings, keeps};
 
+include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+
+/// The name under which options keep what LOG says of tables.
+pub(crate) const OF_TABLES: &str = "lines of LOG about tables";
+
 /// A filter policy: bits for each key.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_filterpolicy_t(u32);
 
 /// Options of tables.
-#[derive(Default)]
+#[derive(Clone, Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_block_based_table_options_t {
     block_bytes: Option<u64>,
@@ -40,6 +46,24 @@ impl rocksdb_block_based_table_options_t {
         options.block_cache_bytes = if self.no_cache { 1 } else { 32 << 20 };
         let shared = self.cache.as_ref().filter(|_| !self.no_cache);
         options.shared_block_cache = shared.map(|cache| cache.0.clone());
+    }
+
+    /// Returns the lines of LOG about them.
+    pub(crate) fn lines(&self) -> String {
+        let mut lines = String::new();
+        let mut add = |name: &str, value: &dyn Display| {
+            // The name that RocksDB's LOG has.
+            let name = match name {
+                "data_block_hash_ratio" => "data_block_hash_table_util_ratio",
+                name => name,
+            };
+            let _never_fails = writeln!(lines, "  {name}: {value}");
+        };
+        // A copy, because the getters get a pointer through which they might write.
+        let mut copy = self.clone();
+        // SAFETY: the handle is valid.
+        unsafe { each((&raw mut copy).cast(), &mut add) };
+        lines
     }
 }
 

@@ -201,6 +201,21 @@ impl DbCore {
         self.background.driver.report(self.env.now(), event);
     }
 
+    /// Stores what a crash would lose, and ends background work until the close.
+    pub(crate) fn end_background_work(self: &Arc<Self>, wait: bool) -> Result<()> {
+        self.env.check_open()?;
+        if self.env.read_only {
+            return Ok(());
+        }
+        self.env.health.check()?;
+        self.store_unlogged()?;
+        if !self.env.work_ended.swap(true, Ordering::AcqRel) {
+            self.background.pause_manual();
+            self.background.driver.pause_background(wait)?;
+        }
+        Ok(())
+    }
+
     /// Stores what a crash would lose, ends the background and releases the locks. Further calls do
     /// nothing. If storing fails, the database is closed nevertheless, and the error is returned.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
@@ -214,6 +229,11 @@ impl DbCore {
         }
         if self.env.closed.load(Ordering::Acquire) {
             return Ok(());
+        }
+        if self.env.work_ended.swap(false, Ordering::AcqRel) {
+            // Unlogged entries are flushed once more.
+            self.background.resume_manual();
+            self.background.driver.continue_background()?;
         }
         // Nobody may ask for work from now on. The lock is not held while it ends.
         let inspection = lock(&self.inspection).take();
@@ -235,7 +255,7 @@ impl DbCore {
         if !self.env.read_only {
             self.background.chores.keep_device_hint(true);
             self.background.chores.store_options_again();
-            self.background.chores.write_info_log(true);
+            self.background.chores.end_info_log();
             self.background.chores.remove_unused_wal();
             self.background.chores.remove_spare_files();
             // Nothing is lost without this sync. With it, later damage to the manifest's end can be

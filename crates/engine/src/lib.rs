@@ -144,6 +144,7 @@ mod ttl;
 mod txn;
 mod write;
 
+pub use admission::space::SpaceManager;
 pub use admission::write_buffers::WriteBufferManager;
 pub use background::compaction::chosen::CompactFilesOptions;
 pub use background::scrub::ScrubReport;
@@ -176,6 +177,7 @@ pub use operators::compaction_filter::{
 };
 pub use operators::merge::{MergeOperator, Merging};
 pub use operators::wall_clock::WallClock;
+pub use options::logger::Logger;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,

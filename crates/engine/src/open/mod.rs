@@ -156,6 +156,7 @@ pub(crate) fn open(
     }
     let catalogue = sateen_store::base::sync::lock(&core.tree.changes);
     core.background.chores.store_options();
+    core.background.chores.begin_info_log();
     drop(catalogue);
     Ok(core)
 }
@@ -459,6 +460,7 @@ impl Opening {
             events,
             metrics: EngineMetrics::new(self.options.sampling(), 0).with_timeline(timeline),
             closed: AtomicBool::new(false),
+            work_ended: AtomicBool::new(false),
             forks: forks(),
             start,
             options: ArcSwap::new(self.options),
@@ -492,6 +494,10 @@ impl Opening {
         let core = Arc::new(core);
         if core.env.read_only {
             return Ok(core);
+        }
+        if let Some(space) = &core.env.options.load().space_manager {
+            let tree: Weak<Tree> = Arc::downgrade(&core.tree);
+            space.join(tree);
         }
         if let Some(buffers) = &core.writes.write_buffers {
             let background: Weak<Background> = Arc::downgrade(&core.background);

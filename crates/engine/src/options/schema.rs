@@ -17,11 +17,13 @@ use super::choices::{
 };
 use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
+use super::logger::Logger;
 use super::lookup::out_of_limits;
 use super::profile;
 use super::regions::{Regions, RegionsText};
 use super::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use super::{GIB, KIB, MIB};
+use crate::admission::space::SpaceManager;
 use crate::admission::write_buffers::WriteBufferManager;
 use crate::events::Listeners;
 use crate::health::HealthListener;
@@ -303,10 +305,16 @@ option_struct! {
         /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
         /// count then.
         write_buffer_manager: Option<WriteBufferManager>,
+        /// A limit for the space of tables, which other databases may have, too.
+        space_manager: Option<SpaceManager>,
         /// Hears when something goes wrong in the background, and when all is well again.
         health_listener: Option<HealthListener>,
         /// Hear what the database does.
         listeners: Listeners,
+        /// Gets the lines that would be in the file `LOG`, which is not written then.
+        logger: Option<Logger>,
+        /// Lines that each file `LOG`, and the logger, get first.
+        log_head: String,
     }
 }
 

@@ -172,7 +172,7 @@ impl Chores {
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         self.store_options_again();
-        self.write_info_log(false);
+        self.write_info_log();
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));

@@ -73,9 +73,9 @@ impl Driver {
 }
 
 impl Driver {
-    /// Pauses flushes and compactions, and returns when none takes a step. They stay paused until
-    /// [`Driver::continue_background`].
-    pub(crate) fn pause_background(&self) -> Result<()> {
+    /// Pauses flushes and compactions, and returns when none takes a step, unless nobody waits. They
+    /// stay paused until [`Driver::continue_background`].
+    pub(crate) fn pause_background(&self, wait: bool) -> Result<()> {
         self.env.check_open()?;
         {
             let mut shared = lock(&self.shared);
@@ -83,7 +83,7 @@ impl Driver {
             shared.tell_control(self.env.now());
         }
         // A listener runs within a step, so it would wait for itself.
-        while !crate::events::is_listening() && self.is_stepping() {
+        while wait && !crate::events::is_listening() && self.is_stepping() {
             // The step of a thread that panicked never ends.
             if let Err(error) = self.env.check_open().and_then(|()| self.env.health.check()) {
                 self.continue_background()?;
