@@ -1,6 +1,6 @@
 //! Block-based table options and filter policies.
 
-use std::ffi::{c_double, c_int, c_uchar, c_void};
+use std::ffi::{c_double, c_int, c_uchar};
 use std::fmt::{Display, Write as _};
 
 use sateen::Options;
@@ -9,7 +9,13 @@ use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
 use crate::settings::{Settings, keeps};
 
-include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+/// The getters of all options, as C has them.
+mod listed {
+    use std::ffi::c_void;
+    use std::fmt::Display;
+
+    include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+}
 
 /// The name under which options keep what LOG says of tables.
 pub(crate) const OF_TABLES: &str = "lines of LOG about tables";
@@ -62,7 +68,7 @@ impl rocksdb_block_based_table_options_t {
         // A copy, because the getters get a pointer through which they might write.
         let mut copy = self.clone();
         // SAFETY: the handle is valid.
-        unsafe { each((&raw mut copy).cast(), &mut add) };
+        unsafe { listed::each((&raw mut copy).cast(), &mut add) };
         lines
     }
 }
