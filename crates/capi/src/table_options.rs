@@ -7,7 +7,7 @@ use sateen::Options;
 
 use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
-use crate::settings::{Settings, keeps};
+use crate::settings::{Setting, Settings, keeps};
 
 /// The getters of all options, as C has them.
 mod listed {
@@ -58,11 +58,6 @@ impl rocksdb_block_based_table_options_t {
     pub(crate) fn lines(&self) -> String {
         let mut lines = String::new();
         let mut add = |name: &str, value: &dyn Display| {
-            // The name that RocksDB's LOG has.
-            let name = match name {
-                "data_block_hash_ratio" => "data_block_hash_table_util_ratio",
-                name => name,
-            };
             let _never_fails = writeln!(lines, "  {name}: {value}");
         };
         // A copy, because the getters get a pointer through which they might write.
@@ -117,6 +112,9 @@ setters! {
     /// Turns the block cache off.
     rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
         |options| options.no_cache = none != 0;
+    /// The older name of `rocksdb_block_based_options_set_data_block_hash_table_util_ratio`.
+    rocksdb_block_based_options_set_data_block_hash_ratio(ratio: c_double)
+        |options| ratio.put(&mut options.kept, "data_block_hash_table_util_ratio");
 }
 
 macro_rules! getters {
