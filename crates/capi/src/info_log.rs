@@ -1,5 +1,5 @@
-//! The file LOG and loggers. As in RocksDB, a database writes LOG from the level info on, unless its
-//! options have a logger, which then gets the lines.
+//! The file LOG and loggers. As in RocksDB, a database writes LOG from the level info on, unless
+//! its options have a logger, which then gets the lines.
 //!
 //! LOG begins with the options under RocksDB's names, each as its getter returns it: programs and
 //! tests read them there. `build.rs` writes the list of getters.

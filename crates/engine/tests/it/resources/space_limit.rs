@@ -1,5 +1,5 @@
-//! A limit on the space of tables: writes are refused as on a full disk, nothing is lost, and they go
-//! on by themselves. And the end of background work before a close.
+//! A limit on the space of tables: writes are refused as on a full disk, nothing is lost, and they
+//! go on by themselves. And the end of background work before a close.
 
 use std::time::Duration;
 
