@@ -157,8 +157,8 @@ impl BackupStore for ObjectBackupStore {
         Ok(Box::new(Lock::take(&self.bucket)?))
     }
 
-    /// Does nothing: an upload that was not completed is no object. Stores that charge for its parts
-    /// can be told to remove them after some days.
+    /// Does nothing: an upload that was not completed is no object. Stores that charge for its
+    /// parts can be told to remove them after some days.
     fn remove_unfinished(&self) -> Result<()> {
         Ok(())
     }

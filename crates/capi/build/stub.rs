@@ -150,7 +150,8 @@ pub(crate) fn listed<'a>(all: impl Iterator<Item = &'a Declaration>, prefix: &st
     format!(
         "unsafe extern \"C\" {{\n{declared}}}\n\n\
          #[allow(clippy::too_many_lines, reason = \"a line for each option\")]\n\
-         unsafe fn each(options: *mut c_void, add: &mut dyn FnMut(&str, &dyn Display)) {{\n    \
+         pub(super) unsafe fn each(\n    options: *mut c_void,\n    \
+         add: &mut dyn FnMut(&str, &dyn Display),\n) {{\n    \
          // SAFETY: the getters read a valid handle.\n    unsafe {{\n{calls}    }}\n}}\n"
     )
 }

@@ -1,5 +1,5 @@
-//! The file LOG and loggers. As in RocksDB, a database writes LOG from the level info on, unless its
-//! options have a logger, which then gets the lines.
+//! The file LOG and loggers. As in RocksDB, a database writes LOG from the level info on, unless
+//! its options have a logger, which then gets the lines.
 //!
 //! LOG begins with the options under RocksDB's names, each as its getter returns it: programs and
 //! tests read them there. `build.rs` writes the list of getters.
@@ -13,7 +13,13 @@ use crate::abi::{free, give, text};
 use crate::options::{change, rocksdb_options_t};
 use crate::table_options::{OF_TABLES, rocksdb_block_based_table_options_t};
 
-include!(concat!(env!("OUT_DIR"), "/listed.rs"));
+/// The getters of all options, as C has them.
+mod listed {
+    use std::ffi::c_void;
+    use std::fmt::Display;
+
+    include!(concat!(env!("OUT_DIR"), "/listed.rs"));
+}
 
 /// The name under which options keep what LOG says of a collector of deletions.
 pub(crate) const COLLECTOR: &str = "table_properties_collectors";
@@ -225,7 +231,7 @@ pub(crate) fn head(options: &rocksdb_options_t) -> String {
         let _never_fails = writeln!(lines, "Options.{name}: {value}");
     };
     // SAFETY: the handle is valid.
-    unsafe { each((&raw mut copy).cast(), &mut add) };
+    unsafe { listed::each((&raw mut copy).cast(), &mut add) };
     if let Some(collector) = options.2.text(COLLECTOR) {
         add(COLLECTOR, &shown(&collector.to_string_lossy()));
     }

@@ -1,15 +1,21 @@
 //! Block-based table options and filter policies.
 
-use std::ffi::{c_double, c_int, c_uchar, c_void};
+use std::ffi::{c_double, c_int, c_uchar};
 use std::fmt::{Display, Write as _};
 
 use sateen::Options;
 
 use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
-use crate::settings::{Settings, keeps};
+use crate::settings::{Setting, Settings, keeps};
 
-include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+/// The getters of all options, as C has them.
+mod listed {
+    use std::ffi::c_void;
+    use std::fmt::Display;
+
+    include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+}
 
 /// The name under which options keep what LOG says of tables.
 pub(crate) const OF_TABLES: &str = "lines of LOG about tables";
@@ -52,17 +58,12 @@ impl rocksdb_block_based_table_options_t {
     pub(crate) fn lines(&self) -> String {
         let mut lines = String::new();
         let mut add = |name: &str, value: &dyn Display| {
-            // The name that RocksDB's LOG has.
-            let name = match name {
-                "data_block_hash_ratio" => "data_block_hash_table_util_ratio",
-                name => name,
-            };
             let _never_fails = writeln!(lines, "  {name}: {value}");
         };
         // A copy, because the getters get a pointer through which they might write.
         let mut copy = self.clone();
         // SAFETY: the handle is valid.
-        unsafe { each((&raw mut copy).cast(), &mut add) };
+        unsafe { listed::each((&raw mut copy).cast(), &mut add) };
         lines
     }
 }
@@ -111,6 +112,9 @@ setters! {
     /// Turns the block cache off.
     rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
         |options| options.no_cache = none != 0;
+    /// The older name of `rocksdb_block_based_options_set_data_block_hash_table_util_ratio`.
+    rocksdb_block_based_options_set_data_block_hash_ratio(ratio: c_double)
+        |options| ratio.put(&mut options.kept, "data_block_hash_table_util_ratio");
 }
 
 macro_rules! getters {

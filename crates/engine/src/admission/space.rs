@@ -1,11 +1,11 @@
 //! One limit for the space of the tables of several databases.
 //!
-//! 1. A database joins as it is opened ([`SpaceManager::join`]), and is asked for its space whenever
+//! 1. A database joins as it is opened ([`SpaceManager::join`]), and is asked for its space when
 //!    that is needed.
 //! 2. A flush that begins while the limit is reached fails as on a full disk
 //!    ([`SpaceManager::check`]): writes are refused from then on, and reads go on.
-//! 3. Compactions go on, because they free space. Chores try again once the limit is not reached any
-//!    more, because it was raised, or tables were deleted.
+//! 3. Compactions go on, because they free space. Chores try again once the limit is not reached
+//!    any more, because it was raised, or tables were deleted.
 //! 4. Chores free the space of dead tables no faster than [`SpaceManager::delete_rate`].
 
 use std::io;
@@ -26,9 +26,9 @@ pub(crate) trait UsesSpace: Send + Sync {
 /// fast obsolete tables are deleted. Clones are the same limit. RocksDB: `SstFileManager`.
 ///
 /// When the limit is reached, flushes fail as on a full disk: writes are refused with an error for
-/// which [`Error::is_no_space`](crate::Error::is_no_space) is true, and reads go on. Writes go on by
-/// themselves once there is room below the limit. A flush or compaction that has begun is finished,
-/// so the limit may be exceeded by what runs.
+/// which [`Error::is_no_space`](crate::Error::is_no_space) is true, and reads go on. Writes go on
+/// by themselves once there is room below the limit. A flush or compaction that has begun is
+/// finished, so the limit may be exceeded by what runs.
 ///
 /// ```
 /// use sateen::{Db, Options, SpaceManager};

@@ -534,11 +534,8 @@ fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
 /// Returns a title as RocksDB's, one line for each level, and one for the debt.
 fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
-    let mut text = format!(
-        "** Compaction Stats [{}] **\n\
-         level     runs   tables          bytes         target           good\n",
-        family.name(),
-    );
+    let head = "level     runs   tables          bytes         target           good";
+    let mut text = format!("** Compaction Stats [{}] **\n{head}\n", family.name());
     let shape = Observer { core }.family_metrics(family);
     for (number, level) in shape.levels.iter().enumerate() {
         let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;

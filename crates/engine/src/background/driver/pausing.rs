@@ -73,8 +73,8 @@ impl Driver {
 }
 
 impl Driver {
-    /// Pauses flushes and compactions, and returns when none takes a step, unless nobody waits. They
-    /// stay paused until [`Driver::continue_background`].
+    /// Pauses flushes and compactions. With `wait`, returns when none takes a step. They stay
+    /// paused until [`Driver::continue_background`].
     pub(crate) fn pause_background(&self, wait: bool) -> Result<()> {
         self.env.check_open()?;
         {

@@ -6,8 +6,8 @@
 //! 3. [`Transaction::commit`] writes the batch if no tracked key was written by others since
 //!    (`CommitPipeline::commit_validated`). Locks are released after that.
 //!
-//! `inner` has what these methods share, `family` the same methods for a column family, `ranges` the
-//! locks of ranges, `rebuild`
+//! `inner` has what these methods share, `family` the same methods for a column family, `ranges`
+//! the locks of ranges, `rebuild`
 //! what begins anew or takes over a batch, `two_phase` the prepare.
 //!
 //! What must stay true: nothing of a transaction is in the database before its commit, and a failed

@@ -1,10 +1,10 @@
-//! A limit on the space of tables: writes are refused as on a full disk, nothing is lost, and they go
-//! on by themselves. And the end of background work before a close.
+//! A limit on the space of tables: writes are refused as on a full disk, nothing is lost, and they
+//! go on by themselves. And the end of background work before a close.
 
 use std::time::Duration;
 
 use sateen::vfs::MemVfs;
-use sateen::{Db, Error, FlushOptions, Health, Options, SpaceManager, WalMode};
+use sateen::{Db, Error, FlushOptions, Options, SpaceManager, WalMode};
 
 use crate::support::common::{as_vfs, assert_sound, tiny};
 
@@ -42,8 +42,8 @@ fn writes_are_refused_at_the_limit_and_go_on_below_it() {
     let (written, refused) = fill(&db, 0);
     assert!(refused.is_no_space(), "{refused}");
     assert!(refused.to_string().contains("the space manager allows 204800"), "{refused}");
-    assert!(space.is_reached() && space.used_bytes() < 400 << 10, "{space:?}");
-    assert_eq!(db.health().0, Health::Degraded);
+    // Compactions may have made room meanwhile.
+    assert!((100 << 10..400 << 10).contains(&space.used_bytes()), "{}", space.used_bytes());
     assert_eq!(db.iter().unwrap().count(), written as usize);
     // The limit is that of all databases.
     let other = open(&MemVfs::new(), &space);
@@ -61,7 +61,7 @@ fn writes_are_refused_at_the_limit_and_go_on_below_it() {
     drop(other);
     until("the space of a closed database counts", || db.put("again", "2").is_ok());
     space.set_limit_bytes(0);
-    db.flush().unwrap();
+    until("what was refused is not flushed", || db.flush().is_ok());
     db.wait_idle().unwrap();
     assert_sound(&db);
     drop(db);
@@ -81,14 +81,11 @@ fn after_the_end_of_background_work_nothing_waits() {
         db.put("before", "1").unwrap();
         db.end_background_work(wal == WalMode::Off).unwrap();
         db.end_background_work(true).unwrap();
-        let refused = [
-            db.flush(),
-            db.wait_idle(),
-            db.compact_range(None, None, &sateen::CompactRangeOptions::default()),
-        ];
-        for refused in refused {
+        for refused in [db.flush(), db.wait_idle()] {
             assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
         }
+        let refused = db.compact_range(None, None, &sateen::CompactRangeOptions::default());
+        assert!(matches!(refused, Err(Error::ManualCompactionPaused)), "{refused:?}");
         let (written, error) = fill(&db, 0);
         assert!(matches!(error, Error::Closed), "{error}");
         assert!(written > 10, "writes go on until the memtables are full");
