@@ -11,14 +11,14 @@ use sateen_bench::{BenchArgs, DemoArgs};
 use crate::backup::{Backup, Backups, Restore};
 use crate::device::BenchDevice;
 use crate::diff::Diff;
-use crate::export::Export;
 use crate::import::Import;
 use crate::live::{ServeMetrics, SetOption};
 use crate::log::Log;
 use crate::place::{Family, Place};
+use crate::records::{Export, Load, Scan};
 use crate::rocksdb::RocksDbVerb;
 use crate::sim::SimArgs;
-use crate::text::{Coded, Format, Typed};
+use crate::text::Coded;
 use crate::top::Top;
 use crate::why::Why;
 
@@ -339,9 +339,9 @@ Examples:
     Diff(Diff),
     /// Measure the device below a directory
     #[command(after_help = "\
-The command writes a file into the directory, reads it and removes it. It takes --seconds for each of
-four measurements: large writes, syncs, large reads, and small reads at random. Other programs that
-use the device meanwhile are part of what it measures. If a database is in the directory, the
+The command writes a file into the directory, reads it and removes it. It takes --seconds for each
+of four measurements: large writes, syncs, large reads, and small reads at random. Other programs
+that use the device meanwhile are part of what it measures. If a database is in the directory, the
 command also prints what that has learned of the device while it ran.
 
 Examples:
@@ -568,57 +568,6 @@ Examples:
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Scan {
-    #[command(flatten)]
-    pub(crate) family: Family,
-    /// Begin at this key
-    #[arg(long, value_name = "KEY")]
-    pub(crate) from: Option<OsString>,
-    /// End before this key
-    #[arg(long, value_name = "KEY")]
-    pub(crate) to: Option<OsString>,
-    /// Print only keys that begin with this prefix
-    #[arg(long, value_name = "KEY")]
-    pub(crate) prefix: Option<OsString>,
-    /// Print at most this many records
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<u64>,
-    /// Print from the last key to the first
-    #[arg(long)]
-    pub(crate) reverse: bool,
-    /// Print records in this format [default: by the extension of a file, or tsv; with --json, jsonl]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
-    #[command(flatten)]
-    pub(crate) typed: Typed,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Load {
-    #[command(flatten)]
-    pub(crate) family: Family,
-    /// Load this file; without it, or with -, load standard input
-    pub(crate) file: Option<PathBuf>,
-    /// Read records in this format [default: by the file's extension; tsv for standard input]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
-    #[command(flatten)]
-    pub(crate) typed: Typed,
-    /// Read backslashes in tsv as themselves
-    #[arg(long)]
-    pub(crate) no_escapes: bool,
-    /// Skip the first record
-    #[arg(long)]
-    pub(crate) header: bool,
-    /// Read and check all records, write nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Create the column family if it is missing
-    #[arg(long)]
-    pub(crate) create_cf: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,7 +15,7 @@ use sateen::metrics::{ColumnFamilyMetrics, LevelShape, TableFile};
 use sateen::{CompactRangeOptions, Db, WriteOptions, bytes_of_text, shown, shown_path};
 use serde_json::json;
 
-use crate::args::{DbVerb, Load};
+use crate::args::DbVerb;
 use crate::backup;
 use crate::device;
 use crate::diff;
@@ -30,6 +30,7 @@ use crate::load::{LoadError, Loaded, Sink, load};
 use crate::options;
 use crate::place::{Family, Place};
 use crate::progress::Progress;
+use crate::records::Load;
 use crate::scan;
 use crate::store::{self, Access};
 use crate::text::bytes::json_path;

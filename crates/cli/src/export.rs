@@ -9,27 +9,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Args;
 use sateen::shown_path;
 use serde_json::json;
 
-use crate::args::Scan;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::records::Export;
 use crate::scan::{self, Printed};
 use crate::text::Format;
-
-#[derive(Debug, Args)]
-pub(crate) struct Export {
-    #[command(flatten)]
-    scan: Scan,
-    /// Write this file
-    file: PathBuf,
-    /// Overwrite the file if it exists
-    #[arg(long)]
-    overwrite: bool,
-}
 
 pub(crate) fn run(export: &Export, json: bool, output: &mut dyn Write) -> Result<()> {
     let Export { scan, file, overwrite } = export;

@@ -22,6 +22,7 @@ mod log;
 mod options;
 mod place;
 mod progress;
+mod records;
 mod rocksdb;
 mod scan;
 mod sim;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sateen::{ColumnFamily, ReadOptions};
 use serde_json::json;
 
-use crate::args::Scan;
 use crate::failure::{Failure, Result};
 use crate::key::bound;
 use crate::progress::Progress;
+use crate::records::Scan;
 use crate::store::{self, Access, BEHIND_MAX};
 use crate::text::{Format, RecordWriter};
 
@@ -41,8 +41,8 @@ pub(crate) struct Printed {
 /// became of that, and the number of moments that the records are from.
 ///
 /// # Errors
-/// If the arguments are wrong, or the output fails at the end. Records that were read before another
-/// error are printed before it.
+/// If the arguments are wrong, or the output fails at the end. Records that were read before
+/// another error are printed before it.
 pub(crate) fn records(
     scan: &Scan,
     format: Format,

@@ -1,5 +1,5 @@
-//! Writes what the shipped programs are made of (CycloneDX 1.5, JSON), from `cargo metadata` and the
-//! checksums of Cargo.lock.
+//! Writes what the shipped programs are made of (CycloneDX 1.5, JSON), from `cargo metadata` and
+//! the checksums of Cargo.lock.
 //!
 //! 1. [`reached`] walks from the shipped crates through dependencies that are built into them or
 //!    run at their build. What only tests use is absent.

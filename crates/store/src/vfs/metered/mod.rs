@@ -301,8 +301,9 @@ impl ClassMeter {
     }
 }
 
-/// Makes a call that changes names or sizes. It is in no counter, but in the time that the background
-/// step of this thread spent in the device: behind a busy device such calls take as long as others.
+/// Makes a call that changes names or sizes. It is in no counter, but in the time that the
+/// background step of this thread spent in the device: behind a busy device such calls take as long
+/// as others.
 fn change<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let started = clock::now();
     let done = call();
