@@ -50,9 +50,9 @@ class Result:
     """Latencies of a run."""
 
     load: Burst
-    writes: list[tuple[float, float]] = field(default_factory=list)
+    writes: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and latency of each write, in seconds."""
-    reads: list[tuple[float, float]] = field(default_factory=list)
+    reads: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and latency of each read, in seconds."""
 
     def quantile(self, part: float, operations: Sequence[tuple[float, float]]) -> float:
@@ -70,7 +70,7 @@ class Result:
         return [self.quantile(part, second) for second in seconds]
 
     def __str__(self) -> str:
-        lines = []
+        lines: list[str] = []
         for name, operations in (("writes", self.writes), ("reads", self.reads)):
             shown = "  ".join(
                 f"{label} {self.quantile(part, operations) * 1000:.2f} ms"
@@ -85,6 +85,8 @@ class Result:
             from matplotlib import pyplot
         except ImportError as error:
             raise ImportError("the picture needs matplotlib: pip install 'sateen[plot]'") from error
+        figure: Any
+        axes: Any
         figure, axes = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6))
         for axis, (name, operations) in zip(
             axes, (("write", self.writes), ("read", self.reads)), strict=True
