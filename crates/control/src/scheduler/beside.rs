@@ -2,7 +2,7 @@
 //! and for copies of backups.
 
 use super::allocator::Allocation;
-use super::{IoScheduler, Lane};
+use super::{IoScheduler, Lane, Running};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
 use crate::types::Instant;
 
@@ -25,7 +25,8 @@ impl IoScheduler {
     /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
     /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
     pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
-        let urgent = self.running(Lane::Flush) + self.running(Lane::Level0) > 0;
+        let is_urgent = |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted();
+        let urgent = self.jobs.values().any(is_urgent);
         if urgent || !self.queue.is_empty() {
             return false;
         }

@@ -88,6 +88,7 @@ pub fn database(options: &Options) -> ControlOptions {
             interval_seconds: options.scrub_interval_seconds,
         },
         retry_delay: options.retry_delay,
+        ..ControlOptions::default()
     }
 }
 
