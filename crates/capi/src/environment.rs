@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use sateen::vfs::{MemVfs, PosixVfs, Vfs};
-use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode};
+use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode, Runtime};
 
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
 
-/// The file system of the process, or one in memory. Threads belong to databases, whose options set
-/// their number.
+/// The file system of the process, or one in memory. Databases share the threads of the process.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_env_t(Option<MemVfs>);
 
@@ -133,15 +132,28 @@ pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
     unsafe { free(env) };
 }
 
-/// The sizes of the process's thread pools, kept for their getters.
+/// The most threads that a database may have (`background_threads`).
+const THREADS_MAX: u32 = 1024;
+/// The sizes of the process's thread pools. Databases on one disk have as many threads together.
 static THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
+
+/// Tells the runtime of the process the number of threads.
+fn set_threads() {
+    let pools = THREADS.iter().map(|pool| pool.load(Ordering::Relaxed));
+    let threads: i64 = pools.map(|threads| i64::from(threads.max(0))).sum();
+    if let Ok(threads @ 1..) = u32::try_from(threads) {
+        Runtime::process().set_threads(threads.min(THREADS_MAX));
+    }
+}
 
 macro_rules! threads {
     ($($pool:literal $set:ident $get:ident;)*) => { $(
-        /// Accepted without effect: threads belong to databases.
+        /// Sets the size of a thread pool. Databases that are opened from now on have as many
+        /// threads as the pools together.
         #[unsafe(no_mangle)]
         pub extern "C" fn $set(_env: *mut rocksdb_env_t, threads: c_int) {
             THREADS[$pool].store(threads, Ordering::Relaxed);
+            set_threads();
         }
 
         /// Returns the value that was set last.
@@ -164,7 +176,7 @@ threads! {
 
 macro_rules! accepted {
     ($($function:ident;)*) => { $(
-        /// Accepted without effect: threads belong to databases, and their priority is below that
+        /// Accepted without effect: threads end with the databases, and their priority is below that
         /// of clients anyway.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function(_env: *mut rocksdb_env_t) {}
@@ -179,8 +191,8 @@ accepted! {
     rocksdb_env_lower_high_priority_thread_pool_cpu_priority;
 }
 
-/// A rate limit of flushes and compactions. Each database that is opened with it has the whole rate
-/// for itself.
+/// A rate limit of flushes and compactions. Databases that are opened with the same limiter share
+/// the rate if they are on one disk.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_ratelimiter_t {
     bytes_per_second: u64,
@@ -188,6 +200,7 @@ pub struct rocksdb_ratelimiter_t {
     fairness: u32,
     mode: RateLimitMode,
     auto_tune: bool,
+    runtime: Runtime,
 }
 
 fn limiter(
@@ -204,6 +217,7 @@ fn limiter(
         fairness: u32::try_from(fairness).unwrap_or(0).min(100),
         mode,
         auto_tune,
+        runtime: Runtime::new(),
     })
 }
 
@@ -254,7 +268,8 @@ pub unsafe extern "C" fn rocksdb_ratelimiter_destroy(limiter: *mut rocksdb_ratel
     unsafe { free(limiter) };
 }
 
-/// Sets the options `rate_limit_…`; null for no limit.
+/// Sets the options `rate_limit_…`, and that databases with the same limiter share it; null for no
+/// limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
     options: *mut rocksdb_options_t,
@@ -267,6 +282,7 @@ pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
             let options = &mut options.0;
             options.rate_limit_bytes_per_second = limiter.map_or(0, |it| it.bytes_per_second);
             options.rate_limit_auto_tune = limiter.is_some_and(|it| it.auto_tune);
+            options.runtime = limiter.map(|it| it.runtime.clone());
             if let Some(limiter) = limiter {
                 options.rate_limit_refill_period = limiter.refill_period;
                 options.rate_limit_fairness = limiter.fairness;

@@ -1,0 +1,303 @@
+//! Databases that share a runtime: none waits for another, and thousands cost little.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
+use sateen::{Db, Health, Options, Runtime};
+
+use crate::support::common::{own_test, tiny};
+
+/// After this on any machine what does not hang has come to an end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn options(runtime: &Runtime) -> Options {
+    Options { background_threads: 1, runtime: Some(runtime.clone()), ..tiny() }
+}
+
+fn open(vfs: &Arc<dyn Vfs>, path: &str, options: Options) -> Db {
+    Db::open_with(vfs.clone(), path, options, &[]).unwrap()
+}
+
+fn vfs() -> Arc<dyn Vfs> {
+    Arc::new(MemVfs::new())
+}
+
+/// Writes into `db` as fast as it takes it, until told to stop.
+fn overload(db: &Db, stop: &AtomicBool) {
+    let mut n = 0_u64;
+    while !stop.load(Ordering::Relaxed) {
+        db.put((n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_be_bytes(), [7; 200]).unwrap();
+        n += 1;
+    }
+}
+
+/// Runs `act` while `db` is overloaded, and has written something.
+fn beside(db: &Db, act: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| overload(db, &stop));
+        while db.metrics().flush.entries_in == 0 {
+            std::thread::yield_now();
+        }
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        stop.store(true, Ordering::Relaxed);
+        acted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[test]
+fn an_overloaded_database_does_not_keep_another_from_its_flush() {
+    let (vfs, runtime) = (vfs(), Runtime::builder().threads(1).build());
+    let [busy, calm] = ["/busy", "/calm"].map(|path| open(&vfs, path, options(&runtime)));
+    assert_eq!((runtime.databases(), runtime.running_threads()), (2, 4));
+    beside(&busy, || {
+        for n in 0..20_u32 {
+            calm.put(n.to_be_bytes(), "value").unwrap();
+            calm.flush().unwrap();
+        }
+        calm.wait_idle().unwrap();
+    });
+    assert_eq!(calm.iter().unwrap().count(), 20);
+    busy.close().unwrap();
+    calm.close().unwrap();
+    assert_eq!((runtime.databases(), runtime.running_threads()), (0, 0));
+}
+
+#[test]
+fn databases_come_and_go_while_others_work() {
+    let (vfs, runtime) = (vfs(), Runtime::new());
+    let busy = open(&vfs, "/busy", options(&runtime));
+    beside(&busy, || {
+        for n in 0..20_u32 {
+            let path = format!("/{n}");
+            let other = open(&vfs, &path, options(&runtime));
+            (0..200_u32).for_each(|n| other.put(n.to_be_bytes(), [7; 200]).unwrap());
+            // Dropped with work that has begun, or closed.
+            if n % 2 == 0 {
+                drop(other)
+            } else {
+                other.close().unwrap()
+            }
+            let again = open(&vfs, &path, options(&runtime));
+            assert_eq!(again.iter().unwrap().count(), 200);
+        }
+    });
+    assert_eq!(runtime.databases(), 1);
+    busy.flush().unwrap();
+    busy.wait_idle().unwrap();
+}
+
+#[test]
+fn a_paused_database_holds_up_no_other() {
+    let (vfs, runtime) = (vfs(), Runtime::builder().threads(1).build());
+    let [paused, other] = ["/paused", "/other"].map(|path| open(&vfs, path, options(&runtime)));
+    paused.pause_background_work().unwrap();
+    (0..50_u32).for_each(|n| {
+        let _stalls = paused
+            .writing(sateen::WriteOptions { no_slowdown: true, ..sateen::WriteOptions::default() })
+            .put(n.to_be_bytes(), [7; 500]);
+    });
+    for n in 0..500_u32 {
+        other.put(n.to_be_bytes(), [7; 200]).unwrap();
+    }
+    other.flush().unwrap();
+    other.wait_idle().unwrap();
+    paused.continue_background_work().unwrap();
+    paused.flush().unwrap();
+}
+
+#[test]
+fn a_full_disk_of_one_is_no_error_of_another() {
+    let faults = FaultVfs::new(vfs());
+    let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
+    let runtime = Runtime::builder().threads(1).build();
+    let [full, other] = ["/full", "/other"].map(|path| open(&vfs, path, options(&runtime)));
+    full.put("key", "value").unwrap();
+    let rule = FaultRule::new(Fault::NoSpace).on(VfsOperation::Write).path_contains("full/");
+    faults.add(rule);
+    let begun = Instant::now();
+    while full.health().0 == Health::Ok {
+        let _fails = full.put("key", [7; 3000]).and_then(|()| full.flush());
+        assert!(begun.elapsed() < PATIENCE, "nothing failed");
+    }
+    for n in 0..20_u32 {
+        other.put(n.to_be_bytes(), [7; 3000]).unwrap();
+        other.flush().unwrap();
+    }
+    assert_eq!(other.health().0, Health::Ok);
+    faults.clear();
+    full.resume().unwrap();
+    full.put("again", "value").unwrap();
+    full.flush().unwrap();
+}
+
+#[test]
+fn a_panic_of_one_is_no_end_of_another() {
+    let faults = FaultVfs::new(vfs());
+    let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
+    let runtime = Runtime::builder().threads(1).build();
+    let [broken, other] = ["/broken", "/other"].map(|path| open(&vfs, path, options(&runtime)));
+    let rule = FaultRule::new(Fault::Panic).on(VfsOperation::Write).path_contains("broken/");
+    faults.add(rule.class(sateen::vfs::IoClass::Flush));
+    broken.put("key", "value").unwrap();
+    assert!(broken.flush().is_err());
+    assert_eq!(broken.health().0, Health::ReadOnly);
+    other.put("key", "value").unwrap();
+    other.flush().unwrap();
+    faults.clear();
+    drop(broken);
+    other.put("more", "value").unwrap();
+    other.flush().unwrap();
+}
+
+#[test]
+fn databases_that_are_scheduled_differently_share_no_threads() {
+    let (vfs, runtime) = (vfs(), Runtime::new());
+    let first = open(&vfs, "/first", options(&runtime));
+    let _alike = open(&vfs, "/alike", options(&runtime));
+    let other = Options { device_bandwidth: Some(100 << 20), ..options(&runtime) };
+    let other = open(&vfs, "/other", other);
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.databases, metrics.devices.len()), (3, 2));
+    assert_eq!(first.runtime_metrics().databases, 2);
+    assert_eq!(other.runtime_metrics().databases, 1);
+    assert_eq!(other.runtime_metrics().devices[0].write_bytes_per_second, 100 << 20);
+    // What one changes holds for those that share with it, and the next one finds its group.
+    first.set_options(&[("device_bandwidth", "100MiB")]).unwrap();
+    let last = Options { device_bandwidth: Some(100 << 20), ..options(&runtime) };
+    let last = open(&vfs, "/last", last);
+    assert!(last.runtime_metrics().databases > 1);
+}
+
+#[test]
+fn databases_without_a_runtime_share_that_of_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |name: &str, rate_limit_bytes_per_second| {
+        // A value that no other test has.
+        let slice_bytes_max = 123_456;
+        let options = Options { slice_bytes_max, background_threads: 1, ..tiny() };
+        let options = Options { rate_limit_bytes_per_second, ..options };
+        Db::open(directory.path().join(name), options).unwrap()
+    };
+    let [first, second] = ["first", "second"].map(|name| open(name, 0));
+    let limited = open("limited", 10 << 20);
+    assert_eq!(first.runtime_metrics().databases, 2);
+    assert_eq!(limited.runtime_metrics().databases, 1, "its limit is its own");
+    second.put("key", "value").unwrap();
+    second.flush().unwrap();
+    let totals = first.runtime_metrics().totals;
+    assert_eq!(totals.user_bytes, 8);
+    assert!(totals.written_bytes > 8);
+    drop(second);
+    assert_eq!(first.runtime_metrics().databases, 1);
+}
+
+#[test]
+fn memory_is_shared_if_the_runtime_has_any() {
+    let runtime = Runtime::builder().memory_budget(8 << 20).build();
+    assert_eq!(runtime.block_cache().unwrap().capacity(), 8 << 20);
+    let vfs = vfs();
+    let [first, second] = ["/first", "/second"].map(|path| open(&vfs, path, options(&runtime)));
+    let memtables = runtime.write_buffer_manager().unwrap();
+    assert_eq!(memtables.limit_bytes(), 4 << 20);
+    let before = memtables.memory_bytes();
+    first.put("key", [7; 2000]).unwrap();
+    second.put("key", [7; 2000]).unwrap();
+    assert!(memtables.memory_bytes() >= before);
+    first.flush().unwrap();
+    assert!(first.get("key").unwrap().is_some());
+    assert!(runtime.block_cache().unwrap().usage_bytes() > 0);
+}
+
+/// What the process has: threads, and descriptors.
+fn costs() -> (usize, usize) {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    (count("task"), count("fd"))
+}
+
+#[test]
+fn a_thousand_databases_have_few_threads_and_descriptors() {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", &own_test(module_path!(), "opens_many"), "--nocapture"])
+        .status()
+        .unwrap();
+    assert!(child.success());
+}
+
+/// In a process of its own, in which nothing else has threads or files.
+#[test]
+#[ignore = "run by the test above"]
+fn opens_many() {
+    const MANY: usize = 100;
+    let directory = tempfile::tempdir().unwrap();
+    let before = costs();
+    let open = |n: usize| {
+        let db = Db::open(directory.path().join(n.to_string()), Options::default()).unwrap();
+        db.put("key", "value").unwrap();
+        db
+    };
+    let mut databases: Vec<_> = (0..8).map(open).collect();
+    let threads = costs().0;
+    databases.extend((8..MANY).map(open));
+    assert_eq!(costs().0, threads, "an open database costs no thread");
+    assert!(threads <= before.0 + 8, "{threads}");
+    // The next WAL is prepared in advance, and given up at rest.
+    let begun = Instant::now();
+    while costs().1 > before.1 + 5 * MANY {
+        assert!(begun.elapsed() < PATIENCE, "{} descriptors", costs().1);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // They are at rest, and wake.
+    for db in &databases {
+        db.put("more", "value").unwrap();
+        db.flush().unwrap();
+    }
+    drop(databases);
+    let left = costs();
+    assert_eq!(left.0, before.0, "the last one ends the threads");
+    assert!(left.1 <= before.1, "{left:?}, before {before:?}");
+}
+
+/// What a thousand databases cost. Not a test: `cargo test --release -p sateen --test it
+/// features::runtime::measure -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn measure() {
+    const MANY: usize = 1000;
+    let cpu = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+    };
+    let resident = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (before, memory, begun) = (costs(), resident(), Instant::now());
+    let open = |n: usize| {
+        let options = Options::default();
+        let db = Db::open(directory.path().join(n.to_string()), options).unwrap();
+        db.put("key", [7; 100]).unwrap();
+        db
+    };
+    let databases: Vec<_> = (0..MANY).map(open).collect();
+    let opened = begun.elapsed();
+    std::thread::sleep(Duration::from_secs(10));
+    let (now, rest) = (costs(), cpu());
+    std::thread::sleep(Duration::from_secs(10));
+    let rest = (cpu() - rest).as_secs_f64() * 10.0;
+    let resting = Runtime::process().metrics().resting;
+    println!(
+        "{MANY} databases: opened in {opened:.1?}, {} threads, {:.1} descriptors and {} KiB each, \
+         {resting} at rest with {rest:.2} % of a processor",
+        now.0 - before.0,
+        (now.1 - before.1) as f64 / MANY as f64,
+        (resident() - memory) / MANY,
+    );
+    let begun = Instant::now();
+    drop(databases);
+    println!("closed in {:.1?}", begun.elapsed());
+}
