@@ -166,6 +166,7 @@ pub fn status(error: &Error) -> String {
         Error::Behind { .. } | Error::NotBottommost { .. } | Error::TryAgain { .. } => {
             "Operation failed. Try again."
         }
+        Error::TransactionSize { .. } => "Operation aborted",
         Error::Busy { .. } | Error::Deadlock { .. } | Error::LockLimit(_) => "Resource busy",
         Error::NoSavePoint | Error::NotInLog(_) | Error::NoSuchBackup(_) => "NotFound",
         Error::Closed => "Shutdown in progress",

@@ -6,7 +6,7 @@ use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch_bytes::{decode, encode};
-use crate::database::rocksdb_column_family_handle_t;
+use crate::database::{check_untimed, rocksdb_column_family_handle_t};
 
 /// A batch, and the first error of adding to it, which is reported when it is written.
 #[derive(Default)]
@@ -68,6 +68,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
         }
         give(made)
     })
+}
+
+/// Returns the batch that bytes from `rocksdb_writebatch_data` stand for.
+pub(crate) fn of_bytes(bytes: &[u8]) -> sateen::Result<WriteBatch> {
+    decode(bytes).map(|(batch, _)| batch)
 }
 
 /// Frees a batch.
@@ -149,7 +154,10 @@ macro_rules! writes {
             // SAFETY: the contract of the module.
             unsafe {
                 add(batch, |batch| match family.as_ref() {
-                    Some(family) => batch.to(&family.0).$act($(bytes($argument, $length)),*),
+                    Some(family) => {
+                        check_untimed(&family.0)?;
+                        batch.to(&family.0).$act($(bytes($argument, $length)),*)
+                    }
                     None => Err(missing("the column family")),
                 });
             }

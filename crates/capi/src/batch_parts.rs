@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use sateen::{BatchEntry, BatchItem, ValueKind};
+use sateen::{BatchEntry, BatchItem, ValueKind, WriteBatch};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, count_of, guard, missing};
 use crate::batch::{add, rocksdb_writebatch_t};
@@ -12,7 +12,11 @@ type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
 
 /// Returns `count` byte strings joined into one.
-unsafe fn joined(count: c_int, data: *const *const c_char, lengths: *const usize) -> Vec<u8> {
+pub(crate) unsafe fn joined(
+    count: c_int,
+    data: *const *const c_char,
+    lengths: *const usize,
+) -> Vec<u8> {
     // SAFETY: the contract of the module.
     unsafe { byte_strings(count_of(count), data, lengths) }.concat()
 }
@@ -119,23 +123,21 @@ pub unsafe extern "C" fn rocksdb_writebatch_verify_checksum(batch: *mut Batch, e
     }
 }
 
-type Put = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
-type Deleted = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+pub(crate) type Put = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+pub(crate) type Deleted = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 type PutCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize, *const c_char, usize);
 type DeletedCf = unsafe extern "C" fn(*mut c_void, u32, *const c_char, usize);
-type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+pub(crate) type LogData = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
 /// Calls `act` with each entry, in order, until it returns false, and `log_data` with the log data
 /// between them.
 unsafe fn each(
-    batch: *mut Batch,
+    batch: &WriteBatch,
     state: *mut c_void,
     log_data: Option<LogData>,
     mut act: impl FnMut(&BatchEntry<'_>) -> bool,
 ) {
-    // SAFETY: the contract of the module.
-    let Some(batch) = (unsafe { batch.as_ref() }) else { return };
-    batch.batch.items().all(|item| match (item, log_data) {
+    batch.items().all(|item| match (item, log_data) {
         (BatchItem::Write(entry), _) => act(&entry),
         (BatchItem::LogData(data), Some(log_data)) => {
             let (data, length) = parts(data);
@@ -168,6 +170,22 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_iterate_ld(
     batch: *mut Batch,
+    state: *mut c_void,
+    put: Option<Put>,
+    deleted: Option<Deleted>,
+    log_data: Option<LogData>,
+) {
+    // SAFETY: the contract of the module.
+    unsafe {
+        if let Some(batch) = batch.as_ref() {
+            iterate(&batch.batch, state, put, deleted, log_data);
+        }
+    }
+}
+
+/// Calls back as `rocksdb_writebatch_iterate_ld` does.
+pub(crate) unsafe fn iterate(
+    batch: &WriteBatch,
     state: *mut c_void,
     put: Option<Put>,
     deleted: Option<Deleted>,
@@ -242,5 +260,9 @@ pub unsafe extern "C" fn rocksdb_writebatch_iterate_cf_ld(
         true
     };
     // SAFETY: the contract of the module.
-    unsafe { each(batch, state, log_data, show) };
+    unsafe {
+        if let Some(batch) = batch.as_ref() {
+            each(&batch.batch, state, log_data, show);
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Options of single calls, and snapshots.
 
 use std::ffi::{c_char, c_int, c_uchar};
+use std::ptr::null;
 
 use sateen::{CompactRangeOptions, FlushOptions, ReadOptions, Snapshot, WriteOptions};
 
 use crate::abi::{free, give, optional_bytes, quiet};
 use crate::database::rocksdb_t;
+use crate::handles::is_given;
 use crate::settings::{Setting, Settings, keeps, made};
 
 macro_rules! handles {
@@ -158,6 +160,9 @@ pub unsafe extern "C" fn rocksdb_readoptions_get_read_tier(
     tier.unwrap_or_default()
 }
 
+/// The option of reads at the snapshot of a transaction that is freed.
+pub(crate) const LOST_SNAPSHOT: &str = "snapshot";
+
 /// Sets the snapshot to read at; null for the newest state. The options keep it alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_readoptions_set_snapshot(
@@ -167,7 +172,9 @@ pub unsafe extern "C" fn rocksdb_readoptions_set_snapshot(
     // SAFETY: the contract of the module.
     unsafe {
         if let Some(handle) = handle.as_mut() {
-            handle.0.snapshot = snapshot.as_ref().map(|snapshot| snapshot.0.clone());
+            let found = snapshot.as_ref().map_or(Some(None), rocksdb_snapshot_t::snapshot);
+            found.is_none().put(&mut handle.1, LOST_SNAPSHOT);
+            handle.0.snapshot = found.flatten();
         }
     }
 }
@@ -198,17 +205,51 @@ bounds! {
     rocksdb_readoptions_set_iterate_upper_bound upper_bound;
 }
 
-/// A snapshot.
+/// A snapshot: one of its own, or that of a transaction. The latter is in memory from `malloc`,
+/// because C frees it, and owns nothing.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_snapshot_t(Snapshot);
+pub struct rocksdb_snapshot_t(Of);
+
+enum Of {
+    Itself(Snapshot),
+    Transaction(*mut TransactionSnapshot),
+}
+
+/// The snapshot of a transaction, if it has one.
+pub(crate) struct TransactionSnapshot(pub(crate) Option<Snapshot>);
+
+impl rocksdb_snapshot_t {
+    /// Returns the snapshot of a transaction, in memory from `malloc`.
+    pub(crate) fn lent(of: *mut TransactionSnapshot) -> *const rocksdb_snapshot_t {
+        // SAFETY: `malloc` takes any size.
+        let handle = unsafe { libc::malloc(size_of::<rocksdb_snapshot_t>()) };
+        let handle = handle.cast::<rocksdb_snapshot_t>();
+        if !handle.is_null() {
+            // SAFETY: it is new, and has the size and alignment of any type.
+            unsafe { handle.write(rocksdb_snapshot_t(Of::Transaction(of))) };
+        }
+        handle
+    }
+
+    /// Returns the snapshot to read at, which is none for the newest state. `None` if the
+    /// transaction that had it is freed.
+    fn snapshot(&self) -> Option<Option<Snapshot>> {
+        match &self.0 {
+            Of::Itself(snapshot) => Some(Some(snapshot.clone())),
+            // SAFETY: the handle of the transaction has it.
+            Of::Transaction(of) => is_given(*of).then(|| unsafe { (**of).0.clone() }),
+        }
+    }
+}
 
 /// Makes a snapshot of all column families.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_create_snapshot(db: *mut rocksdb_t) -> *const rocksdb_snapshot_t {
-    quiet(std::ptr::null(), || {
+    quiet(null(), || {
         // SAFETY: the contract of the module.
         let db = unsafe { db.as_ref() };
-        db.map_or(std::ptr::null(), |db| give(rocksdb_snapshot_t(db.db.snapshot())).cast_const())
+        let give = |db: &rocksdb_t| give(rocksdb_snapshot_t(Of::Itself(db.db.snapshot())));
+        db.map_or(null(), |db| give(db).cast_const())
     })
 }
 
@@ -228,5 +269,6 @@ pub unsafe extern "C" fn rocksdb_snapshot_get_sequence_number(
     snapshot: *const rocksdb_snapshot_t,
 ) -> u64 {
     // SAFETY: the contract of the module.
-    unsafe { snapshot.as_ref() }.map_or(0, |snapshot| snapshot.0.sequence_number())
+    let snapshot = unsafe { snapshot.as_ref() }.and_then(|snapshot| snapshot.snapshot()?);
+    snapshot.map_or(0, |snapshot| snapshot.sequence_number())
 }

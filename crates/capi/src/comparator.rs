@@ -10,7 +10,7 @@ use crate::callbacks::{State, name_of};
 use crate::ingest::rocksdb_sstfilewriter_t;
 use crate::options::{change, rocksdb_options_t};
 
-type Compare =
+pub(crate) type Compare =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
 
 /// RocksDB's names of the orders that the engine implements itself.
@@ -39,6 +39,36 @@ pub struct rocksdb_comparator_t {
     /// The callbacks of an order that the engine implements itself. They are kept alive although
     /// nothing calls them.
     _unused: Option<Callbacks>,
+}
+
+/// Returns the name of a comparator, RocksDB's for an order that the engine implements itself.
+pub(crate) fn shown_name(comparator: &Comparator) -> &str {
+    match comparator.name() {
+        Comparator::BYTEWISE_NAME => BYTEWISE,
+        Comparator::REVERSE_BYTEWISE_NAME => REVERSE_BYTEWISE,
+        name => name,
+    }
+}
+
+/// Returns the order that a function with this state says.
+pub(crate) fn ordered_by(
+    state: State,
+    compare: Compare,
+) -> impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static {
+    let callbacks = Callbacks { state, compare };
+    move |a: &[u8], b: &[u8]| callbacks.compare(a, b)
+}
+
+impl rocksdb_comparator_t {
+    /// Makes a comparator of this order.
+    pub(crate) fn of(comparator: Comparator) -> rocksdb_comparator_t {
+        rocksdb_comparator_t { comparator, _unused: None }
+    }
+
+    /// Returns the order of keys.
+    pub(crate) fn order(&self) -> &Comparator {
+        &self.comparator
+    }
 }
 
 /// Makes a comparator of functions; null without a comparing function.

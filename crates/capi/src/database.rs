@@ -22,13 +22,24 @@ impl rocksdb_t {
     /// Makes the handle of a database that was opened with `options` and counts there.
     pub(crate) unsafe fn opened(db: Db, options: *const rocksdb_options_t) -> *mut rocksdb_t {
         // SAFETY: the contract of the module.
+        give(unsafe { rocksdb_t::of_opened(db, options) })
+    }
+
+    /// Does the same for a handle that is part of another one.
+    pub(crate) unsafe fn of_opened(db: Db, options: *const rocksdb_options_t) -> rocksdb_t {
+        // SAFETY: the contract of the module.
         let options = unsafe { options.as_ref() };
         let counters = options.and_then(|options| options.counters().cloned());
         if let Some(counters) = &counters {
             counters.opened(&db);
         }
         let made = options.and_then(|options| options.kept::<u8>(FILE_CHECKSUMS));
-        give(rocksdb_t { db, counters, file_checksums: made.unwrap_or(0) != 0 })
+        rocksdb_t { db, counters, file_checksums: made.unwrap_or(0) != 0 }
+    }
+
+    /// Returns a second handle of the same database, which does not count.
+    pub(crate) fn another(&self) -> rocksdb_t {
+        rocksdb_t { db: self.db.clone(), counters: None, file_checksums: self.file_checksums }
     }
 
     /// Makes a handle for the time of a callback.
@@ -54,4 +65,14 @@ pub(crate) unsafe fn of(
 ) -> sateen::ColumnFamily {
     // SAFETY: the contract of the module.
     unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
+}
+
+/// Fails if the keys of a column family have timestamps, which the caller does not give.
+pub(crate) fn check_untimed(family: &ColumnFamily) -> sateen::Result<()> {
+    if family.comparator().timestamp_bytes() == 0 {
+        return Ok(());
+    }
+    let name = family.name();
+    let text = format!("the keys of the column family {name} have timestamps, and this has none");
+    Err(sateen::Error::InvalidArgument(text))
 }

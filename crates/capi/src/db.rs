@@ -3,23 +3,27 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
 
-use sateen::{PinnedSlice, WriteOptions, shown};
+use sateen::{Db, PinnedSlice, WriteOptions, shown};
 
 use crate::abi::{
     ErrPtr, byte_strings, bytes, free, give, guard, lend, malloc_copy, missing, quiet, status, take,
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
 use crate::families::Wanted;
 use crate::handles::{Graveyard, closed_database};
 use crate::options::{checked, rocksdb_options_t};
-use crate::promises::{check_log, check_write, many_options, promised, read_options};
+use crate::promises::{check_log, check_write, promised};
+use crate::timestamps::{value, values_of};
 
 type Family = rocksdb_column_family_handle_t;
 
-unsafe fn write_options(options: *const rocksdb_writeoptions_t) -> sateen::Result<WriteOptions> {
+/// Returns the options of a write, if their promises are kept.
+pub(crate) unsafe fn write_options(
+    options: *const rocksdb_writeoptions_t,
+) -> sateen::Result<WriteOptions> {
     // SAFETY: the contract of the module.
     let Some(options) = (unsafe { options.as_ref() }) else { return Ok(WriteOptions::default()) };
     check_write(options)?;
@@ -35,12 +39,20 @@ pub unsafe extern "C" fn rocksdb_open(
 ) -> *mut rocksdb_t {
     // SAFETY: the contract of the module.
     unsafe {
-        guard(errptr, null_mut(), || {
-            let place = Place::new(options, path);
-            let open = promised(options, Some(&place.path))?;
-            let db = Wanted::default_only(&open).open(&place, &open, false)?;
-            Ok(rocksdb_t::opened(db, options))
-        })
+        guard(errptr, null_mut(), || Ok(rocksdb_t::opened(open_default(options, path)?, options)))
+    }
+}
+
+/// Opens a database that has the default column family alone.
+pub(crate) unsafe fn open_default(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+) -> sateen::Result<Db> {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let place = Place::new(options, path);
+        let open = promised(options, Some(&place.path))?;
+        Wanted::default_only(&open).open(&place, &open, false)
     }
 }
 
@@ -68,11 +80,22 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
 pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     static CLOSED: Graveyard<rocksdb_t> = Graveyard::new();
     // SAFETY: the contract of the module.
-    let Some(mut db) = (unsafe { take(db) }) else { return };
+    unsafe { close_handle(db, |db| db, &CLOSED) };
+}
+
+/// Closes the database of a handle, which then belongs to `graveyard`.
+pub(crate) unsafe fn close_handle<T: 'static>(
+    handle: *mut T,
+    base: fn(&mut T) -> &mut rocksdb_t,
+    graveyard: &Graveyard<T>,
+) {
+    // SAFETY: the contract of the module.
+    let Some(mut handle) = (unsafe { take(handle) }) else { return };
+    let db = base(&mut handle);
     if db.db.is_of_parent_process() {
         // The database belongs to the parent process. Its threads may hold locks in this copy of
         // the memory.
-        std::mem::forget(db);
+        std::mem::forget(handle);
         return;
     }
     if let Some(counters) = &db.counters {
@@ -81,8 +104,9 @@ pub unsafe extern "C" fn rocksdb_close(db: *mut rocksdb_t) {
     let _nobody_to_tell = quiet(Ok(()), || db.db.close());
     quiet((), || {
         if let Some(closed) = closed_database() {
+            let db = base(&mut handle);
             (db.db, db.counters) = (closed, None);
-            CLOSED.keep(db);
+            graveyard.keep(handle);
         }
     });
 }
@@ -150,8 +174,9 @@ macro_rules! writes {
             unsafe {
                 guard(errptr, (), || {
                     let db = the(db)?;
-                    let options = write_options(options)?;
-                    of(db, family).writing(&options).$method($(bytes($argument, $length)),*)
+                    let (options, family) = (write_options(options)?, of(db, family));
+                    check_untimed(&family)?;
+                    family.writing(&options).$method($(bytes($argument, $length)),*)
                 });
             }
         }
@@ -182,7 +207,9 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
         guard(errptr, (), || {
             let db = the(db)?;
             let (begin, end) = (bytes(begin, begin_length), bytes(end, end_length));
-            of(db, family).writing(&write_options(options)?).delete_range(begin, end)
+            let family = of(db, family);
+            check_untimed(&family)?;
+            family.writing(&write_options(options)?).delete_range(begin, end)
         });
     }
 }
@@ -199,7 +226,7 @@ pub unsafe extern "C" fn rocksdb_write(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write(batch.checked()?, &write_options(options)?)
+            the(db)?.write_timestamped(batch.checked()?, &write_options(options)?)
         });
     }
 }
@@ -234,7 +261,7 @@ pub unsafe extern "C" fn rocksdb_get_cf(
         let found = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            of(db, family).reading(&read_options(options)?).get_pinned(key)
+            value(&of(db, family), options, key)
         });
         if let Some(length) = value_length.as_mut() {
             *length = found.as_ref().map_or(0, |value| value.len());
@@ -275,7 +302,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = of(db, family).reading(&read_options(options)?).get_pinned(key)?;
+            let found = value(&of(db, family), options, key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value))))
         })
     }
@@ -326,12 +353,12 @@ pub unsafe extern "C" fn rocksdb_multi_get(
     };
     quiet((), || {
         // SAFETY: the contract of the module.
-        let db = unsafe { the(db).and_then(|db| Ok((db, many_options(options)?))) };
-        // SAFETY: the contract of the module.
-        let keys = unsafe { byte_strings(count, keys, key_lengths) };
-        match db {
-            Ok((db, options)) => {
-                let found = db.reading(&options).multi_get(&keys);
+        let found = unsafe {
+            let keys = byte_strings(count, keys, key_lengths);
+            the(db).and_then(|db| values_of(&db.default_column_family(), options, &keys))
+        };
+        match found {
+            Ok(found) => {
                 found.into_iter().enumerate().for_each(|(nth, found)| answer(nth, found));
             }
             Err(error) => (0..count).for_each(|nth| answer(nth, Err(error.clone()))),

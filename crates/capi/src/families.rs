@@ -80,6 +80,7 @@ impl Wanted {
         if read_only {
             return place.open_read_only(options, &families);
         }
+        sateen_inspect::install();
         let db = Db::open_with(place.vfs.clone(), &place.path, options, &families)?;
         let left = in_order(&db).into_iter().filter(|name| !self.names.contains(name));
         let left: Vec<String> = left.collect();
@@ -114,6 +115,21 @@ pub(crate) unsafe fn open(
     handles: *mut *mut rocksdb_column_family_handle_t,
     read_only: Option<c_uchar>,
 ) -> sateen::Result<*mut rocksdb_t> {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let db = open_all(options, path, wanted, handles, read_only)?;
+        Ok(rocksdb_t::opened(db, options))
+    }
+}
+
+/// Does the same, without a handle of the database.
+pub(crate) unsafe fn open_all(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    wanted: Wanted,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    read_only: Option<c_uchar>,
+) -> sateen::Result<Db> {
     let families = wanted.names.clone();
     // SAFETY: the contract of the module.
     let place = unsafe { Place::new(options, path) };
@@ -129,8 +145,7 @@ pub(crate) unsafe fn open(
     check_log(&db, read_only.unwrap_or(0))?;
     // SAFETY: as above.
     unsafe { give_handles(&db, &families, handles)? };
-    // SAFETY: the contract of the module.
-    Ok(unsafe { rocksdb_t::opened(db, options) })
+    Ok(db)
 }
 
 /// Stores a handle of each of the column families at `handles`.

@@ -51,6 +51,12 @@ pub(crate) fn given<T: 'static>(handle: *const T) {
     shard(address).insert(!address, TypeId::of::<T>());
 }
 
+/// Returns true if C has the handle as one of type `T`.
+pub(crate) fn is_given<T: 'static>(handle: *const T) -> bool {
+    let address = handle.addr();
+    shard(address).get(&!address) == Some(&TypeId::of::<T>())
+}
+
 /// Returns true if C had the handle as one of type `T`, and removes it.
 pub(crate) fn taken_back<T: 'static>(handle: *const T) -> bool {
     let address = handle.addr();

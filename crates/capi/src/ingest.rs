@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use sateen::{Error, IngestOptions, Options, SstFileWriter};
+use sateen::{Comparator, Error, IngestOptions, Options, SstFileWriter};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, path};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
@@ -58,6 +58,33 @@ unsafe fn open<'a>(writer: *mut rocksdb_sstfilewriter_t) -> sateen::Result<&'a m
     writer.open.as_mut().ok_or_else(closed)
 }
 
+/// Calls `act` with the file of a writer, and with the comparator of its keys.
+pub(crate) unsafe fn with_comparator(
+    writer: *mut rocksdb_sstfilewriter_t,
+    act: impl FnOnce(&mut SstFileWriter, &Comparator) -> sateen::Result<()>,
+) -> sateen::Result<()> {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let options = writer.as_ref().map(|writer| writer.options.clone());
+        let options = options.ok_or_else(|| missing("the writer"))??;
+        act(open(writer)?, &options.column_family.comparator)
+    }
+}
+
+/// Returns the file of a writer whose keys have no timestamps.
+unsafe fn untimed<'a>(
+    writer: *mut rocksdb_sstfilewriter_t,
+) -> sateen::Result<&'a mut SstFileWriter> {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let options = writer.as_ref().and_then(|writer| writer.options.as_ref().ok());
+        match options.map_or(0, |options| options.column_family.comparator.timestamp_bytes()) {
+            0 => open(writer),
+            _ => Err(Error::InvalidArgument("the keys of the file have timestamps".into())),
+        }
+    }
+}
+
 /// Begins a file and replaces an existing one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
@@ -94,7 +121,7 @@ macro_rules! adds {
         ) {
             // SAFETY: the contract of the crate.
             unsafe {
-                guard(errptr, (), || open(writer)?.$method($(bytes($argument, $length)),*));
+                guard(errptr, (), || untimed(writer)?.$method($(bytes($argument, $length)),*));
             }
         }
     )* };

@@ -3,25 +3,31 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null;
 
-use sateen::{ColumnFamily, Cursor, Db, ReadOptions};
+use sateen::{ColumnFamily, Cursor, Db, Error, ReadOptions, WriteBatchWithIndex};
 
 use crate::abi::{
     ErrPtr, Slice, bytes, free, give, guard, lend, missing, quiet, set_error, status,
 };
 use crate::calls::rocksdb_readoptions_t;
 use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::moves::Moves;
 use crate::promises::read_options;
 use crate::settings::Setting;
+use crate::timestamps::{AsOf, as_of};
 
 /// An iterator, or the error of making it, and the arguments that it was made with.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_iterator_t {
-    iter: sateen::Result<Cursor>,
+    iter: sateen::Result<Moves>,
     db: Db,
     family: ColumnFamily,
     options: ReadOptions,
+    /// The timestamps that it reads as of, if keys have any.
+    as_of: Option<AsOf>,
     /// For a tailing iterator, the newest sequence number when it was made or renewed.
     tailing: Option<u64>,
+    /// True if it shows the writes of a batch or transaction, too.
+    has_batch: bool,
 }
 
 impl rocksdb_iterator_t {
@@ -30,10 +36,44 @@ impl rocksdb_iterator_t {
         db: &Db,
         family: &ColumnFamily,
         options: &ReadOptions,
+        as_of: Option<AsOf>,
     ) -> sateen::Result<rocksdb_iterator_t> {
-        let iter = Ok(family.cursor(options)?);
+        let iter = Ok(Moves::new(family, options, as_of.as_ref())?);
         let (db, family, options) = (db.clone(), family.clone(), options.clone());
-        Ok(rocksdb_iterator_t { iter, db, family, options, tailing: None })
+        let (tailing, has_batch) = (None, false);
+        Ok(rocksdb_iterator_t { iter, db, family, options, as_of, tailing, has_batch })
+    }
+
+    /// Makes an iterator of a cursor that shows the writes of a batch or transaction, too.
+    pub(crate) fn above(
+        iter: sateen::Result<Cursor>,
+        db: &Db,
+        family: &ColumnFamily,
+    ) -> rocksdb_iterator_t {
+        let (db, family, options) = (db.clone(), family.clone(), ReadOptions::default());
+        let (iter, as_of, tailing, has_batch) = (iter.map(Moves::Plain), None, None, true);
+        rocksdb_iterator_t { iter, db, family, options, as_of, tailing, has_batch }
+    }
+
+    /// Returns the iterator with the writes of `batch` above it. It reads anew, by its options and
+    /// within the bounds of `bounds`.
+    pub(crate) fn below(
+        self,
+        batch: sateen::Result<&WriteBatchWithIndex>,
+        family: Option<ColumnFamily>,
+        bounds: sateen::Result<Option<ReadOptions>>,
+    ) -> rocksdb_iterator_t {
+        let family = family.unwrap_or(self.family);
+        let cursor = self.iter.and_then(|_| {
+            crate::database::check_untimed(&family)?;
+            let mut options = self.options;
+            if let Some(bounds) = bounds? {
+                options.lower_bound = bounds.lower_bound.or(options.lower_bound);
+                options.upper_bound = bounds.upper_bound.or(options.upper_bound);
+            }
+            batch?.reading(&family, &options).cursor()
+        });
+        rocksdb_iterator_t::above(cursor, &self.db, &family)
     }
 
     /// Renews a tailing iterator if something was written since. It has no position then.
@@ -43,7 +83,7 @@ impl rocksdb_iterator_t {
             Some(seen) if *seen != now => *seen = now,
             _ => return false,
         }
-        self.iter = self.family.cursor(&self.options);
+        self.iter = Moves::new(&self.family, &self.options, self.as_of.as_ref());
         true
     }
 
@@ -98,14 +138,19 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let Some(db) = db else { return std::ptr::null_mut() };
         let tailing = options.and_then(|options| bool::get(&options.1, "tailing"));
         // SAFETY: the contract of the module.
-        let checked = unsafe { read_options(options.map_or(null(), std::ptr::from_ref)) };
+        let given = options.map_or(null(), std::ptr::from_ref);
+        // SAFETY: the contract of the module.
+        let checked = unsafe { read_options(given) };
         let options = checked.as_ref().cloned().unwrap_or_default();
         let tailing = tailing.unwrap_or(false) && options.snapshot.is_none();
         let tailing = tailing.then(|| db.db.latest_sequence_number());
         let family =
             family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
-        let iter = checked.and_then(|options| family.cursor(&options));
-        give(rocksdb_iterator_t { iter, db: db.db.clone(), family, options, tailing })
+        // SAFETY: the contract of the module.
+        let as_of = checked.and_then(|_| unsafe { as_of(&family, given) });
+        let iter = as_of.clone().and_then(|as_of| Moves::new(&family, &options, as_of.as_ref()));
+        let (db, as_of, has_batch) = (db.db.clone(), as_of.ok().flatten(), false);
+        give(rocksdb_iterator_t { iter, db, family, options, as_of, tailing, has_batch })
     })
 }
 
@@ -120,7 +165,7 @@ pub unsafe extern "C" fn rocksdb_iter_destroy(iter: *mut rocksdb_iterator_t) {
 unsafe fn with<T>(
     iter: *mut rocksdb_iterator_t,
     default: T,
-    act: impl FnOnce(&mut Cursor) -> T,
+    act: impl FnOnce(&mut Moves) -> T,
 ) -> T {
     // SAFETY: the contract of the module.
     match unsafe { iter.as_mut() }.map(|iter| &mut iter.iter) {
@@ -179,14 +224,14 @@ pub unsafe extern "C" fn rocksdb_iter_next(iter: *mut rocksdb_iterator_t) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_prev(iter: *mut rocksdb_iterator_t) {
     // SAFETY: the contract of the module.
-    unsafe { with(iter, (), Cursor::prev) };
+    unsafe { with(iter, (), Moves::prev) };
 }
 
 /// Returns the bytes that `of` takes from the iterator, and their length.
 unsafe fn shown(
     iter: *const rocksdb_iterator_t,
     length: *mut usize,
-    of: impl FnOnce(&Cursor) -> &[u8],
+    of: impl FnOnce(&Moves) -> &[u8],
 ) -> *const c_char {
     // SAFETY: the contract of the module.
     unsafe {
@@ -202,7 +247,7 @@ pub unsafe extern "C" fn rocksdb_iter_key(
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    unsafe { shown(iter, length, Cursor::key) }
+    unsafe { shown(iter, length, Moves::key) }
 }
 
 /// Returns the value, valid until the next move.
@@ -212,7 +257,7 @@ pub unsafe extern "C" fn rocksdb_iter_value(
     length: *mut usize,
 ) -> *const c_char {
     // SAFETY: the contract of the module.
-    unsafe { shown(iter, length, Cursor::value) }
+    unsafe { shown(iter, length, Moves::value) }
 }
 
 /// Reports the error that made the iterator invalid, if there is one.
@@ -256,14 +301,18 @@ pub unsafe extern "C" fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, e
     unsafe {
         guard(errptr, (), || {
             let iter = iter.cast_mut().as_mut().ok_or_else(|| missing("the iterator"))?;
+            if iter.has_batch {
+                let text = "an iterator over the writes of a batch cannot be refreshed";
+                return Err(Error::InvalidArgument(text.into()));
+            }
             iter.options.snapshot = None;
-            iter.iter = Ok(iter.family.cursor(&iter.options)?);
+            iter.iter = Ok(Moves::new(&iter.family, &iter.options, iter.as_of.as_ref())?);
             Ok(())
         });
     }
 }
 
-/// Returns the timestamp of the current key, which is empty because keys have none.
+/// Returns the timestamp of the current key, which is empty if keys have none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_timestamp(
     iter: *const rocksdb_iterator_t,
@@ -271,10 +320,10 @@ pub unsafe extern "C" fn rocksdb_iter_timestamp(
 ) -> *const c_char {
     // SAFETY: the contract of the crate.
     unsafe {
-        if let Some(length) = length.as_mut() {
-            *length = 0;
+        if rocksdb_iter_valid(iter) == 0 {
+            return lend(None, length);
         }
-        if rocksdb_iter_valid(iter) == 0 { null() } else { c"".as_ptr() }
+        shown(iter, length, Moves::timestamp)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::odd_options::rocksdb_column_family_metadata_options_t;
 
 /// A table, with its texts in the form that C reads.
 #[derive(Debug)]
-struct Table {
+pub(crate) struct Table {
     table: LiveTable,
     family: CString,
     name: CString,
@@ -21,7 +21,7 @@ struct Table {
 }
 
 impl Table {
-    fn new(table: LiveTable) -> Table {
+    pub(crate) fn new(table: LiveTable) -> Table {
         let c_text = |text: &[u8]| CString::new(text.replace_zeros()).unwrap_or_default();
         let name = table.file.file_name().unwrap_or_default();
         let directory = table.file.parent().map(|path| path.as_os_str());
@@ -31,6 +31,11 @@ impl Table {
             directory: c_text(directory.unwrap_or_default().as_bytes()),
             table,
         }
+    }
+
+    /// Returns the table without its texts.
+    pub(crate) fn into_table(self) -> LiveTable {
+        self.table
     }
 }
 
@@ -47,7 +52,7 @@ impl ReplaceZeros for [u8] {
 
 /// The tables of all column families.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_livefiles_t(Vec<Table>);
+pub struct rocksdb_livefiles_t(pub(crate) Vec<Table>);
 
 /// Returns the current tables. Several may be in one file.
 #[unsafe(no_mangle)]

@@ -11,7 +11,7 @@ use sateen::{Db, Error, Options, ReadOptions};
 
 use crate::abi::{missing, text};
 use crate::accepted::rocksdb_dbpath_t;
-use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use crate::calls::{LOST_SNAPSHOT, rocksdb_readoptions_t, rocksdb_writeoptions_t};
 use crate::compaction_styles::check_ttl;
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Setting, Settings};
@@ -57,15 +57,11 @@ const OF_OPTIONS: &[Promise] = &[
 ];
 
 /// The options of reads.
-const OF_READS: &[Promise] = &[
-    Promise {
-        option: "read_tier",
-        takes: |tier| tier < 2,
-        why: "reads see memtables and all tables",
-    },
-    off("timestamp", "keys have no timestamps"),
-    off("iter_start_ts", "keys have no timestamps"),
-];
+const OF_READS: &[Promise] = &[Promise {
+    option: "read_tier",
+    takes: |tier| tier < 2,
+    why: "reads see memtables and all tables",
+}];
 
 /// The options of reads of many keys.
 const OF_MANY: &[Promise] = &[Promise {
@@ -191,6 +187,10 @@ pub(crate) unsafe fn read_options(
     // SAFETY: the caller's promise.
     let Some(options) = (unsafe { options.as_ref() }) else { return Ok(ReadOptions::default()) };
     keep(OF_READS, &options.1)?;
+    if bool::get(&options.1, LOST_SNAPSHOT).unwrap_or(false) {
+        let text = "the transaction whose snapshot the options have is freed";
+        return Err(Error::InvalidArgument(text.into()));
+    }
     let deadline = u64::get(&options.1, "deadline").unwrap_or(0);
     if deadline > 0 && now_micros() >= deadline {
         return Err(Error::TimedOut("the read, before its deadline,"));
@@ -269,28 +269,4 @@ paths! {
     rocksdb_options_set_db_paths "db_paths";
     /// Sets the directories of a column family's tables, with the same limit.
     rocksdb_options_set_cf_paths "cf_paths";
-}
-
-macro_rules! timestamps {
-    ($($(#[$doc:meta])* $set:ident $option:literal;)*) => { $(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $set(
-            options: *mut rocksdb_readoptions_t,
-            timestamp: *const c_char,
-            _length: usize,
-        ) {
-            // SAFETY: the contract of the crate.
-            if let Some(options) = unsafe { options.as_mut() } {
-                c_uchar::from(!timestamp.is_null()).put(&mut options.1, $option);
-            }
-        }
-    )* };
-}
-
-timestamps! {
-    /// Sets a timestamp to read at; null for none. Reads with one are refused.
-    rocksdb_readoptions_set_timestamp "timestamp";
-    /// Sets the oldest timestamp that iterators return; null for none. Reads with one are refused.
-    rocksdb_readoptions_set_iter_start_ts "iter_start_ts";
 }

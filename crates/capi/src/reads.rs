@@ -14,9 +14,9 @@ use crate::calls::rocksdb_readoptions_t;
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::promises::{many_options, read_options};
+use crate::timestamps::{Found, as_of, value, values_of};
 
 type Family = rocksdb_column_family_handle_t;
-type Found = sateen::Result<Option<PinnedSlice>>;
 
 /// Returns the values of keys of several column families at one moment.
 fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOptions) -> Vec<Found> {
@@ -42,7 +42,7 @@ fn find(db: &Db, families: &[ColumnFamily], keys: &[&[u8]], options: &ReadOption
 }
 
 /// Stores the answers. `value` converts each value.
-unsafe fn leave(
+pub(crate) unsafe fn leave(
     found: Vec<Found>,
     errors: *mut *mut c_char,
     mut value: impl FnMut(usize, Option<PinnedSlice>),
@@ -91,7 +91,13 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
             let families: Vec<_> =
                 (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut())).collect();
             let keys = byte_strings(count, keys, key_lengths);
-            Ok(find(db, &families, &keys, &many_options(options)?))
+            let plain = many_options(options)?;
+            if families.iter().any(|family| family.comparator().timestamp_bytes() > 0) {
+                let each = families.iter().zip(keys);
+                return Ok(each.map(|(family, key)| value(family, options, key)).collect());
+            }
+            families.iter().try_for_each(|family| as_of(family, options).map(drop))?;
+            Ok(find(db, &families, &keys, &plain))
         });
         leave(found, errors, |nth, value| {
             *value_lengths.add(nth) = value.as_ref().map_or(0, |value| value.len());
@@ -117,7 +123,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
             let keys = byte_strings(count, keys, key_lengths);
-            Ok(of(db, family).reading(&many_options(options)?).multi_get(&keys))
+            values_of(&of(db, family), options, &keys)
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -140,7 +146,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
         let found = answers(db, count, |db| {
             let slices = (0..count).map(|nth| *keys.add(nth));
             let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
-            Ok(of(db, family).reading(&many_options(options)?).multi_get(&keys))
+            values_of(&of(db, family), options, &keys)
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -182,7 +188,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
         guard(errptr, null_mut(), || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            let found = of(db, family).reading(&read_options(options)?).get_pinned(key)?;
+            let found = value(&of(db, family), options, key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnable_handle_t(value))))
         })
     }
@@ -259,7 +265,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
         let value = guard(errptr, None, || {
             let db = the(db)?;
             let key = bytes(key, key_length);
-            of(db, family).reading(&read_options(options)?).get_pinned(key)
+            value(&of(db, family), options, key)
         });
         if let Some(found) = found.as_mut() {
             *found = c_uchar::from(value.is_some());
@@ -295,11 +301,13 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
             if count > 0 && (families.is_null() || iterators.is_null()) {
                 return Err(missing("the list of column families or that of iterators"));
             }
-            let mut options = read_options(options)?;
+            let given = options.cast_const();
+            let mut options = read_options(given)?;
             options.snapshot.get_or_insert_with(|| db.snapshot());
             let made = (0..count).map(|nth| {
                 let family = of(db, *families.add(nth));
-                crate::iter::rocksdb_iterator_t::open(db, &family, &options)
+                let as_of = crate::timestamps::as_of(&family, given)?;
+                crate::iter::rocksdb_iterator_t::open(db, &family, &options, as_of)
             });
             let made = made.collect::<sateen::Result<Vec<_>>>()?;
             for (nth, iterator) in made.into_iter().enumerate() {

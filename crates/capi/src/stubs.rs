@@ -11,8 +11,8 @@ use crate::abi::{ErrPtr, free, give, quiet, set_error};
 use crate::settings::{Keeps, Setting, Settings};
 #[allow(unused_imports, reason = "handles that functions are missing of")]
 use crate::{
-    backup_options::*, cache::*, calls::*, compact_files::*, compaction_styles::*, odd_options::*,
-    options::*, table_options::*,
+    backup_options::*, cache::*, calls::*, compact_files::*, compaction_styles::*, exports::*,
+    odd_options::*, options::*, table_options::*, transaction_dbs::*, transaction_options::*,
 };
 
 /// Stores at `errptr` that a function is not implemented.
@@ -54,3 +54,40 @@ unsafe fn got<H: Keeps, T: Setting>(handle: *mut c_void, key: &str, default: T) 
 }
 
 include!(concat!(env!("OUT_DIR"), "/stubs.rs"));
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    const STUBS: &str = include_str!(concat!(env!("OUT_DIR"), "/stubs.rs"));
+    const NAMES: &str = include_str!("../names.txt");
+
+    /// Returns the names in quotes behind each `call(`.
+    fn named_in(call: &str) -> BTreeSet<&'static str> {
+        let calls = STUBS.split(call).skip(1);
+        calls.filter_map(|rest| rest.split('"').nth(1)).collect()
+    }
+
+    /// The list of the command `sateen rocksdb check` is as the library is. `SATEEN_BLESS=1` writes
+    /// it.
+    #[test]
+    fn the_command_knows_what_becomes_of_each_function() {
+        let (ends, refuses) = (named_in("absent("), named_in("told("));
+        let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
+        let names = lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}"));
+        let mut fates: BTreeMap<String, &str> = names.map(|name| (name, "has")).collect();
+        fates.extend(refuses.into_iter().map(|name| (name.to_owned(), "refuses")));
+        fates.extend(ends.into_iter().map(|name| (name.to_owned(), "ends")));
+        let text: String = fates.iter().map(|(name, fate)| format!("{fate} {name}\n")).collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src/rocksdb/functions.txt");
+        if std::env::var_os("SATEEN_BLESS").is_some() {
+            std::fs::write(&path, &text).expect("the list can be written");
+        }
+        let kept = std::fs::read_to_string(&path).expect("the list of the command");
+        assert!(
+            text == kept,
+            "write the list anew: SATEEN_BLESS=1 cargo test -p sateen-capi --lib"
+        );
+    }
+}

@@ -13,6 +13,7 @@ use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_flushwaloptions_t;
 use crate::settings::{Setting, Settings};
+use crate::timestamps::before_compaction;
 
 type Family = rocksdb_column_family_handle_t;
 
@@ -146,11 +147,12 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
     // SAFETY: the contract of the module.
     unsafe {
         guard(null_mut(), (), || {
-            let db = the(db)?;
-            let options = options.as_ref().map(|options| options.0.clone()).unwrap_or_default();
+            let family = of(the(db)?, family);
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            of(db, family).compact_range(begin, end, &options)
+            let [begin, end] = before_compaction(&family, options.as_ref(), [begin, end])?;
+            let options = options.as_ref().map(|options| options.0.clone()).unwrap_or_default();
+            family.compact_range(begin.as_deref(), end.as_deref(), &options)
         });
     }
 }
@@ -332,6 +334,13 @@ pub unsafe extern "C" fn rocksdb_flush_wal_with_options(
 /// A maker of checkpoints.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_checkpoint_t(Db);
+
+impl rocksdb_checkpoint_t {
+    /// Returns the database.
+    pub(crate) fn db(&self) -> &Db {
+        &self.0
+    }
+}
 
 /// Makes a maker of checkpoints.
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@ use sateen::WaitForCompactOptions;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, optional_bytes, quiet};
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::read_options;
 
 type Family = rocksdb_column_family_handle_t;
@@ -202,7 +202,9 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
             let db = the(db)?;
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            of(db, family).delete_files_in_range(begin, end)
+            let family = of(db, family);
+            check_untimed(&family)?;
+            family.delete_files_in_range(begin, end)
         });
     }
 }
@@ -277,9 +279,14 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
         // A key that cannot be checked may exist.
         quiet(1, || {
             let Ok(db) = the(db) else { return 0 };
+            let given = options;
             let Ok(options) = read_options(options) else { return 1 };
             let key = bytes(key, key_length);
             let family = of(db, family);
+            if family.comparator().timestamp_bytes() > 0 {
+                let found = crate::timestamps::value(&family, given, key);
+                return found.map_or(1, |found| found.is_some().into());
+            }
             let may = family.reading(&options).may_contain(key).unwrap_or(true);
             let (Some(value_found), Some(value)) = (value_found.as_mut(), value.as_mut()) else {
                 return may.into();

@@ -81,6 +81,26 @@ fn backups_are_made_and_restored() {
 }
 
 #[test]
+fn column_families_move_to_other_databases() {
+    run("exports");
+}
+
+#[test]
+fn keys_have_timestamps() {
+    run("timestamps");
+}
+
+#[test]
+fn transactions_of_both_kinds() {
+    run("transactions");
+}
+
+#[test]
+fn batches_are_read_before_they_are_written() {
+    run("batch_index");
+}
+
+#[test]
 fn statistics_and_memory() {
     run("memory");
 }

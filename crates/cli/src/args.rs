@@ -9,10 +9,16 @@ use clap::{Args, Parser, Subcommand};
 use sateen_bench::{BenchArgs, DemoArgs};
 
 use crate::backup::{Backup, Backups, Restore};
+use crate::diff::Diff;
 use crate::import::Import;
+use crate::live::{ServeMetrics, SetOption};
+use crate::log::Log;
 use crate::place::{Family, Place};
+use crate::rocksdb::RocksDbVerb;
 use crate::sim::SimArgs;
 use crate::text::{Encoding, Format};
+use crate::top::Top;
+use crate::why::Why;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -45,8 +51,12 @@ impl Cli {
             Noun::Db(verbs) => verbs.json,
             Noun::Table(verbs) | Noun::Wal(verbs) | Noun::Manifest(verbs) => verbs.json,
             Noun::Demo(arguments) => arguments.json,
+            Noun::RocksDb(verbs) => verbs.json,
+            Noun::Top(arguments) => arguments.json,
+            Noun::Why(arguments) => arguments.json,
+            Noun::Log(arguments) => arguments.json,
             // Their `--json` names a file to write.
-            Noun::Bench(_) | Noun::Sim(_) => false,
+            Noun::Bench(_) | Noun::Sim(_) | Noun::ServeMetrics(_) => false,
         }
     }
 }
@@ -86,6 +96,51 @@ Examples:
 Examples:
   sateen manifest dump library/MANIFEST-000004 --json")]
     Manifest(Verbs<DumpVerb>),
+    /// Show a database while it runs: latency, stalls, jobs, memory
+    #[command(after_help = "\
+The process that has the database open must serve it: its option inspect, or SATEEN_INSPECT=1. If
+none does, top says so and shows what is on disk.
+
+Examples:
+  sateen top library
+  sateen top library --once
+  sateen top library --json")]
+    Top(Top),
+    /// Say why the last slow seconds were slow
+    #[command(after_help = "\
+The process that has the database open must serve it: its option inspect, or SATEEN_INSPECT=1. It
+remembers an hour.
+
+Examples:
+  sateen why library
+  sateen why library --since 1h --json")]
+    Why(Why),
+    /// Print what the background did: the file LOG
+    #[command(after_help = "\
+The option log_level of the database must be other than off, which is the default. The database may
+be open.
+
+Examples:
+  sateen log library
+  sateen log library -n 20 --level warn")]
+    Log(Log),
+    /// Serve the metrics of a running database to Prometheus
+    #[command(after_help = "\
+It also serves a page to look at, at the address itself. Nothing can be changed there. Listen on an
+address of your network only if all who reach it may look.
+
+Examples:
+  sateen serve-metrics library
+  sateen serve-metrics library --listen 127.0.0.1:9999")]
+    ServeMetrics(ServeMetrics),
+    /// Look at a program that uses RocksDB
+    #[command(
+        name = "rocksdb",
+        after_help = "\
+Examples:
+  sateen rocksdb check ./my-service"
+    )]
+    RocksDb(Verbs<RocksDbVerb>),
     /// Measure a workload, on Sateen or in comparison with RocksDB
     Bench(Box<BenchArgs>),
     /// Simulate compaction policies under load, in virtual time
@@ -217,6 +272,25 @@ Examples:
         #[arg(long)]
         prometheus: bool,
     },
+    /// List the records in which two databases differ
+    #[command(after_help = "\
+Lines begin with - for a record of the first database alone, + for one of the second alone, and ~
+for a key with another value, which is printed behind the first. The exit code is 1 if they differ.
+Another process may have them open.
+
+Examples:
+  sateen db diff library copy
+  sateen db diff library copy --keys --limit 10")]
+    Diff(Diff),
+    /// Change options of a running database
+    #[command(after_help = "\
+The process that has the database open must serve it: its option inspect, or SATEEN_INSPECT=1. All
+options are changed or none. `sateen db options` says which can change.
+
+Examples:
+  sateen db set-option library block_cache_bytes=256MiB
+  sateen db set-option library level0_trigger=8 --cf users")]
+    SetOption(SetOption),
     /// Check that every byte of a database is sound
     #[command(
         visible_alias = "checkconsistency",

@@ -17,10 +17,12 @@ use serde_json::json;
 
 use crate::args::{DbVerb, Load};
 use crate::backup;
+use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::import;
 use crate::interrupt::{self, Interruptible};
 use crate::key::{argument_bytes, bound, decoded};
+use crate::live;
 use crate::load::{LoadError, Loaded, Sink, load};
 use crate::options;
 use crate::place::{Family, Place};
@@ -69,6 +71,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             let holder = store::holder(place);
             stats(&db, holder.as_deref(), *prometheus, json, output)
         }
+        DbVerb::Diff(arguments) => diff::run(arguments, json, output),
+        DbVerb::SetOption(arguments) => live::set_options(arguments, json, output),
         DbVerb::Check { place } => upkeep::check(place, json, output),
         DbVerb::Scrub { place, rate } => upkeep::scrub(place, *rate, json, output),
         DbVerb::Checkpoint { place, target } => checkpoint(place, target, json, output),
@@ -77,6 +81,11 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Backups(arguments) => backup::backups(arguments, json, output),
         DbVerb::Compact { family, from, to, encoding, rewrite_last_level } => {
             let (from, to) = (bound(from.as_deref(), *encoding)?, bound(to.as_deref(), *encoding)?);
+            let whole = from.is_none() && to.is_none() && !rewrite_last_level;
+            let arguments = json!({ "column_family": family.cf });
+            if whole && live::asked(&family.place.db, "compact", &arguments)? {
+                return Ok(());
+            }
             let (db, family) = store::open_family(family, Access::Write, false)?;
             let options = CompactRangeOptions {
                 rewrite_last_level: *rewrite_last_level,
@@ -418,11 +427,19 @@ fn stats_json(db: &Db) -> serde_json::Value {
 }
 
 fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
-    let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("making a checkpoint");
-    db.checkpoint(target)?;
+    let absolute = std::path::absolute(target).map_err(|error| Failure::file(target, &error))?;
+    // The protocol has text: a path that is none can only be named to a database that is not open.
+    let by_process = match absolute.to_str() {
+        Some(path) => live::asked(&place.db, "checkpoint", &json!({ "path": path }))?,
+        None => false,
+    };
+    if !by_process {
+        let db = store::open(place, Access::Write)?;
+        db.checkpoint(target)?;
+        db.close()?;
+    }
     drop(spinner);
-    db.close()?;
     if json {
         return Ok(writeln!(output, "{}", json!({ "checkpoint": json_path(target) }))?);
     }

@@ -6,22 +6,28 @@
 mod args;
 mod backup;
 mod db;
+mod diff;
 mod dump;
 mod failure;
 mod help;
 mod import;
 mod interrupt;
 mod key;
+mod live;
 mod load;
+mod log;
 mod options;
 mod place;
 mod progress;
+mod rocksdb;
 mod scan;
 mod sim;
 mod sim_page;
 mod store;
 mod text;
+mod top;
 mod upkeep;
+mod why;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -41,6 +47,7 @@ pub fn command() -> clap::Command {
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    sateen_inspect::install();
     let cli = help::parse();
     let mut output = io::stdout().lock();
     let done = run(&cli, &mut output).and_then(|()| Ok(output.flush()?));
@@ -76,6 +83,11 @@ fn run(cli: &Cli, output: &mut dyn Write) -> Result<()> {
         Noun::Wal(verbs) => look_into(FileKind::Wal, verbs, output),
         Noun::Manifest(verbs) => look_into(FileKind::Manifest, verbs, output),
         Noun::Sim(arguments) => sim::run(arguments, output),
+        Noun::Top(arguments) => top::run(arguments, output),
+        Noun::Why(arguments) => why::run(arguments, output),
+        Noun::RocksDb(verbs) => rocksdb::run(&verbs.verb, verbs.json, output),
+        Noun::Log(arguments) => log::run(arguments, output),
+        Noun::ServeMetrics(arguments) => live::serve_metrics(arguments, output),
         // These commands print their output themselves.
         Noun::Bench(arguments) => Ok(sateen_bench::run(arguments, &reexec()?).map(drop)?),
         Noun::Demo(arguments) => Ok(sateen_bench::demo(arguments, &reexec()?, output).map(drop)?),

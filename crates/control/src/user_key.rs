@@ -15,6 +15,8 @@ type Compare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
 struct Custom {
     name: String,
     compare: Box<Compare>,
+    /// The number of bytes at the end of each key that are its timestamp.
+    timestamp_bytes: usize,
 }
 
 /// The order of a column family's keys: that of their bytes, or one that the user defines. A
@@ -44,7 +46,37 @@ impl Comparator {
         name: impl Into<String>,
         compare: impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static,
     ) -> Comparator {
-        Comparator(Some(Arc::new(Custom { name: name.into(), compare: Box::new(compare) })))
+        let (name, compare) = (name.into(), Box::new(compare));
+        Comparator(Some(Arc::new(Custom { name, compare, timestamp_bytes: 0 })))
+    }
+
+    /// Returns a comparator of keys that end with a timestamp of `timestamp_bytes` bytes, at least
+    /// one. `compare` gets whole keys. It must have newer timestamps first where the rest is equal.
+    /// It is not called for keys that are shorter than a timestamp, which come before all others.
+    /// The length of the timestamp is part of the name that the database stores. RocksDB:
+    /// comparators with a `timestamp_size`.
+    #[must_use]
+    pub fn timestamped(
+        name: impl Into<String>,
+        timestamp_bytes: usize,
+        compare: impl Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static,
+    ) -> Comparator {
+        let timestamp_bytes = timestamp_bytes.max(1);
+        let name = format!("{}, timestamps of {timestamp_bytes} bytes", name.into());
+        let is_whole = move |key: &[u8]| key.len() >= timestamp_bytes;
+        let compare = Box::new(move |a: &[u8], b: &[u8]| match (is_whole(a), is_whole(b)) {
+            (true, true) => compare(a, b),
+            (false, false) => a.cmp(b),
+            (a_whole, b_whole) => a_whole.cmp(&b_whole),
+        });
+        Comparator(Some(Arc::new(Custom { name, compare, timestamp_bytes })))
+    }
+
+    /// Returns the number of bytes at the end of each key that are its timestamp; 0 if keys have
+    /// none.
+    #[must_use]
+    pub fn timestamp_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |custom| custom.timestamp_bytes)
     }
 
     /// Returns the reverse of the order of bytes. RocksDB: `ReverseBytewiseComparator`.

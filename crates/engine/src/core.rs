@@ -14,10 +14,11 @@
 //!
 //! A close ([`DbCore::close`]):
 //!
-//! 1. It stores what a crash would lose: it flushes unlogged entries, or syncs the WAL.
-//! 2. It stops the background threads and abandons jobs that are not finished.
-//! 3. It removes preallocated files that were not used, and WALs that are not needed any more.
-//! 4. It frees the space of dead tables, leaves shared limits, and releases the directory's locks.
+//! 1. It ends the inspection, so that operators ask for no more work.
+//! 2. It stores what a crash would lose: it flushes unlogged entries, or syncs the WAL.
+//! 3. It stops the background threads and abandons jobs that are not finished.
+//! 4. It removes preallocated files that were not used, and WALs that are not needed any more.
+//! 5. It frees the space of dead tables, leaves shared limits, and releases the directory's locks.
 
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use sateen_store::vfs::VfsLock;
 use crate::admission::write_buffers::WriteBuffers;
 use crate::background::Background;
 use crate::environment::Environment;
+use crate::inspection::Inspection;
 use crate::metrics::Operation;
 use crate::options::{ColumnFamilyOptions, Options, ReadOptions, WalMode, WriteOptions, control};
 use crate::read::lookup::Lookup;
@@ -53,6 +55,8 @@ pub(crate) struct DbCore {
     /// Locks on the directory, which close releases. A read-only database has a reader's mark
     /// instead, which is released with its last iterator.
     pub(crate) locks: Mutex<Vec<Arc<dyn VfsLock>>>,
+    /// What serves the database to operators, if it is inspected. Close drops it first.
+    pub(crate) inspection: Mutex<Option<Inspection>>,
 }
 
 impl DbCore {
@@ -214,6 +218,9 @@ impl DbCore {
         if self.env.closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        // Nobody may ask for work from now on. The lock is not held while it ends.
+        let inspection = lock(&self.inspection).take();
+        drop(inspection);
         let stored = match self.env.health.check() {
             _ if self.env.read_only => Ok(()),
             Ok(()) => self.store_unlogged(),
@@ -231,6 +238,7 @@ impl DbCore {
         if !self.env.read_only {
             self.background.chores.keep_device_hint(true);
             self.background.chores.store_options_again();
+            self.background.chores.write_info_log(true);
             self.background.chores.remove_unused_wal();
             self.background.chores.remove_spare_files();
             // Nothing is lost without this sync. With it, later damage to the manifest's end can be

@@ -65,8 +65,7 @@
 //! ```
 //!
 //! Options of single calls: [`Db::reading`] and [`Db::writing`] take a [`ReadOptions`] or
-//! [`WriteOptions`] and have the same methods again. The methods whose names end in `_cf` take the
-//! column family and the options as arguments, as RocksDB's do.
+//! [`WriteOptions`] and have the same methods again; so do those of a [`ColumnFamily`].
 //!
 //! # Options
 //!
@@ -123,10 +122,12 @@ mod db;
 mod entry;
 mod environment;
 mod events;
+pub mod explain;
 #[cfg(any(test, feature = "test-support"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod health;
+mod inspection;
 mod live_table;
 pub mod metrics;
 mod open;
@@ -137,6 +138,7 @@ mod runtime;
 mod secondary;
 mod snapshot;
 pub mod timeline;
+mod timestamps;
 mod tools;
 mod tree;
 mod ttl;
@@ -157,6 +159,7 @@ pub use db::calls::{Reading, Writing};
 pub use db::cursor::Cursor;
 pub use db::family::ColumnFamily;
 pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
+pub use db::inspect::{Inspector, set_inspector};
 pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
@@ -167,6 +170,7 @@ pub use events::{
     CompactionInfo, ErrorReason, FlushInfo, IngestInfo, Listeners, SealInfo, StallInfo, StallState,
 };
 pub use health::{Health, HealthListener};
+pub use inspection::Inspection;
 pub use live_table::LiveTable;
 pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
@@ -176,7 +180,7 @@ pub use operators::wall_clock::WallClock;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
-    DEFAULT_COLUMN_FAMILY, FlushOptions, OptionInfo, Options, Preemption, RateLimitMode,
+    DEFAULT_COLUMN_FAMILY, FlushOptions, LogLevel, OptionInfo, Options, Preemption, RateLimitMode,
     ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, TunerBatch, WalMode,
     WalRecovery, WriteController, WriteOptions,
 };
@@ -252,6 +256,8 @@ pub use sateen_store::pass_on;
 pub use sateen_store::table::Compression;
 pub use sateen_store::vfs;
 pub use snapshot::Snapshot;
+pub use timestamps::entry::timestamped_entry;
+pub use timestamps::{Timestamped, TimestampedCursor, TimestampedFamily};
 pub use tools::check::{CheckReport, check, check_with};
 pub use tools::destroy::{DestroyReport, destroy, destroy_with};
 pub use tools::dump;

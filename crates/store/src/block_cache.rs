@@ -351,6 +351,11 @@ impl BlockCache {
         found
     }
 
+    /// Returns true if the block at `offset` of `table` is cached. It counts as no use of it.
+    pub fn has(&self, table: TableId, offset: u64) -> bool {
+        self.shared.0.cache.peek(&self.key(table, offset)).is_some()
+    }
+
     /// Adds a block.
     pub fn insert(&self, table: TableId, offset: u64, block: Arc<[u8]>) {
         self.shared.0.cache.insert(self.key(table, offset), block);

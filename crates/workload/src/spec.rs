@@ -71,6 +71,8 @@ pub struct Spec {
     pub sizes: Option<ValueSize>,
     /// The lengths of scans, if the workload prescribes them.
     pub scan: Option<ScanLength>,
+    /// Keys that a read asks for in one call.
+    pub reads_together: u32,
     /// When operations arrive.
     pub arrivals: ArrivalSpec,
     /// True if reads look for missing keys, which lie between existing ones.
@@ -141,6 +143,7 @@ impl Spec {
             keys,
             sizes: None,
             scan: None,
+            reads_together: 1,
             arrivals: ArrivalSpec::Closed,
             missing: false,
             extra_writer: false,

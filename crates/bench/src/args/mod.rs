@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sateen_workload::{
-    ArrivalSpec, KeyChoice, KeyFormat, KeyStyle, Process, ScanLength, Spec, ValueSize,
+    ArrivalSpec, KeyChoice, KeyFormat, KeyStyle, Mix, Process, ScanLength, Spec, ValueSize,
     WORKLOAD_NAMES,
 };
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,11 @@ pub struct BenchArgs {
     /// Read this many entries in a scan [default: 50, or the workload's own]
     #[arg(long, help_heading = LOAD)]
     pub scan_length: Option<u32>,
+
+    /// Read this many keys in a call (multi_get); needs a closed loop that only reads
+    #[arg(long, value_name = "KEYS", default_value_t = 1, help_heading = LOAD)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub multi_get: u32,
 
     /// Choose the distribution of keys, instead of the workload's
     #[arg(long, help_heading = LOAD)]
@@ -542,6 +547,16 @@ impl BenchArgs {
                 return Err(Error::Usage(format!("--mode open: {} needs a --rate", spec.name)));
             }
             _ => {}
+        }
+        if self.multi_get > 1 {
+            let only_reads = Mix { read: 0, ..spec.mix } == Mix::default();
+            if spec.arrivals != ArrivalSpec::Closed || !only_reads {
+                return Err(Error::Usage(format!(
+                    "--multi-get {}: {} is no closed loop that only reads; readrandom is",
+                    self.multi_get, spec.name
+                )));
+            }
+            spec.reads_together = self.multi_get;
         }
         if let (Some(rate), ArrivalSpec::Bursts { valley_rate, .. })
         | (Some(rate), ArrivalSpec::Nutanix { valley_rate, .. }) =

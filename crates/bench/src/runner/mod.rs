@@ -226,6 +226,7 @@ fn client_thread<'a>(
         client: store.client(),
         values: phase.values.split(thread as u64),
         value: Vec::with_capacity(phase.sizes.max() as usize),
+        keys: vec![Vec::new(); phase.spec.reads_together.max(1) as usize - 1],
         tally: Tally::default(),
     };
     let mut recorder = Recorder::new(shared.windows);
@@ -257,6 +258,8 @@ struct ClientLoop<'a> {
     client: Box<dyn Client + 'a>,
     values: ValueSource,
     value: Vec<u8>,
+    /// The other keys of a read of many.
+    keys: Vec<Vec<u8>>,
     tally: Tally,
 }
 
@@ -288,7 +291,11 @@ impl ClientLoop<'_> {
                     wait_until(shared, due, now, recorder)
                 }
             };
-            self.execute(op, &key)?;
+            if op.kind == OpKind::Read && !self.keys.is_empty() {
+                self.read_many(&key, &mut work)?;
+            } else {
+                self.execute(op, &key)?;
+            }
             now = elapsed_ns(shared.start);
             let kind = kind_index(op.kind);
             match due {
@@ -349,6 +356,17 @@ impl ClientLoop<'_> {
         if !self.client.get(key, &mut self.value)? {
             self.tally.not_found += 1;
         }
+        Ok(())
+    }
+
+    /// Reads `first` and the keys of the following operations, which are reads, too.
+    fn read_many(&mut self, first: &[u8], work: &mut Work<'_>) -> Result<()> {
+        let count = self.keys.iter_mut().map_while(|key| work.next(key)).count();
+        let others = self.keys.iter().take(count).map(Vec::as_slice);
+        let keys: Vec<&[u8]> = std::iter::once(first).chain(others).collect();
+        let found = u64::from(self.client.multi_get(&keys)?);
+        self.tally.not_found += keys.len() as u64 - found;
+        self.tally.done += count as u64;
         Ok(())
     }
 

@@ -134,6 +134,18 @@ fn reads_find_what_was_loaded_and_missing_reads_nothing() {
 }
 
 #[test]
+fn keys_that_are_read_together_count_each_and_a_call_once() {
+    let store = loaded();
+    let together = |spec: &mut Spec| spec.reads_together = 64;
+    let found = with_phase("readrandom", together, |phase| run(&store, &phase).unwrap());
+    assert_eq!((found.done, found.not_found), (2_000, 0));
+    // Each of two threads reads 1,000 keys.
+    assert_eq!(found.kinds["read"].latency.count, 2 * 16);
+    let missing = with_phase("readmissing", together, |phase| run(&store, &phase).unwrap());
+    assert_eq!((missing.done, missing.not_found), (2_000, 2_000));
+}
+
+#[test]
 fn an_open_loop_offers_what_its_schedule_says() {
     let store = loaded();
     let measured = with_phase(

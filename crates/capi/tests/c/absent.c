@@ -17,13 +17,14 @@
 static void through_errptr(void) {
     char* err = NULL;
     for (int i = 0; i < 2; i++) {
-        rocksdb_export_import_files_metadata_t* exported =
-            rocksdb_checkpoint_export_column_family(NULL, NULL, "/nowhere", &err);
-        CHECK(exported == NULL);
-        CHECK(strcmp(err, "Not implemented: rocksdb_checkpoint_export_column_family") == 0);
+        rocksdb_t* db = rocksdb_open_and_trim_history(NULL, "/nowhere", 0, NULL, NULL, NULL, NULL, 0,
+                                                      &err);
+        CHECK(db == NULL);
+        CHECK(strcmp(err, "Not implemented: rocksdb_open_and_trim_history") == 0);
     }
     rocksdb_free(err);
-    CHECK(rocksdb_checkpoint_export_column_family(NULL, NULL, "/nowhere", NULL) == NULL);
+    CHECK(rocksdb_open_and_trim_history(NULL, "/nowhere", 0, NULL, NULL, NULL, NULL, 0, NULL) ==
+          NULL);
 }
 
 static void options_keep_what_they_are_given(void) {

@@ -224,6 +224,63 @@ functions! {
     fn ingestexternalfileoptions_destroy(H);
     fn ingestexternalfileoptions_set_move_files(H, c_uchar);
     fn ingest_external_file_cf(H, H, *const P, usize, H, E);
+    fn transactiondb_options_create() -> H;
+    fn transactiondb_options_set_transaction_lock_timeout(H, i64);
+    fn transactiondb_options_set_default_lock_timeout(H, i64);
+    fn transactiondb_open_column_families(
+        H, H, P, c_int, *const P, *const H, *mut H, E) -> H;
+    fn transactiondb_close(H);
+    fn transactiondb_put_cf(H, H, H, P, usize, P, usize, E);
+    fn transactiondb_delete_cf(H, H, H, P, usize, E);
+    fn transactiondb_write(H, H, H, E);
+    fn transactiondb_get_base_db(H) -> H;
+    fn transactiondb_close_base_db(H);
+    fn transactiondb_get_prepared_transactions(H, *mut usize) -> *mut H;
+    fn optimistictransactiondb_open_column_families(
+        H, P, c_int, *const P, *const H, *mut H, E) -> H;
+    fn optimistictransactiondb_close(H);
+    fn optimistictransactiondb_get_base_db(H) -> H;
+    fn optimistictransactiondb_close_base_db(H);
+    fn transaction_options_create() -> H;
+    fn transaction_options_set_set_snapshot(H, c_uchar);
+    fn optimistictransaction_options_create() -> H;
+    fn optimistictransaction_options_set_set_snapshot(H, c_uchar);
+    fn transaction_begin(H, H, H, H) -> H;
+    fn optimistictransaction_begin(H, H, H, H) -> H;
+    fn transaction_destroy(H);
+    fn transaction_commit(H, E);
+    fn transaction_rollback(H, E);
+    fn transaction_prepare(H, E);
+    fn transaction_set_name(H, P, usize, E);
+    fn transaction_get_name(H, *mut usize) -> *mut c_char;
+    fn transaction_set_savepoint(H);
+    fn transaction_rollback_to_savepoint(H, E);
+    fn transaction_put_cf(H, H, P, usize, P, usize, E);
+    fn transaction_merge_cf(H, H, P, usize, P, usize, E);
+    fn transaction_delete_cf(H, H, P, usize, E);
+    fn transaction_get_cf(H, H, H, P, usize, *mut usize, E) -> *mut c_char;
+    fn transaction_get_pinned_cf(H, H, H, P, usize, E) -> H;
+    fn transaction_get_for_update_cf(
+        H, H, H, P, usize, *mut usize, c_uchar, E) -> *mut c_char;
+    fn transaction_get_snapshot(H) -> H;
+    fn transaction_create_iterator_cf(H, H, H) -> H;
+    fn transaction_get_writebatch_wi(H) -> H;
+    fn transaction_rebuild_from_writebatch(H, H, E);
+    fn writebatch_wi_create(usize, c_uchar) -> H;
+    fn writebatch_wi_destroy(H);
+    fn writebatch_wi_clear(H);
+    fn writebatch_wi_count(H) -> c_int;
+    fn writebatch_wi_data(H, *mut usize) -> P;
+    fn writebatch_wi_put_cf(H, H, P, usize, P, usize);
+    fn writebatch_wi_merge_cf(H, H, P, usize, P, usize);
+    fn writebatch_wi_delete_cf(H, H, P, usize);
+    fn writebatch_wi_set_save_point(H);
+    fn writebatch_wi_rollback_to_save_point(H, E);
+    fn writebatch_wi_get_from_batch_cf(H, H, H, P, usize, *mut usize, E) -> *mut c_char;
+    fn writebatch_wi_get_from_batch_and_db_cf(
+        H, H, H, H, P, usize, *mut usize, E) -> *mut c_char;
+    fn writebatch_wi_create_iterator_with_base_cf(H, H, H) -> H;
+    fn write_writebatch_wi(H, H, H, E);
 }
 
 pub(crate) fn open(path: &Path) -> Result<H, String> {

@@ -18,6 +18,7 @@ mod libraries;
 mod op;
 mod options;
 mod side;
+mod transactions;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

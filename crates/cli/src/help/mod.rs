@@ -11,10 +11,13 @@ use crate::args::Cli;
 
 /// All commands, by group, in the order of the help.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Data", &["db get", "db put", "db delete", "db scan", "db load", "db import"]),
+    ("Data", &["db get", "db put", "db delete", "db scan", "db load", "db import", "db diff"]),
     (
         "Look",
         &[
+            "top",
+            "why",
+            "log",
             "db stats",
             "db properties",
             "db families",
@@ -22,6 +25,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "table dump",
             "wal dump",
             "manifest dump",
+            "serve-metrics",
+            "rocksdb check",
         ],
     ),
     ("Measure", &["demo", "bench", "sim"]),
@@ -32,6 +37,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "db scrub",
             "db compact",
             "db checkpoint",
+            "db set-option",
             "db backup",
             "db restore",
             "db backups",
@@ -166,6 +172,8 @@ fn similar(word: &str) -> Vec<String> {
     }
     // clap knows which names are similar. It is asked at the level of each noun.
     let nouns = command.get_subcommands().map(Command::get_name);
+    // `rocksdb` has one verb, which would be near to too many words.
+    let nouns = nouns.filter(|noun| *noun != "rocksdb");
     nouns.filter_map(|noun| most_similar(&command, noun, word)).collect()
 }
 

@@ -40,6 +40,7 @@ use crate::environment::Environment;
 use crate::options::control;
 use crate::runtime::device::Device;
 use crate::runtime::{DatabaseTotals, Place, Rest, Runtime, Stepped, Tenant};
+use crate::timeline::EventKind;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
 
@@ -180,7 +181,10 @@ impl Tenant for Background {
         self.driver.take_sample(&mut lock(&self.driver.sampler))
     }
 
-    fn sampled(&self, sample: Box<Sample>) -> bool {
+    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool {
+        if late_ns > 0 {
+            self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
+        }
         self.driver.report_sample(sample);
         self.driver.is_quiet()
     }

@@ -43,7 +43,7 @@ use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::behind::Explainer;
 use crate::db::checkpoint::logs_of;
-use crate::options::{Options, StoredOptions, WalMode};
+use crate::options::WalMode;
 use crate::tree::family_state::FamilyState;
 
 /// The largest table that is kept in memory, so that it is read once to be verified and copied.
@@ -224,7 +224,7 @@ impl Creation<'_> {
         let manifest = FileName::Manifest(FileId(current.manifest));
         let mut bytes = contents(&memory, &manifest.path(at))?;
         let length = bytes.len() as u64;
-        let options = options_text(core);
+        let options = core.background.chores.options_text_of_copy();
         bytes.extend_from_slice(options.as_bytes());
         let identity = self.identity(ObjectKind::Catalogue, 0, 0, 0, bytes.len() as u64);
         let path = manifest.path(&core.env.directory);
@@ -267,7 +267,7 @@ impl Creation<'_> {
     /// Copies the outline of a compaction file, and `tables` of it.
     fn tables(&mut self, id: FileId, tables: &[Arc<TableMeta>]) -> Result<()> {
         let path: Arc<Path> = table_file_name(&self.core.env.directory, id).into();
-        let direct = self.core.env.options.load().direct_io_for_flush_and_compaction;
+        let direct = self.core.env.options.load().writes_directly();
         let (file, _) = self.open(&path, direct)?;
         let outline = Outline::read(&file, &path, id, Some(self.record.uid), CLASS)?;
         let mut bytes = outline.header().to_vec();
@@ -433,16 +433,6 @@ fn wanted(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> Wanted {
         }
     }
     files
-}
-
-/// Returns the text of the options for a restored database, whose WALs are in its own directory.
-fn options_text(core: &DbCore) -> String {
-    let options = Options { wal_dir: None, ..(**core.env.options.load()).clone() };
-    let families = core.tree.families();
-    let default = core.tree.default_family.id();
-    let mut named: Vec<_> = families.named().map(|family| (family, family.options())).collect();
-    named.sort_by_key(|(family, _)| family.id() != default);
-    StoredOptions::text(&options, named.iter().map(|(family, options)| (family.name(), &**options)))
 }
 
 /// Returns the bytes of a file.

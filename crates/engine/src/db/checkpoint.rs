@@ -91,7 +91,7 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
         let from = wal_file_name(&core.env.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes)?;
     }
-    core.background.chores.write_options(vfs, path)?;
+    core.background.chores.write_options_of_copy(vfs, path)?;
     core.tree.versions.write_copy(vfs, path, identity_of_copy(core), &families, &shared)?;
     sync_ancestors(vfs, path)
 }
@@ -211,9 +211,9 @@ pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<
     target.sync_data(class).map_err(|e| Error::io("sync", to, e))
 }
 
-/// Removes an unfinished checkpoint. Best effort: files that stay have no CURRENT, so they are no
-/// database.
-fn remove_all(core: &DbCore, path: &Path) {
+/// Removes an unfinished checkpoint or export. Best effort: files that stay have no CURRENT, so
+/// they are no database.
+pub(super) fn remove_all(core: &DbCore, path: &Path) {
     let vfs = core.env.vfs.as_ref();
     for name in vfs.list(path).unwrap_or_default() {
         let _stays = vfs.remove(&path.join(name.file_name().unwrap_or_default()));

@@ -133,7 +133,7 @@ fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
     let memory = MemVfs::new();
     let at = Path::new("/catalogue");
     memory.create_dir_all(at).map_err(|error| Error::io("create", at, error))?;
-    core.background.chores.write_options(&memory, at)?;
+    core.background.chores.write_options_of_copy(&memory, at)?;
     core.tree.versions.write_copy(&memory, at, identity_of_copy(core), &families, &shared)?;
     let names = memory.list(at).map_err(|error| Error::io("list", at, error))?;
     for name in names.iter().filter_map(|path| path.file_name()?.to_str()) {

@@ -23,11 +23,13 @@ pub(crate) mod bytes;
 pub(crate) mod calls;
 pub(crate) mod checkpoint;
 pub(crate) mod cursor;
+mod export;
 pub(crate) mod family;
 mod family_upkeep;
 #[cfg(any(test, feature = "test-support"))]
 mod held;
 pub(crate) mod ingest;
+pub(crate) mod inspect;
 pub(crate) mod iter;
 pub(crate) mod listeners;
 pub(crate) mod live_files;
@@ -190,6 +192,7 @@ impl Db {
         let announced: Weak<DbCore> = Arc::downgrade(&db.core);
         db.core.env.events.begin(announced);
         db.core.background.start_threads()?;
+        db.begin_inspection()?;
         Ok(db)
     }
 
@@ -283,6 +286,13 @@ impl Db {
     #[must_use]
     pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
         self.core.tree.families().by_name(name).map(|data| ColumnFamily::new(self, data.clone()))
+    }
+
+    /// Returns the column family with this id, or `None`.
+    pub(crate) fn column_family_by_id(&self, id: ColumnFamilyId) -> Option<ColumnFamily> {
+        let families = self.core.tree.families();
+        let data = families.by_id(id).filter(|data| data.region().is_none());
+        data.map(|data| ColumnFamily::new(self, data.clone()))
     }
 
     /// Returns the names of all column families, ascending.

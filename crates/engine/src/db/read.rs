@@ -78,7 +78,8 @@ impl Db {
         self.find_many(&self.core.tree.default_family, keys, &ReadOptions::default())
     }
 
-    /// Reads many keys at one moment, in key order. The answers are in the order of `keys`.
+    /// Reads many keys at one moment, in key order, and blocks of them at the same time. The
+    /// answers are in the order of `keys`.
     pub(super) fn find_many<K: AsRef<[u8]>>(
         &self,
         family: &Arc<ColumnFamilyData>,
@@ -103,39 +104,37 @@ impl Db {
         let before = several.then(|| core.writes.snapshot());
         // The super versions first, then the sequence number.
         let mut trees = Vec::new();
-        for at in &order {
-            let tree = family.tree(keys[*at].as_ref());
+        let mut places = Vec::with_capacity(keys.len());
+        for at in order {
+            let tree = family.tree(keys[at].as_ref());
             if trees.last().is_none_or(|(last, _)| *last != tree.id()) {
                 trees.push((tree.id(), tree.super_version()));
             }
+            places.push((at, trees.len() - 1));
         }
         let seqno = before.as_ref().map(Snapshot::seqno).or(options.seqno());
         let seqno = seqno.unwrap_or_else(|| core.writes.pipeline.visible_seqno());
         drop(view);
         let lookup = core.lookup(family, options);
-        let hidden_before = core.hidden_before(family);
-        let mut trees = trees.into_iter().peekable();
-        let mut current = None;
         let mut answers: Vec<Result<Option<PinnedSlice>>> = Vec::new();
         answers.resize_with(keys.len(), || Ok(None));
-        for at in order {
-            let key = keys[at].as_ref();
-            let tree = family.tree(key).id();
-            if let Some(next) = trees.next_if(|(id, _)| *id == tree) {
-                current = Some(next.1);
+        match checked {
+            Ok(()) => {
+                let reads = places.iter().map(|(at, tree)| (&**trees[*tree].1, keys[*at].as_ref()));
+                let found = lookup.find_all(reads, seqno);
+                places.into_iter().zip(found).for_each(|((at, _), found)| answers[at] = found);
             }
-            let answer = match (&checked, &current) {
-                (Ok(()), Some(super_version)) => super_version.get(key, seqno, &lookup, Pin),
-                (Ok(()), None) => Ok(None),
-                (Err(error), _) => Err(error.clone()),
-            };
-            let answer = answer.and_then(|found| shown::<Pin>(family, found, hidden_before));
-            let answer = answer.map_err(|error| Explainer { core }.explain(error));
-            if let Ok(Some(value)) = &answer {
+            Err(error) => answers.fill_with(|| Err(error.clone())),
+        }
+        let hidden_before = core.hidden_before(family);
+        for answer in &mut answers {
+            let found = std::mem::replace(answer, Ok(None));
+            let found = found.and_then(|found| shown::<Pin>(family, found, hidden_before));
+            *answer = found.map_err(|error| Explainer { core }.explain(error));
+            if let Ok(Some(value)) = answer {
                 hits += 1;
                 value_bytes += value.len() as u64;
             }
-            answers[at] = answer;
         }
         perf::add(PerfMetric::MultigetReadBytes, value_bytes);
         core.env.metrics.record_multi_get(timer, keys.len() as u64, hits, value_bytes);

@@ -491,7 +491,8 @@ impl Opening {
         let background = Arc::new(background);
         let _first = this.set(Arc::downgrade(&background));
         let secondary = self.secondary;
-        let core = DbCore { env, tree, writes, background, secondary, locks: Mutex::new(locks) };
+        let (locks, inspection) = (Mutex::new(locks), Mutex::new(None));
+        let core = DbCore { env, tree, writes, background, secondary, locks, inspection };
         let core = Arc::new(core);
         if core.env.read_only {
             return Ok(core);

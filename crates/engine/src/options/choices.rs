@@ -30,8 +30,8 @@ macro_rules! choices {
 }
 
 choices! {
-    CompactionPriority CompactionStyle Preemption RateLimitMode StatisticsLevel StopStyle Tuner
-    TunerBatch WalRecovery WriteController
+    CompactionPriority CompactionStyle LogLevel Preemption RateLimitMode StatisticsLevel StopStyle
+    Tuner TunerBatch WalRecovery WriteController
 }
 
 named_enum! {
@@ -42,6 +42,23 @@ named_enum! {
         Prefix = "prefix",
         /// An undamaged log, or an error.
         Absolute = "absolute",
+    }
+}
+
+named_enum! {
+    /// What is written to the file LOG.
+    pub enum LogLevel, "off, debug, info, warn or error" {
+        /// Nothing: there is no file.
+        #[default]
+        Off = "off",
+        /// Also pauses of jobs, bandwidths, rates of writers, and beliefs about the device.
+        Debug = "debug",
+        /// Also jobs, sealed memtables, adjustments and scrubs.
+        Info = "info",
+        /// Also stalls, and what the file system cannot do.
+        Warn = "warn",
+        /// Failures.
+        Error = "error",
     }
 }
 

@@ -32,8 +32,8 @@ use self::lookup::{bad_value, entries, find, fixed};
 
 pub use self::calls::{CompactRangeOptions, FlushOptions, ReadOptions, WriteOptions};
 pub use self::choices::{
-    CompactionPriority, CompactionStyle, Preemption, RateLimitMode, StatisticsLevel, StopStyle,
-    Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
+    CompactionPriority, CompactionStyle, LogLevel, Preemption, RateLimitMode, StatisticsLevel,
+    StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
 pub use self::regions::Regions;

@@ -11,8 +11,9 @@ use sateen_store::block_cache::SharedBlockCache;
 use sateen_store::table::Compression;
 
 use super::choices::{
-    CompactionPriority, CompactionStyle, ComparatorText, Preemption, PrefixText, RateLimitMode,
-    StatisticsLevel, StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WalUnit, WriteController,
+    CompactionPriority, CompactionStyle, ComparatorText, LogLevel, Preemption, PrefixText,
+    RateLimitMode, StatisticsLevel, StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WalUnit,
+    WriteController,
 };
 use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
@@ -283,6 +284,21 @@ option_struct! {
         /// What is measured: `counters` (bytes, operations, stalls), `latencies` (also histograms,
         /// with a sample of point reads and writes) or `all-latencies` (with every operation).
         statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;
+        /// Serve the database on the Unix socket `INSPECT` in its directory, for `sateen top`,
+        /// `sateen why` and other programs of the same user. The program must have installed an
+        /// inspector, as the C interface and the command do; without one an open fails. A database
+        /// that is open for reading only has no socket.
+        inspect: bool = false, Flag, fixed, none;
+        /// What is written to the file `LOG` in the directory, one line an event: `off` (there is
+        /// no file), `error`, `warn`, `info` or `debug`. `sateen log` prints it. RocksDB's
+        /// `info_log_level`; there `info` is the default.
+        log_level: LogLevel = LogLevel::Off, Choice, mutable, none;
+        /// When `LOG` has this size, it is renamed and another one begins. 0: only at open.
+        /// RocksDB's `max_log_file_size`.
+        log_file_bytes_max: u64 = 16 * MIB, Bytes, mutable, none;
+        /// Number of files `LOG` that are kept, the current one included. RocksDB's
+        /// `keep_log_file_num`.
+        log_files_max: u32 = 10, Count, mutable, none, 1..=1000;
     }
     plus {
         /// Options of the default column family, and of those that are made without their own.

@@ -39,6 +39,11 @@ impl Charging {
         Charging { bytes_each: family.seek_compaction_bytes(), first: None }
     }
 
+    /// Returns the charge of a look that is no read.
+    pub(super) fn none() -> Charging {
+        Charging { bytes_each: 0, first: None }
+    }
+
     /// Notes that the read looked into `table` in vain.
     #[inline]
     pub(super) fn missed(&mut self, table: Arc<Table>, meta: &TableMeta) {

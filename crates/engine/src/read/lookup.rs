@@ -11,14 +11,15 @@
 //!    collects older operands until a value, a tombstone or the end, and merges them.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use sateen_control::{SeqNo, ValueKind};
-use sateen_store::base::error::Result;
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
 use sateen_store::block_cache::BlockCache;
 use sateen_store::table::OnMiss;
 use sateen_store::table::table_cache::TableCache;
-use sateen_store::table::{PinnedValue, Table, hash_key};
+use sateen_store::table::{NeededBlock, PinnedValue, Table, hash_key};
 
 use crate::entry::{Visible, malformed};
 use crate::metrics::{EngineMetrics, FiltersAsked};
@@ -44,6 +45,13 @@ impl Deref for PinnedSlice {
             Inner::Owned(bytes) => bytes,
             Inner::Block(value) => value,
         }
+    }
+}
+
+impl From<Vec<u8>> for PinnedSlice {
+    /// Returns the bytes as a value that holds nothing else.
+    fn from(bytes: Vec<u8>) -> PinnedSlice {
+        PinnedSlice(Inner::Owned(bytes.into()))
     }
 }
 
@@ -106,6 +114,7 @@ impl ValueSink for Copy {
 }
 
 /// What a point read needs besides the super version.
+#[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a> {
     pub(crate) family: &'a ColumnFamilyData,
     pub(crate) tables: &'a TableCache,
@@ -295,13 +304,42 @@ impl SuperVersion {
         user_key: &[u8],
         floor: SeqNo,
         lookup: &Lookup<'_>,
-        visit: impl FnMut(&Table) -> Result<bool>,
+        visit: impl FnMut(&Arc<Table>) -> Result<bool>,
     ) -> Result<()> {
         let mut asked = FiltersAsked::default();
-        let searched = self.search_asking(user_key, floor, lookup, &mut asked, visit);
-        lookup.metrics.record_filters(&asked);
-        perf::filters_asked(asked.checks, asked.negatives);
+        let charging = Charging::new(lookup.family);
+        let searched = self.search_asking(user_key, floor, lookup, &mut asked, charging, visit);
+        // A read that had to stop for a block begins again, and counts then.
+        if !matches!(searched, Err(Error::NotInMemory)) {
+            lookup.metrics.record_filters(&asked);
+            perf::filters_asked(asked.checks, asked.negatives);
+        }
         searched
+    }
+
+    /// Returns the block that a read of `user_key` as of `seqno` waits for first; `None` if that
+    /// cannot be said without the device.
+    pub(crate) fn needs(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Option<NeededBlock> {
+        let floor = self.range_floor(user_key, seqno, lookup);
+        let mut asked = FiltersAsked::default();
+        let mut needed = None;
+        let visit = |table: &Arc<Table>| {
+            needed = table.needs(user_key, seqno, lookup.blocks);
+            let is_here = needed.is_none()
+                && table
+                    .get_unfiltered(user_key, seqno, Some(lookup.blocks), OnMiss::Refuse)?
+                    .is_some();
+            Ok(needed.is_some() || is_here)
+        };
+        // An error is met by the read itself.
+        let _met_again =
+            self.search_asking(user_key, floor, lookup, &mut asked, Charging::none(), visit);
+        needed
     }
 
     /// Searches as [`SuperVersion::search_stored`] does, and counts the filters in `asked`.
@@ -311,10 +349,10 @@ impl SuperVersion {
         floor: SeqNo,
         lookup: &Lookup<'_>,
         asked: &mut FiltersAsked,
-        mut visit: impl FnMut(&Table) -> Result<bool>,
+        mut charging: Charging,
+        mut visit: impl FnMut(&Arc<Table>) -> Result<bool>,
     ) -> Result<()> {
         let hash = hash_key(user_key);
-        let mut charging = Charging::new(lookup.family);
         for level in self.version.levels() {
             for run in level.runs() {
                 // The tables of a run do not overlap: only the first one that ends at or behind the

@@ -48,8 +48,9 @@ pub(crate) trait Tenant: Send + Sync {
     fn step(&self) -> Stepped;
     /// Returns what has happened since the last call.
     fn take_sample(&self) -> Box<Sample>;
-    /// Takes in what [`Tenant::take_sample`] returned. Returns true if nothing happens any more.
-    fn sampled(&self, sample: Box<Sample>) -> bool;
+    /// Takes in what [`Tenant::take_sample`] returned. `late_ns` is the time that the sampler waited
+    /// for a processor, if it is worth recording. Returns true if nothing happens any more.
+    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool;
     /// Returns true if something has happened since the last sample. The next one begins now.
     fn has_news(&self) -> bool;
     /// Does a round of chores.

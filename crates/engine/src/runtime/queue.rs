@@ -125,7 +125,9 @@ impl Queue {
     /// Has a thread step the database at `at`, if nothing calls it before.
     pub(super) fn step_at(&mut self, database: DatabaseId, at: Instant) {
         if self.members.contains_key(&database) {
-            self.timers.insert(database, at);
+            // Another thread may have learned of an earlier time. A step too many does no harm.
+            let timer = self.timers.entry(database).or_insert(at);
+            *timer = at.min(*timer);
         }
     }
 
@@ -154,6 +156,16 @@ impl Queue {
     /// Returns when the next step is due that nothing calls for.
     pub(super) fn steps_at(&self) -> Option<Instant> {
         self.timers.values().min().copied()
+    }
+
+    /// Returns true if a thread is to look after what is left, while another one works.
+    pub(super) fn has_more_steps(&self) -> bool {
+        !self.ready.is_empty() || !self.timers.is_empty()
+    }
+
+    /// Returns true if a thread is to look after the chores that are left.
+    pub(super) fn has_more_chores(&self) -> bool {
+        !self.chores.is_empty()
     }
 
     /// Returns when the next chores are due.
@@ -193,7 +205,7 @@ mod tests {
         fn take_sample(&self) -> Box<Sample> {
             Box::default()
         }
-        fn sampled(&self, _: Box<Sample>) -> bool {
+        fn sampled(&self, _: Box<Sample>, _: u64) -> bool {
             true
         }
         fn has_news(&self) -> bool {

@@ -23,6 +23,9 @@ const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 /// The period of samples while all databases are at rest. Each is looked at once a second.
 const REST_SAMPLE_PERIOD: Duration = Duration::from_millis(1000 / LOOKS as u64);
 
+/// A sample that is this late is recorded: the thread waited for a processor.
+const LATE_MIN: Duration = Duration::from_millis(5);
+
 /// Starts a thread. `nice` lowers its CPU priority, and `worker` is its number in the timeline.
 pub(super) fn start(
     name: &str,
@@ -62,6 +65,10 @@ pub(super) fn work(device: &Device, stop: &AtomicBool) {
                 }
             }
         };
+        // A thread that waits may not know of the next timer, which this one has waited for so far.
+        if queue.has_more_steps() {
+            device.steps.notify_one();
+        }
         drop(queue);
         let database = next.0;
         match device.work_for(next, |member| member.step()) {
@@ -88,6 +95,9 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
                 }
             }
         };
+        if queue.has_more_chores() {
+            device.chores.notify_one();
+        }
         drop(queue);
         let database = next.0;
         let done = device.work_for(next, |member| member.chores());
@@ -100,6 +110,7 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
 
 /// Takes samples of the databases that are not at rest, and looks whether the others are.
 pub(super) fn sample(device: &Device, stop: &AtomicBool) {
+    let mut late_ns = 0;
     while !stop.load(Ordering::Acquire) {
         let (mut awake, resting) = lock(&device.queue).to_sample();
         for database in resting {
@@ -129,13 +140,17 @@ pub(super) fn sample(device: &Device, stop: &AtomicBool) {
         }
         for (database, sample) in samples {
             let member = lock(&device.queue).enter(database);
-            let idle =
-                member.and_then(|next| device.work_for(next, |member| member.sampled(sample)));
+            let idle = member
+                .and_then(|next| device.work_for(next, |member| member.sampled(sample, late_ns)));
             if idle == Some(false) {
                 period = SAMPLE_PERIOD;
             }
         }
+        let asleep = clock::now();
         clock::sleep(period);
+        let late = clock::since(asleep).saturating_sub(period);
+        let is_late = late >= LATE_MIN && !clock::is_virtual();
+        late_ns = if is_late { u64::try_from(late.as_nanos()).unwrap_or(u64::MAX) } else { 0 };
     }
 }
 

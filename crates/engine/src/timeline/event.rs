@@ -3,8 +3,8 @@
 
 use sateen_control::compaction::CompactionReason;
 use sateen_control::{
-    Adjustment, Admission, ColumnFamilyId, IO_CLASSES, IoClass, JobId, JobResult, PauseReason,
-    StallCause,
+    Adjustment, Admission, ColumnFamilyId, DeviceProfile, IO_CLASSES, IoClass, JobId, JobResult,
+    PauseReason, StallCause,
 };
 
 /// A background job.
@@ -40,6 +40,29 @@ impl JobInfo {
             return "flush".to_owned();
         }
         format!("L{}→L{}", self.level, self.output_level)
+    }
+}
+
+/// A job that runs, and how far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunningJob {
+    /// The job.
+    pub info: JobInfo,
+    /// When it started.
+    pub started_ns: u64,
+    /// Bytes that it has read.
+    pub read_bytes: u64,
+    /// Bytes that it has written.
+    pub written_bytes: u64,
+    /// The reason of its pause; `None` if it is not paused.
+    pub paused: Option<PauseReason>,
+}
+
+impl RunningJob {
+    /// Returns a job that has just started.
+    pub(crate) fn new(info: JobInfo, started_ns: u64) -> RunningJob {
+        RunningJob { info, started_ns, read_bytes: 0, written_bytes: 0, paused: None }
     }
 }
 
@@ -150,6 +173,14 @@ pub enum EventKind {
     /// give it a second name beside the tables. Flushes store everything. Recorded once for each
     /// column family.
     CannotUseLog,
+    /// What is believed of the device has changed by more than a tenth.
+    Device(DeviceProfile),
+    /// The thread that takes samples ran this much later than it had asked for. It waits for
+    /// nothing but a processor.
+    Late {
+        /// The delay.
+        late_ns: u64,
+    },
     /// A memtable was sealed.
     Sealed {
         /// Its column family.
@@ -228,6 +259,8 @@ pub struct Step {
     pub device_ns: u64,
     /// Time in syncs.
     pub sync_ns: u64,
+    /// CPU time of a step of a job; 0 if it is not known.
+    pub cpu_ns: u64,
     /// Number of syncs.
     pub syncs: u32,
 }
@@ -237,6 +270,17 @@ impl Step {
     #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns)
+    }
+
+    /// Returns the time in which it neither computed nor was in the device: it waited for a
+    /// processor, or for a lock. 0 if its CPU time is not known.
+    #[must_use]
+    pub fn held_up_ns(&self) -> u64 {
+        if self.cpu_ns == 0 {
+            return 0;
+        }
+        let known = self.device_ns.saturating_add(self.sync_ns).saturating_add(self.cpu_ns);
+        self.duration_ns.saturating_sub(known)
     }
 }
 

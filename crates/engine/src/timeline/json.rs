@@ -127,7 +127,7 @@ fn result_name(result: Option<JobResult>) -> &'static str {
     }
 }
 
-fn pause_name(reason: PauseReason) -> &'static str {
+pub(super) fn pause_name(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Preempted { .. } => "preempted",
         PauseReason::Peak => "peak",
@@ -281,6 +281,14 @@ impl Timeline {
             EventKind::CannotPunch | EventKind::CannotUseLog | EventKind::ScrubBegan => {}
             EventKind::ScrubEnded { bytes, problems } => {
                 fields.number("bytes", bytes).number("problems", problems);
+            }
+            EventKind::Device(device) => {
+                fields.number("read", device.read_bytes_per_second);
+                fields.number("write", device.write_bytes_per_second);
+                fields.number("barrier_ns", device.barrier_ns);
+            }
+            EventKind::Late { late_ns } => {
+                fields.number("late_ns", late_ns);
             }
             EventKind::Sealed { column_family, bytes } => {
                 fields.text("column_family", &self.family_name(column_family));
@@ -477,6 +485,8 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::ScrubBegan => "scrub began",
         EventKind::ScrubEnded { .. } => "scrub ended",
         EventKind::CannotUseLog => "cannot use log",
+        EventKind::Device(_) => "device",
+        EventKind::Late { .. } => "late",
         EventKind::Sealed { .. } => "memtable sealed",
     }
 }
@@ -495,6 +505,9 @@ fn step_fields(fields: &mut Fields<'_>, step: &Step) {
         fields.number("unlinked_bytes", step.unlinked_bytes);
     }
     fields.number("device_ns", step.device_ns);
+    if step.cpu_ns > 0 {
+        fields.number("cpu_ns", step.cpu_ns);
+    }
     fields.number("syncs", step.syncs).number("sync_ns", step.sync_ns);
 }
 

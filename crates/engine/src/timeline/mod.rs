@@ -12,6 +12,7 @@
 
 mod event;
 mod json;
+pub(crate) mod lines;
 mod recorder;
 mod slow;
 #[cfg(test)]
@@ -21,12 +22,14 @@ use std::collections::BTreeMap;
 
 use sateen_control::ColumnFamilyId;
 
-pub use event::{Event, EventKind, JobInfo, OperationKind, SlowOperation, Step, StepKind, Worker};
-pub(crate) use recorder::{Grant, Recorder};
+pub use event::{
+    Event, EventKind, JobInfo, OperationKind, RunningJob, SlowOperation, Step, StepKind, Worker,
+};
+pub(crate) use recorder::{Grant, Moved, Recorder};
 pub use sateen_control::compaction::CompactionReason;
 pub use sateen_control::{
-    Adjustment, Admission, AdmissionState, JobId, JobResult, JobSlots, Limit, Overflow,
-    PauseReason, StallCause,
+    Adjustment, Admission, AdmissionState, DeviceProfile, JobId, JobResult, JobSlots, Limit,
+    Overflow, PauseReason, StallCause,
 };
 
 /// The position up to which a [`Timeline`] has copied the recorder.
@@ -69,9 +72,10 @@ pub struct Timeline {
     pub lost_steps: u64,
     /// Slow operations that were forgotten before they could be copied.
     pub lost_slow: u64,
+    /// Jobs that ran when it was last extended.
+    pub running: Vec<RunningJob>,
     /// Names of column families.
     pub column_families: BTreeMap<ColumnFamilyId, String>,
-    running: Vec<(JobInfo, u64)>,
     open_stalls: Vec<Event>,
     cursor: Cursor,
 }
@@ -87,9 +91,9 @@ pub struct JobSpan {
     pub end_ns: u64,
     /// How it ended; `None` if it runs.
     pub result: Option<JobResult>,
-    /// Bytes that it read; 0 while it runs.
+    /// Bytes that it has read.
     pub read_bytes: u64,
-    /// Bytes that it wrote; 0 while it runs.
+    /// Bytes that it has written.
     pub written_bytes: u64,
     /// Its pauses.
     pub pauses: Vec<PauseSpan>,
@@ -152,8 +156,10 @@ impl Timeline {
             written_bytes: 0,
             pauses: Vec::new(),
         };
-        for (info, start_ns) in &self.running {
-            jobs.insert(info.job, span(*info, *start_ns, self.until_ns));
+        for running in &self.running {
+            let (read_bytes, written_bytes) = (running.read_bytes, running.written_bytes);
+            let runs = span(running.info, running.started_ns, self.until_ns);
+            jobs.insert(running.info.job, JobSpan { read_bytes, written_bytes, ..runs });
         }
         for event in &self.events {
             if let EventKind::JobFinished { info, started_ns, result, read_bytes, written_bytes } =
@@ -202,6 +208,18 @@ impl Timeline {
             _ => None,
         })
         .collect()
+    }
+
+    /// Returns the stalls that had not ended when it was last extended.
+    pub(crate) fn open_stalls(&self) -> Vec<StallSpan> {
+        let open = self.open_stalls.iter().filter_map(|event| match event.kind {
+            EventKind::Stalled { cause, began_ns, waits, waited_ns } => {
+                let (start_ns, end_ns) = (began_ns, event.at_ns);
+                Some(StallSpan { cause, start_ns, end_ns, waits, waited_ns })
+            }
+            _ => None,
+        });
+        open.collect()
     }
 
     /// Returns the background work that ran during `operation`, as far as it is remembered, longest

@@ -18,7 +18,7 @@ use sateen_store::base::waited::{self, Watch, nanos_between};
 use sateen_store::vfs::ClassTotals;
 
 use super::Timeline;
-use super::event::{Event, EventKind, JobInfo, OperationKind, Step, StepKind, Worker};
+use super::event::{Event, EventKind, JobInfo, OperationKind, RunningJob, Step, StepKind, Worker};
 use super::slow::SlowOperations;
 
 /// Number of events that are kept: at least a minute of a scheduler that decides a hundred times a
@@ -78,20 +78,19 @@ pub(crate) struct Grant {
     pub(crate) bytes: u64,
 }
 
-/// A running job.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    info: JobInfo,
-    started_ns: u64,
-    read_bytes: u64,
-    written_bytes: u64,
+/// What a step of a job moved, and the CPU time that it took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) cpu_ns: u64,
 }
 
 /// Events, and the state that they are made of.
 #[derive(Debug)]
 struct Events {
     ring: Ring<Event>,
-    running: Vec<Running>,
+    running: Vec<RunningJob>,
     stalls: [Option<Stall>; StallCause::ALL.len()],
     traffic: (u64, [[u64; 2]; sateen_control::IO_CLASSES]),
 }
@@ -151,8 +150,7 @@ impl Recorder {
     /// Records that a job was started.
     pub(crate) fn job_started(&self, now: Instant, info: JobInfo) {
         let mut events = lock(&self.events);
-        let running = Running { info, started_ns: now.0, read_bytes: 0, written_bytes: 0 };
-        events.running.push(running);
+        events.running.push(RunningJob::new(info, now.0));
         events.ring.push(Event { at_ns: now.0, kind: EventKind::JobStarted(info) });
     }
 
@@ -162,7 +160,7 @@ impl Recorder {
         let Some(at) = events.running.iter().position(|running| running.info.job == job) else {
             return;
         };
-        let Running { info, started_ns, read_bytes, written_bytes } =
+        let RunningJob { info, started_ns, read_bytes, written_bytes, .. } =
             events.running.swap_remove(at);
         let kind = EventKind::JobFinished { info, started_ns, result, read_bytes, written_bytes };
         events.ring.push(Event { at_ns: now.0, kind });
@@ -173,22 +171,23 @@ impl Recorder {
         Watch::begin()
     }
 
-    /// Records a step of a job, which read and wrote `moved` bytes.
+    /// Records a step of a job.
     pub(crate) fn end_step(
         &self,
         watch: Watch,
         (job, class): (JobId, IoClass),
         grant: Grant,
-        moved: (u64, u64),
+        moved: Moved,
     ) {
         let mut step = self.step(watch, StepKind::Step, job, class);
         step.granted_bytes = grant.bytes;
         step.waited_ns = step.start_ns.saturating_sub(grant.at.0);
-        (step.read_bytes, step.written_bytes) = moved;
+        (step.read_bytes, step.written_bytes) = (moved.read_bytes, moved.written_bytes);
+        step.cpu_ns = moved.cpu_ns;
         let mut events = lock(&self.events);
         if let Some(running) = events.running.iter_mut().find(|running| running.info.job == job) {
-            running.read_bytes += moved.0;
-            running.written_bytes += moved.1;
+            running.read_bytes += moved.read_bytes;
+            running.written_bytes += moved.written_bytes;
         }
         drop(events);
         lock(&self.steps).push(step);
@@ -241,6 +240,7 @@ impl Recorder {
             unlinked_bytes: 0,
             device_ns: io.device_ns,
             sync_ns: io.sync_ns,
+            cpu_ns: 0,
             syncs: io.syncs,
         }
     }
@@ -254,7 +254,17 @@ impl Recorder {
             Note::Resumed { job } => EventKind::Resumed { job },
             Note::Bandwidth { client, read, write } => EventKind::Bandwidth { client, read, write },
         };
-        self.push(now.0, kind);
+        let mut events = lock(&self.events);
+        if let Note::Paused { job, .. } | Note::Resumed { job } = *note {
+            let mut running = events.running.iter_mut();
+            if let Some(running) = running.find(|running| running.info.job == job) {
+                running.paused = match *note {
+                    Note::Paused { reason, .. } => Some(reason),
+                    _ => None,
+                };
+            }
+        }
+        events.ring.push(Event { at_ns: now.0, kind });
     }
 
     /// Records what control told a job, or another single event.
@@ -361,6 +371,14 @@ impl Recorder {
 
     // ---- looking at it -------------------------------------------------------------------------
 
+    /// Appends to `to` the events after the first `position`, and moves that on. Returns the number
+    /// of those that are lost.
+    pub(crate) fn events_since(&self, position: &mut u64, to: &mut Vec<Event>) -> u64 {
+        let (now, lost) = lock(&self.events).ring.copy_since(*position, to);
+        *position = now;
+        lost
+    }
+
     /// Appends to `timeline` everything since it was last extended.
     pub(crate) fn extend(&self, timeline: &mut Timeline) {
         timeline.until_ns = self.now_ns();
@@ -368,8 +386,7 @@ impl Recorder {
         let (position, lost) = events.ring.copy_since(timeline.cursor.events, &mut timeline.events);
         timeline.cursor.events = position;
         timeline.lost_events += lost;
-        timeline.running =
-            events.running.iter().map(|running| (running.info, running.started_ns)).collect();
+        timeline.running.clone_from(&events.running);
         let open = StallCause::ALL.into_iter().zip(&events.stalls).filter_map(|(cause, stall)| {
             let stall = stall.filter(|stall| stall.waiting > 0 || stall.waits > 0)?;
             let until = if stall.waiting > 0 { timeline.until_ns } else { stall.last_ns };

@@ -29,6 +29,10 @@ fn grant(at_ns: u64) -> Grant {
     Grant { at: Instant(at_ns), bytes: 64 }
 }
 
+fn moved(read_bytes: u64, written_bytes: u64) -> Moved {
+    Moved { read_bytes, written_bytes, cpu_ns: 0 }
+}
+
 fn copy(recorder: &Recorder) -> Timeline {
     let mut timeline = Timeline::default();
     recorder.extend(&mut timeline);
@@ -72,7 +76,7 @@ fn concurrent_writers_lose_nothing_and_each_keeps_its_order() {
                     let job = JobId(thread * 1000 + number);
                     recorder.note(Instant(number), &Note::Resumed { job });
                     let watch = recorder.watch();
-                    recorder.end_step(watch, (job, IoClass::Flush), grant(0), (2, 3));
+                    recorder.end_step(watch, (job, IoClass::Flush), grant(0), moved(2, 3));
                 }
             });
         }
@@ -103,8 +107,8 @@ fn a_job_is_known_from_its_end_alone_with_its_pauses() {
     recorder.job_started(Instant(20), info(2, IoClass::L0));
     let preempted = PauseReason::Preempted { by: JobId(2) };
     recorder.note(Instant(20), &Note::Paused { job: JobId(1), reason: preempted });
-    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), (30, 40));
-    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), (1, 2));
+    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), moved(30, 40));
+    recorder.end_step(recorder.watch(), (JobId(2), IoClass::L0), grant(0), moved(1, 2));
     recorder.job_finished(Instant(50), JobId(2), JobResult::Done);
     recorder.note(Instant(60), &Note::Resumed { job: JobId(1) });
     recorder.note(Instant(70), &Note::Paused { job: JobId(1), reason: PauseReason::Peak });
@@ -137,8 +141,8 @@ fn each_step_knows_how_long_its_own_grant_has_waited() {
     // Two job numbers that share their lowest six bits.
     let (one, two) = ((JobId(1), IoClass::Deep(2)), (JobId(65), IoClass::L0));
     let watch = recorder.watch();
-    recorder.end_step(recorder.watch(), two, second, (0, 0));
-    recorder.end_step(watch, one, first, (0, 0));
+    recorder.end_step(recorder.watch(), two, second, moved(0, 0));
+    recorder.end_step(watch, one, first, moved(0, 0));
     let steps = copy(&recorder).steps;
     assert_eq!(steps.iter().map(|step| step.job.0).collect::<Vec<_>>(), [65, 1]);
     assert_eq!(steps[0].waited_ns, 0);
@@ -216,6 +220,7 @@ fn a_slow_operation_names_the_work_that_overlapped_it() {
         unlinked_bytes: 0,
         device_ns: 0,
         sync_ns: 1,
+        cpu_ns: 0,
         syncs: 1,
     };
     let recorder = Recorder::new(Clock::now());

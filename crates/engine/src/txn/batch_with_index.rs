@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 use sateen_store::base::error::Result;
-use sateen_store::batch::BatchEntry;
+use sateen_store::batch::{BatchEntry, BatchItem};
 
 use super::index::{self, Base, BatchIndex, OwnRead};
 use crate::db::cursor::Cursor;
@@ -15,6 +15,7 @@ use crate::db::family::ColumnFamily;
 use crate::db::iter::{Iter, KeyRange};
 use crate::db::overlay::Overlay;
 use crate::db::{check_family, check_range};
+use crate::operators::merge::Merging;
 use crate::options::ReadOptions;
 use crate::write::batch::WriteBatch;
 
@@ -77,6 +78,19 @@ impl WriteBatchWithIndex {
     #[must_use]
     pub fn with_comparator(comparator: &Comparator) -> WriteBatchWithIndex {
         WriteBatchWithIndex { comparator: comparator.clone(), ..WriteBatchWithIndex::default() }
+    }
+
+    /// Returns `batch` with an index. The keys of all column families are compared bytewise.
+    ///
+    /// # Errors
+    /// As [`WriteBatchWithIndex::put`].
+    pub fn of_bytewise(batch: &WriteBatch) -> Result<WriteBatchWithIndex> {
+        let mut indexed = WriteBatchWithIndex::sized(&Comparator::BYTEWISE, u64::MAX);
+        batch.items().try_for_each(|item| match item {
+            BatchItem::Write(entry) => indexed.add(&Comparator::BYTEWISE, &entry),
+            BatchItem::LogData(data) => indexed.put_log_data(data),
+        })?;
+        Ok(indexed)
     }
 
     /// Returns an empty batch with this comparator, and with this limit for values in bytes.
@@ -188,22 +202,28 @@ impl WriteBatchWithIndex {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<BatchValue> {
-        let key = key.as_ref();
-        let OwnRead { operands, base } = index::read(self.overlay(family)?.as_ref(), key)?;
-        let existing = match &base {
-            Base::Below if operands.is_empty() => return Ok(BatchValue::Missing),
-            Base::Below => {
-                let operands = operands.in_order().into_iter().map(<[u8]>::to_vec);
-                return Ok(BatchValue::Merge(operands.collect()));
-            }
-            Base::Deleted => None,
-            Base::Value(value) => Some(value.as_slice()),
-        };
-        if operands.is_empty() {
-            return Ok(existing.map_or(BatchValue::Deleted, |v| BatchValue::Value(v.to_vec())));
-        }
-        let operator = family.data.options().merge_operator.clone();
-        operands.merge(operator.as_ref(), key, existing).map(BatchValue::Value)
+        let own = index::read(self.overlay(family)?.as_ref(), key.as_ref())?;
+        own.alone(key.as_ref(), family.data.options().merge_operator.as_ref())
+    }
+
+    /// Returns what the batch alone says about a key of the default column family, of whatever
+    /// database. `operator` merges operands into values of the batch.
+    ///
+    /// ```
+    /// use sateen::{BatchValue, WriteBatchWithIndex};
+    ///
+    /// let mut batch = WriteBatchWithIndex::new();
+    /// batch.delete("fig")?;
+    /// assert_eq!(batch.get_own("fig", None)?, BatchValue::Deleted);
+    /// assert_eq!(batch.get_own("plum", None)?, BatchValue::Missing);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `MergeFailed` and `NoMergeOperator` if operands cannot be merged into a value of the batch.
+    pub fn get_own(&self, key: impl AsRef<[u8]>, operator: Option<&Merging>) -> Result<BatchValue> {
+        let own = self.index.overlay_of_default(self.batch.count());
+        index::read(own.as_ref(), key.as_ref())?.alone(key.as_ref(), operator)
     }
 
     /// Returns the batch, to be written.
@@ -287,6 +307,26 @@ impl WriteBatchWithIndex {
         }
         let operator = family.data.options().merge_operator.clone();
         operands.merge(operator.as_ref(), key, existing.as_deref()).map(Some)
+    }
+}
+
+impl OwnRead {
+    /// Returns what the batch alone says about `key`.
+    fn alone(self, key: &[u8], operator: Option<&Merging>) -> Result<BatchValue> {
+        let OwnRead { operands, base } = self;
+        let existing = match &base {
+            Base::Below if operands.is_empty() => return Ok(BatchValue::Missing),
+            Base::Below => {
+                let operands = operands.in_order().into_iter().map(<[u8]>::to_vec);
+                return Ok(BatchValue::Merge(operands.collect()));
+            }
+            Base::Deleted => None,
+            Base::Value(value) => Some(value.as_slice()),
+        };
+        if operands.is_empty() {
+            return Ok(existing.map_or(BatchValue::Deleted, |v| BatchValue::Value(v.to_vec())));
+        }
+        operands.merge(operator, key, existing).map(BatchValue::Value)
     }
 }
 

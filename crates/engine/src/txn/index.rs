@@ -55,6 +55,12 @@ impl FamilyIndex {
         let entries = Arc::new(MemTable::new(MEMTABLE_BYTES, None, comparator));
         FamilyIndex { comparator: comparator.clone(), entries }
     }
+
+    /// Returns the entries among the first `count` of the batch. `None` without any.
+    fn first(&self, count: u32) -> Option<Overlay> {
+        let through = SeqNo(overlay::FIRST.0 + u64::from(count).checked_sub(1)?);
+        (!self.entries.is_empty()).then(|| Overlay { entries: self.entries.clone(), through })
+    }
 }
 
 /// The entries of a batch, by column family and key.
@@ -106,11 +112,12 @@ impl BatchIndex {
                 family.comparator().name()
             )));
         }
-        if index.entries.is_empty() {
-            return Ok(None);
-        }
-        let through = SeqNo(overlay::FIRST.0 + u64::from(count) - 1);
-        Ok(Some(Overlay { entries: index.entries.clone(), through }))
+        Ok(index.first(count))
+    }
+
+    /// Returns the entries of the default column family, of the first `count` of the batch.
+    pub(super) fn overlay_of_default(&self, count: u32) -> Option<Overlay> {
+        self.families.get(&ColumnFamilyId(0))?.first(count)
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Parked {
 
 /// Where a prepared transaction is.
 enum Place {
+    /// A transaction that is not prepared yet has the name.
+    Reserved,
     /// A handle has it.
     Taken,
     Parked(Parked),
@@ -51,20 +53,27 @@ impl Prepared {
         names.loaded = true;
     }
 
-    /// Returns all names, ascending.
+    /// Returns the names of all prepared transactions, ascending.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
-        lock(&self.0).places.keys().cloned().collect()
+        let names = lock(&self.0);
+        let prepared = names.places.iter().filter(|(_, place)| !matches!(place, Place::Reserved));
+        prepared.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Gives `name` to a handle. Returns false if a prepared transaction has it.
-    pub(crate) fn claim(&self, name: &[u8]) -> bool {
+    /// Gives `name` to a transaction that is not prepared yet. Returns false if another one has it.
+    pub(crate) fn reserve(&self, name: &[u8]) -> bool {
         match lock(&self.0).places.entry(name.to_vec()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                vacant.insert(Place::Taken);
+                vacant.insert(Place::Reserved);
                 true
             }
         }
+    }
+
+    /// Notes that the transaction that has `name` is prepared, and that a handle has it.
+    pub(crate) fn prepared(&self, name: &[u8]) {
+        lock(&self.0).places.insert(name.to_vec(), Place::Taken);
     }
 
     /// Forgets `name`, whose transaction is over.
@@ -85,6 +94,10 @@ impl Prepared {
         match std::mem::replace(place, Place::Taken) {
             Place::Parked(parked) => Ok(Some(parked)),
             Place::Taken => Err(()),
+            Place::Reserved => {
+                *place = Place::Reserved;
+                Ok(None)
+            }
         }
     }
 }

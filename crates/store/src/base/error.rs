@@ -217,6 +217,14 @@ pub enum Error {
     /// A transaction would hold more locks than its `locks_max` allows.
     #[error("the transaction holds {0} locks, which is the limit of `locks_max`")]
     LockLimit(usize),
+    /// A write would make a transaction larger than its `write_bytes_max` allows.
+    #[error("the transaction would have {bytes} bytes, above the limit `write_bytes_max`={max}")]
+    TransactionSize {
+        /// Its size with that write, in bytes.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
     /// A transaction was used after its commit or rollback.
     #[error("the transaction is over: it was {0}")]
     TransactionOver(&'static str),

@@ -42,7 +42,7 @@ impl Error {
     /// | `InvalidArgument`, `NoSuchColumnFamily`, `NoMergeOperator`, `NoSavePoint` | `Never` |
     /// | `NotSecondary`, `NotBottommost`, `NotInLog`, `NotInMemory`, `TooManySkipped` | `Never` |
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
-    /// | `LockLimit`, `TransactionOver` | `Never` |
+    /// | `LockLimit`, `TransactionSize`, `TransactionOver` | `Never` |
     /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
     /// | `NoSuchBackup`, `Cancelled` | `Never` |
     ///
@@ -83,6 +83,7 @@ impl Error {
             | Error::Cancelled(_)
             | Error::TransactionOver(_)
             | Error::LockLimit(_)
+            | Error::TransactionSize { .. }
             | Error::Panicked { .. }
             | Error::ReadOnly(_)
             | Error::Closed => Retry::Never,

@@ -52,6 +52,12 @@ pub enum FileName {
     Options,
     /// The file whose lock says that the database is open.
     Lock,
+    /// What the background did, for people.
+    InfoLog,
+    /// A file like it of an earlier time, `LOG.old.1700000000000000`.
+    OldInfoLog(u64),
+    /// The socket on which an open database is served. Only a process that has died leaves it.
+    Socket,
 }
 
 impl FileName {
@@ -63,9 +69,13 @@ impl FileName {
             "DEVICE" => FileName::Device,
             "OPTIONS" => FileName::Options,
             "LOCK" => FileName::Lock,
+            "INSPECT" => FileName::Socket,
+            "LOG" => FileName::InfoLog,
             _ => {
                 if let Some(digits) = name.strip_prefix("MANIFEST-") {
                     FileName::Manifest(FileId(digits.parse().ok()?))
+                } else if let Some(digits) = name.strip_prefix("LOG.old.") {
+                    FileName::OldInfoLog(digits.parse().ok()?)
                 } else if let Some(digits) = name.strip_suffix(".sat") {
                     FileName::Table(FileId(digits.parse().ok()?))
                 } else {
@@ -76,12 +86,18 @@ impl FileName {
         (parsed.text() == name).then_some(parsed)
     }
 
-    /// Returns the number in the name, if it has one.
+    /// Returns the number in the name, if it is one that the database counts.
     pub fn number(self) -> Option<u64> {
         match self {
             FileName::Table(file) | FileName::Manifest(file) => Some(file.0),
             FileName::Wal(log) => Some(log.0),
-            FileName::Current | FileName::Device | FileName::Options | FileName::Lock => None,
+            FileName::Current
+            | FileName::Device
+            | FileName::Options
+            | FileName::Lock
+            | FileName::InfoLog
+            | FileName::OldInfoLog(_)
+            | FileName::Socket => None,
         }
     }
 
@@ -95,6 +111,9 @@ impl FileName {
             FileName::Device => "DEVICE".to_owned(),
             FileName::Options => "OPTIONS".to_owned(),
             FileName::Lock => "LOCK".to_owned(),
+            FileName::InfoLog => "LOG".to_owned(),
+            FileName::OldInfoLog(micros) => format!("LOG.old.{micros}"),
+            FileName::Socket => "INSPECT".to_owned(),
         }
     }
 
@@ -138,6 +157,9 @@ mod tests {
             FileName::Manifest(FileId(42)),
             FileName::Current,
             FileName::Device,
+            FileName::Socket,
+            FileName::InfoLog,
+            FileName::OldInfoLog(1_700_000_000_000_000),
             FileName::Options,
             FileName::Lock,
         ] {

@@ -5,6 +5,7 @@
 //! 2. It ends the table with the filter (`filter`), the index (`index`), the properties
 //!    (`properties`) and the footer (`format`).
 //! 3. `reader` opens a table and serves point reads; `iter` scans it.
+//!    `many` reads blocks of several tables at the same time.
 //! 4. `table_cache` keeps tables and files open, and `table_images` keeps whole L0 tables in
 //!    memory.
 //! 5. `separated` encodes where values are that are not in the table, and `value_files` reads them.
@@ -20,6 +21,7 @@ pub mod format;
 pub mod fuzz;
 mod index;
 mod iter;
+mod many;
 mod on_miss;
 mod properties;
 mod reader;
@@ -46,6 +48,7 @@ pub use builder::{TableBuilder, TableBuilderOptions, ValuesApart};
 pub use compression::Compression;
 pub use filter::hash_key;
 pub use iter::{TableIter, TableIterOptions, ValueMode};
+pub use many::{NeededBlock, load_blocks};
 pub use on_miss::OnMiss;
 pub use reader::{PinnedValue, Table};
 pub use separated::{Separated, ValuePlace};

@@ -405,6 +405,11 @@ impl Table {
         self.index.blocks()
     }
 
+    /// Returns where the first data block is that may have `user_key`; `None` behind the last.
+    pub(super) fn handle_of(&self, user_key: &[u8]) -> Option<BlockHandle> {
+        self.index.handle(self.index.find(&self.comparator, user_key))
+    }
+
     /// Returns where data block `nth` is; `None` behind the last.
     pub(super) fn handle(&self, nth: usize) -> Option<BlockHandle> {
         self.index.handle(nth)

@@ -58,7 +58,7 @@ impl ValuesFile {
     pub fn read(&self, place: ValuePlace, class: IoClass) -> Result<Vec<u8>> {
         self.check_place(place)?;
         let mut value = vec![0; place.length as usize];
-        self.read_at(&mut value, place.offset, class)?;
+        self.fill(&mut value, place.offset, class)?;
         self.verify(&value, place)?;
         Ok(value)
     }
@@ -89,7 +89,7 @@ impl ValuesFile {
         Err(Error::corruption(&self.path, place.offset, kind))
     }
 
-    fn read_at(&self, target: &mut [u8], offset: u64, class: IoClass) -> Result<()> {
+    fn fill(&self, target: &mut [u8], offset: u64, class: IoClass) -> Result<()> {
         let _timed = perf::time(PerfMetric::BlockReadTime);
         perf::add(PerfMetric::BlockReadCount, 1);
         perf::add(PerfMetric::BlockReadByte, target.len() as u64);
@@ -311,7 +311,7 @@ impl Stream {
             self.readahead = READAHEAD_BYTES_MIN;
             out.clear();
             out.resize(place.length as usize, 0);
-            self.file.read_at(out, place.offset, class)?;
+            self.file.fill(out, place.offset, class)?;
             return self.file.verify(out, place);
         }
         self.adapt();
@@ -326,7 +326,7 @@ impl Stream {
         self.chunk = 0..0;
         self.buffer.reserve(length);
         let target = self.buffer.whole_mut().get_mut(..length).unwrap_or_default();
-        self.file.read_at(target, chunk.start, class)?;
+        self.file.fill(target, chunk.start, class)?;
         self.chunk = chunk;
         self.used = u64::from(place.length);
         self.take(&wanted, out);

@@ -14,6 +14,7 @@ mod buffer;
 mod bytes;
 mod descriptors;
 mod fault;
+mod many;
 mod mem;
 mod metered;
 mod pass_on;
@@ -24,12 +25,14 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 pub use bounded::BoundedVfs;
 pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use bytes::BytesFile;
 pub use descriptors::{DescriptorPool, PooledFile};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
+pub use many::{PlacedRead, SharedDescriptor, read_many};
 pub use mem::{
     CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
 };
@@ -110,6 +113,16 @@ pub trait VfsFile: Send + Sync + Debug {
     /// bounce buffer. Unaligned direct writes are an error of the caller.
     fn alignment(&self) -> usize {
         1
+    }
+    /// Returns the descriptor, if [`read_many`] may read it beside this handle. Such reads are not
+    /// calls of `read_at`, so a layer that must see them returns `None`.
+    fn descriptor(&self) -> Option<SharedDescriptor> {
+        None
+    }
+    /// Tells a layer that `bytes` were read from its [`VfsFile::descriptor`] since `started`, in
+    /// `ns` nanoseconds.
+    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
+        let _uncounted = (bytes, started, ns, class);
     }
     /// Tells the handle that a layer above reported a failed sync. The handle then refuses what it
     /// would refuse after a failure of its own. For layers that inject faults.

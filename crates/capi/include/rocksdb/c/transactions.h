@@ -1,4 +1,4 @@
-/* Transactions: declared, but not implemented. */
+/* Transactions, optimistic and pessimistic. */
 #ifndef SATEEN_ROCKSDB_C_TRANSACTIONS_H
 #define SATEEN_ROCKSDB_C_TRANSACTIONS_H
 

@@ -6,7 +6,7 @@
 //!    ([`old_logs`], [`rest`]).
 //! 3. The manifest: a new one if it is large or dead (`roll_manifest_if_large`).
 //! 4. Memory: the pool, the budget, early seals ([`memory`], [`seal`]).
-//! 5. The files DEVICE and OPTIONS ([`device_hint`], [`stored_options`]).
+//! 5. The files DEVICE, OPTIONS and LOG ([`device_hint`], [`stored_options`], [`info_log`]).
 //! 6. Tables that are to be opened (`open_some_tables`).
 //! 7. Recovery from failures (`mend`, below).
 //! 8. Space: sparse files, and dead tables that are reclaimed ([`space`]).
@@ -22,6 +22,7 @@
 
 pub(crate) mod board;
 mod device_hint;
+mod info_log;
 mod memory;
 mod old_logs;
 mod rest;
@@ -58,6 +59,7 @@ use crate::tree::families::ColumnFamilyData;
 use crate::write::path::WritePath;
 use board::ChoreBoard;
 use device_hint::DeviceHint;
+use info_log::InfoLog;
 
 /// The active WAL is not left because of its size before it has this many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
@@ -86,6 +88,7 @@ pub(crate) struct Chores {
     pub(crate) hint: DeviceHint,
     /// Whether the file OPTIONS is out of date because a write of it failed.
     pub(crate) options_unstored: AtomicBool,
+    info_log: InfoLog,
 }
 
 impl Chores {
@@ -102,7 +105,19 @@ impl Chores {
     ) -> Chores {
         let hint = DeviceHint::new(hint);
         let options_unstored = AtomicBool::new(false);
-        Chores { env, tree, writes, driver, scrubber, board, spare_files, hint, options_unstored }
+        let info_log = InfoLog::default();
+        Chores {
+            env,
+            tree,
+            writes,
+            driver,
+            scrubber,
+            board,
+            spare_files,
+            hint,
+            options_unstored,
+            info_log,
+        }
     }
 
     /// Does a round of chores on a thread of the device.
@@ -163,6 +178,7 @@ impl Chores {
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         self.store_options_again();
+        self.write_info_log(false);
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));

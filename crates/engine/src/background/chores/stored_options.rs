@@ -9,25 +9,35 @@ use sateen_store::files::options_file;
 use sateen_store::vfs::Vfs;
 
 use super::Chores;
-use crate::options::StoredOptions;
+use crate::options::{Options, StoredOptions};
 
 impl Chores {
     /// Writes the current options to the directory, durably. The caller holds the lock of the
     /// catalogue. After a failure the chores try again, and so does the close.
     pub(crate) fn store_options(&self) {
-        let stored = self.write_options(self.env.vfs.as_ref(), &self.env.directory);
+        let text = self.options_text(&self.env.options.load());
+        let stored = options_file::write(self.env.vfs.as_ref(), &self.env.directory, &text);
         self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
     }
 
-    /// Writes the current options into `directory`.
-    pub(crate) fn write_options(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    /// Writes the options of a copy of the database to `directory`.
+    pub(crate) fn write_options_of_copy(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+        options_file::write(vfs, directory, &self.options_text_of_copy())
+    }
+
+    /// Returns the text of the options for a copy of the database, whose WALs are in its own
+    /// directory.
+    pub(crate) fn options_text_of_copy(&self) -> String {
+        self.options_text(&Options { wal_dir: None, ..(**self.env.options.load()).clone() })
+    }
+
+    fn options_text(&self, options: &Options) -> String {
         let families = self.tree.families();
         let default = self.tree.default_family.id();
         let mut named: Vec<_> = families.named().map(|family| (family, family.options())).collect();
         named.sort_by_key(|(family, _)| family.id() != default);
         let of = named.iter().map(|(family, options)| (family.name(), &**options));
-        let text = StoredOptions::text(&self.env.options.load(), of);
-        options_file::write(vfs, directory, &text)
+        StoredOptions::text(options, of)
     }
 
     /// Writes the options again if the last attempt failed. A chore.

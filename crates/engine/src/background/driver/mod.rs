@@ -84,7 +84,7 @@ impl Job {
         if let Ok(Step::More(moved) | Step::Done(moved, _)) = &mut stepped {
             moved.read = step_read_bytes();
             let cpu_ns = observe::cpu_time().saturating_sub(begin);
-            moved.cpu_ns = if moved.has_read_its_grant { 0 } else { cpu_ns };
+            moved.cpu_ns = cpu_ns;
             driver.env.metrics.stepped(cpu_ns);
         }
         stepped

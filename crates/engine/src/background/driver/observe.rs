@@ -17,7 +17,7 @@ use crate::background::driver::{Driver, DriverState, Job};
 use crate::background::held::Held;
 use crate::background::output;
 use crate::metrics::SchedulerMetrics;
-use crate::timeline::JobInfo;
+use crate::timeline::{JobInfo, Moved};
 use crate::tree::families::ColumnFamilyData;
 
 /// Returns the scheduling metrics before control has sent a note.
@@ -224,11 +224,13 @@ impl Job {
     }
 }
 
-/// Returns the bytes that a step read and wrote.
-pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> (u64, u64) {
+/// Returns what a step moved, and its CPU time.
+pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> Moved {
     match stepped {
-        Ok(Step::More(moved) | Step::Done(moved, _)) => (moved.read, moved.written),
-        Err(_) => (0, 0),
+        Ok(Step::More(moved) | Step::Done(moved, _)) => {
+            Moved { read_bytes: moved.read, written_bytes: moved.written, cpu_ns: moved.cpu_ns }
+        }
+        Err(_) => Moved::default(),
     }
 }
 
@@ -247,7 +249,8 @@ pub(crate) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
         job,
         read_bytes: moved.read,
         written_bytes: moved.written,
-        cpu_ns: moved.cpu_ns,
+        // What it computed says nothing about bytes that it has only read.
+        cpu_ns: if moved.has_read_its_grant { 0 } else { moved.cpu_ns },
     }
 }
 

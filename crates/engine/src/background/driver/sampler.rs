@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use sateen_control::{ClassSample, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample};
+use sateen_control::{
+    ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample,
+};
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
 
 use crate::background::driver::Driver;
+use crate::timeline::EventKind;
 
 /// The counters at the last sample.
 #[derive(Default)]
@@ -19,12 +22,22 @@ pub(crate) struct Sampler {
     reads: ReadSample,
     /// Number of samples in a row in which nothing happened.
     quiet: u32,
+    /// What was recorded last about the device.
+    device: DeviceProfile,
     /// When the last sample was taken. Only used without a sampling thread.
     told_at: Instant,
 }
 
 /// Number of samples without news after which the database is idle.
 const IDLE_SAMPLES: u32 = 100;
+
+/// Returns true if the device differs by more than a tenth from what was recorded.
+fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
+    let differs = |now: u64, then: u64| now.abs_diff(then) > then / 10;
+    differs(now.read_bytes_per_second, then.read_bytes_per_second)
+        || differs(now.write_bytes_per_second, then.write_bytes_per_second)
+        || differs(now.barrier_ns, then.barrier_ns)
+}
 
 impl Driver {
     /// Returns what has happened since the last call.
@@ -88,6 +101,16 @@ impl Driver {
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
+        let device = shared.plane.device();
+        let mut sampler = lock(&self.sampler);
+        let news = is_news(&device, &sampler.device);
+        if news {
+            sampler.device = device;
+        }
+        drop(sampler);
+        if news {
+            self.env.metrics.timeline.told(now, EventKind::Device(device));
+        }
         if self.is_gated() {
             // The gate that was not open may be that of a dropped column family.
             self.look_at_gates();

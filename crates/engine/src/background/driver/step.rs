@@ -7,7 +7,7 @@ use sateen_control::version::VersionEdit;
 pub(crate) struct StepBytes {
     pub(crate) read: u64,
     pub(crate) written: u64,
-    /// CPU time in nanoseconds; 0 if it says nothing about the bytes of the grant.
+    /// CPU time in nanoseconds.
     pub(crate) cpu_ns: u64,
     /// Whether the step ended because it had read its grant's bytes, before it had processed them.
     pub(crate) has_read_its_grant: bool,

@@ -6,7 +6,8 @@
 //! 2. `read` reads the next record. Where the WAL ends, `go_on` looks for more, or enters the next
 //!    WAL and checks that its link fits.
 //! 3. `advance` returns a batch once its writes are visible to readers.
-//! 4. `as_written` removes what the engine added: times of values, and the ids of regions.
+//! 4. `as_written` removes what the engine added: times of values, the ids of regions, and the
+//!    entries of prepared transactions.
 //!
 //! What must stay true:
 //!
@@ -75,6 +76,7 @@ impl Db {
     /// - Batches that were committed together come as one.
     /// - With [`memtable_hot_part`](crate::ColumnFamilyOptions), values that the database wrote
     ///   again by itself come as batches, too, which change nothing.
+    /// - The preparing of a transaction comes as a batch without writes. Its commit has them.
     /// - A batch of log data alone ([`WriteBatch::put_log_data`]) comes before the write with the
     ///   next sequence number, if both are in the same WAL. A caller that asks for that write may
     ///   not see it.
@@ -405,15 +407,16 @@ fn logs(core: &DbCore, kept: &Kept) -> Vec<ReadableLog> {
 }
 
 /// Returns the batch that a client wrote, from the record that it became: without the times of
-/// values, and with the column families that clients know. The error says why `payload` is no
-/// batch.
+/// values, with the column families that clients know, and without that of prepared transactions.
+/// The error says why `payload` is no batch.
 fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'static str> {
     let read = |data| WriteBatch::from_data(data).map_err(|_| "a record that is not a batch");
     let batch = read(payload.to_vec())?;
     let as_stored = |family: &Arc<ColumnFamilyData>| {
         family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()
     };
-    if families.values().all(as_stored) {
+    let prepared = families.prepared().map(|family| family.id());
+    if prepared.is_none() && families.values().all(as_stored) {
         return Ok(batch);
     }
     let mut data = Vec::with_capacity(payload.len());
@@ -427,6 +430,9 @@ fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'stati
                 continue;
             }
         };
+        if Some(entry.column_family) == prepared {
+            continue;
+        }
         let &(id, place) = places.get(&entry.column_family).unwrap_or(&(entry.column_family, 0));
         let ranged = entry.kind == ValueKind::RangeDelete;
         let continued = (id, entry.key, entry.value, place.wrapping_sub(1));

@@ -61,14 +61,22 @@ pub(super) fn look_at(vfs: &dyn Vfs, path: &Path, name: OwnName) -> Result<Optio
         Err((_, error)) if error.kind() == ErrorKind::IsADirectory => {
             return Ok(Some(Content::Other));
         }
+        Err(("open", error)) if is_socket(name, &error) => return Ok(Some(Content::Blank)),
         Err((operation, error)) => return Err(Error::io(operation, path, error)),
     }
     Ok(Some(content(&head, name)))
 }
 
+/// Returns true if a file of the socket's name could not be opened because it is a socket.
+fn is_socket(name: OwnName, error: &std::io::Error) -> bool {
+    let refusal = Some(rustix::io::Errno::NXIO);
+    name == OwnName::File(FileName::Socket) && rustix::io::Errno::from_io_error(error) == refusal
+}
+
 /// Classifies the first bytes of a file.
 fn content(head: &[u8], name: OwnName) -> Content {
-    if head.iter().all(|byte| *byte == 0) {
+    let may_be_blank = name != OwnName::File(FileName::Socket);
+    if may_be_blank && head.iter().all(|byte| *byte == 0) {
         return Content::Blank;
     }
     let log = |kind| begins(head, &FileKind::magic(kind)).then(|| log_uid(head, kind));
@@ -78,6 +86,12 @@ fn content(head: &[u8], name: OwnName) -> Content {
         OwnName::File(FileName::Wal(_)) => log(FileKind::Wal),
         OwnName::File(FileName::Manifest(_)) => log(FileKind::Manifest),
         OwnName::File(FileName::Lock) => return Content::Blank,
+        // A socket cannot be read, so this is a file of somebody else.
+        OwnName::File(FileName::Socket) => return Content::Other,
+        // It ends in the middle of a line if the process died.
+        OwnName::File(FileName::InfoLog | FileName::OldInfoLog(_)) => {
+            begins(head, TEXT_MAGIC).then_some(None)
+        }
         OwnName::File(FileName::Current | FileName::Device | FileName::Options)
         | OwnName::Temporary => {
             let sealed = head.windows(TEXT_SEAL.len()).any(|part| part == TEXT_SEAL);
@@ -150,7 +164,8 @@ mod tests {
             assert_eq!(own_name(name), Some(OwnName::Temporary), "{name}");
         }
         assert_eq!(own_name("LOCK"), Some(OwnName::File(FileName::Lock)));
-        for name in ["notes.txt", "000001.log", "7.wal", "LOG"] {
+        assert_eq!(own_name("INSPECT"), Some(OwnName::File(FileName::Socket)));
+        for name in ["notes.txt", "000001.log", "7.wal", "LOG.old"] {
             assert_eq!(own_name(name), None, "{name}");
         }
     }

@@ -50,6 +50,34 @@ impl FamilyTransaction<'_> {
         self.transaction.get_for_update_in(self.family, key.as_ref(), false)
     }
 
+    /// Tracks `key` as [`Transaction::get_for_update`] does, without reading it. RocksDB:
+    /// `GetForUpdate` without a place for the value.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let family = db.default_column_family();
+    /// let mut transaction = db.transaction();
+    /// transaction.to(&family).guard("fig")?;
+    /// db.put("fig", "1")?;
+    /// assert!(matches!(transaction.commit(), Err(sateen::Error::Busy { .. })));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`FamilyTransaction::get_for_update`].
+    pub fn guard(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.transaction.track(self.family, key.as_ref(), true, true)
+    }
+
+    /// Tracks `key` as [`Transaction::get_for_share`] does, without reading it.
+    ///
+    /// # Errors
+    /// As [`FamilyTransaction::get_for_share`].
+    pub fn guard_shared(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.transaction.track(self.family, key.as_ref(), false, true)
+    }
+
     /// Sets `key` to `value`.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ impl Transaction {
     /// Fails if the transaction is over or prepared.
     pub(super) fn check_change(&self) -> Result<()> {
         self.check()?;
-        if self.prepared.is_some() {
+        if self.is_prepared {
             let text = "the transaction is prepared: it can only be committed or rolled back";
             return Err(Error::InvalidArgument(text.into()));
         }
@@ -57,20 +57,34 @@ impl Transaction {
         let mut transaction = db.transaction_with(options);
         transaction.batch = batch;
         transaction.locks = Some(locks);
-        transaction.prepared = Some(name);
+        transaction.name = Some(name);
+        transaction.is_prepared = true;
         transaction
     }
 
     pub(super) fn end(&mut self, how: &'static str) {
-        if let Some(name) = self.prepared.take() {
+        if let Some(name) = self.name.take() {
             self.default.db().core().writes.prepared.forget(&name);
         }
+        self.is_prepared = false;
         self.ended = Some(how);
+        self.forget_writes();
+        self.snapshot = None;
+    }
+
+    /// Forgets all writes, save points and tracked keys, and releases all locks.
+    pub(super) fn forget_writes(&mut self) {
         self.batch.clear();
         self.tracked.truncate(0);
         self.locks.iter_mut().for_each(|locks| locks.truncate(0));
         self.points.clear();
-        self.snapshot = None;
+    }
+
+    /// Fails if a write with `bytes` of key and value would make the batch larger than it may be.
+    pub(super) fn check_size(&self, bytes: usize) -> Result<()> {
+        let Some(max) = self.write_bytes_max else { return Ok(()) };
+        let size = (self.batch.batch().len_bytes() as u64).saturating_add(bytes as u64);
+        if size > max { Err(Error::TransactionSize { bytes: size, max }) } else { Ok(()) }
     }
 
     /// Returns the family as the transaction sees it.
@@ -157,6 +171,7 @@ impl Transaction {
     ) -> Result<()> {
         self.check_use(family)?;
         self.check_change()?;
+        self.check_size(key.len() + value.len())?;
         let entry = BatchEntry { column_family: family.data.id(), kind, key, value };
         let before = self.locks.as_ref().map(Locks::len);
         if before.is_some() {

@@ -6,7 +6,8 @@
 //! 3. [`Transaction::commit`] writes the batch if no tracked key was written by others since
 //!    (`CommitPipeline::commit_validated`). Locks are released after that.
 //!
-//! `inner` has what these methods share, `family` the same methods for a column family.
+//! `inner` has what these methods share, `family` the same methods for a column family, `rebuild`
+//! what begins anew or takes over a batch.
 //!
 //! What must stay true: nothing of a transaction is in the database before its commit, and a failed
 //! commit leaves both as they were.
@@ -14,6 +15,7 @@
 mod family;
 mod inner;
 mod options;
+mod rebuild;
 
 use std::borrow::Cow;
 
@@ -83,7 +85,9 @@ impl Db {
             }),
             points: Vec::new(),
             write: options.write.clone(),
-            prepared: None,
+            write_bytes_max: options.write_bytes_max,
+            name: None,
+            is_prepared: false,
             ended: None,
         }
     }
@@ -148,8 +152,11 @@ pub struct Transaction {
     /// What each save point returns to, besides the batch.
     points: Vec<Point>,
     write: WriteOptions,
-    /// The name under which it is prepared, if it is.
-    prepared: Option<Vec<u8>>,
+    /// Largest size of the batch in bytes.
+    write_bytes_max: Option<u64>,
+    /// The name that it has reserved, or under which it is prepared.
+    name: Option<Vec<u8>>,
+    is_prepared: bool,
     /// How the transaction ended, if it did.
     ended: Option<&'static str>,
 }
@@ -421,30 +428,77 @@ impl Transaction {
     /// the name, and if the write would not go to the WAL. `TransactionOver`. As [`Db::write`].
     pub fn prepare(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref();
+        let had_it = self.name.is_some();
+        self.check_change()?;
+        if self.name.as_deref() != Some(name) {
+            self.reserve_name(name)?;
+        }
+        let db = self.default.db();
+        let names = &db.core().writes.prepared;
+        if let Err(error) = prepared::store(db, name, self.batch.batch(), &self.write) {
+            if !had_it {
+                names.forget(name);
+                self.name = None;
+            }
+            return Err(error);
+        }
+        names.prepared(name);
+        self.is_prepared = true;
+        Ok(())
+    }
+
+    /// Reserves the name for [`Transaction::prepare`], so that no other transaction gets it. It is
+    /// free again once the transaction is over, unless it is prepared. RocksDB: `SetName`.
+    ///
+    /// ```
+    /// # use sateen::TransactionOptions;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let mut transaction = db.transaction_with(&TransactionOptions::pessimistic());
+    /// transaction.reserve_name("order 7")?;
+    /// let mut other = db.transaction_with(&TransactionOptions::pessimistic());
+    /// assert!(other.reserve_name("order 7").is_err());
+    /// drop(transaction);
+    /// other.prepare("order 7")?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the transaction is optimistic, if it has a name, if another one has
+    /// this name, and if the name has not 1 to 255 bytes. `TransactionOver`. As
+    /// [`Db::list_prepared`].
+    pub fn reserve_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        let name = name.as_ref();
         self.check_change()?;
         if self.locks.is_none() {
             let text = "only a pessimistic transaction can be prepared";
             return Err(Error::InvalidArgument(text.into()));
         }
         prepared::check_name(name)?;
-        let db = self.default.db();
-        prepared::load(db.core())?;
-        let names = &db.core().writes.prepared;
-        if !names.claim(name) {
-            let name = name.escape_ascii();
-            let text = format!("a prepared transaction has the name {name}");
+        if let Some(has) = &self.name {
+            let text = format!("the transaction has the name {} already", has.escape_ascii());
             return Err(Error::InvalidArgument(text));
         }
-        let stored = prepared::store(db, name, self.batch.batch(), &self.write);
-        stored.inspect_err(|_| names.forget(name))?;
-        self.prepared = Some(name.to_vec());
+        let core = self.default.db().core();
+        prepared::load(core)?;
+        if !core.writes.prepared.reserve(name) {
+            let text = format!("another transaction has the name {}", name.escape_ascii());
+            return Err(Error::InvalidArgument(text));
+        }
+        self.name = Some(name.to_vec());
         Ok(())
     }
 
-    /// Returns the name under which the transaction is prepared, if it is.
+    /// Returns the name that the transaction has reserved, or under which it is prepared.
     #[must_use]
     pub fn name(&self) -> Option<&[u8]> {
-        self.prepared.as_deref()
+        self.name.as_deref()
+    }
+
+    /// Returns true if the transaction is prepared.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.is_prepared
     }
 
     /// Discards the transaction. It cannot be used any more.
@@ -454,7 +508,7 @@ impl Transaction {
     /// still prepared.
     pub fn rollback(&mut self) -> Result<()> {
         self.check()?;
-        if let Some(name) = &self.prepared {
+        if let Some(name) = self.name.as_ref().filter(|_| self.is_prepared) {
             let core = self.default.db().core();
             prepared::check_logged(core, &self.write)?;
             let mut removal = WriteBatch::new();
@@ -489,7 +543,7 @@ impl Transaction {
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
         self.check()?;
         let db = self.default.db();
-        if let Some(name) = &self.prepared {
+        if let Some(name) = self.name.as_ref().filter(|_| self.is_prepared) {
             prepared::check_logged(db.core(), options)?;
             let batch = self.batch.batch();
             let mut whole = batch.clone();
@@ -517,11 +571,15 @@ impl Transaction {
 impl Drop for Transaction {
     /// A prepared transaction stays, with its locks. Any other one releases them.
     fn drop(&mut self) {
-        if let (Some(name), Some(locks)) = (self.prepared.take(), self.locks.take()) {
-            let batch = self.batch.batch().clone();
-            let (owner, keys) = locks.into_kept();
-            let prepared = &self.default.db().core().writes.prepared;
-            prepared.park(name, Parked { batch, owner, keys });
+        let Some(name) = self.name.take() else { return };
+        let prepared = &self.default.db().core().writes.prepared;
+        match self.locks.take() {
+            Some(locks) if self.is_prepared => {
+                let batch = self.batch.batch().clone();
+                let (owner, keys) = locks.into_kept();
+                prepared.park(name, Parked { batch, owner, keys });
+            }
+            _ => prepared.forget(&name),
         }
     }
 }

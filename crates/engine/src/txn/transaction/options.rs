@@ -23,6 +23,10 @@ pub struct TransactionOptions {
     /// Largest number of keys that the transaction may lock. Default: 1,048,576. RocksDB:
     /// `max_num_locks`, for each column family.
     pub locks_max: usize,
+    /// Largest size of the transaction's batch in bytes, about that of its keys and values. A write
+    /// that would make it larger fails with `TransactionSize`. Default: `None`, no limit but that
+    /// of a batch. RocksDB: `max_write_batch_size`.
+    pub write_bytes_max: Option<u64>,
     /// How the commit is written. Default: as any write. RocksDB: the `WriteOptions` of
     /// `BeginTransaction`.
     pub write: WriteOptions,
@@ -35,6 +39,7 @@ impl Default for TransactionOptions {
             pessimistic: false,
             lock_timeout: Some(Duration::from_secs(1)),
             locks_max: 1 << 20,
+            write_bytes_max: None,
             write: WriteOptions::default(),
         }
     }

@@ -39,7 +39,7 @@ fn beside(db: &Db, act: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| overload(db, &stop));
-        while db.metrics().flush.entries_in == 0 {
+        while db.metrics().flushes.entries_in == 0 {
             std::thread::yield_now();
         }
         let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));

@@ -185,3 +185,19 @@ fn what_cannot_be_stored_now_is_stored_later() {
     db.close().unwrap();
     assert_eq!(effort(&load(&vfs).unwrap()), 10);
 }
+
+/// Its WALs are in its own directory, so the stored options must not lead to those of its source.
+#[test]
+fn a_checkpoint_opens_with_the_options_that_it_has() {
+    let vfs = MemVfs::new();
+    let options = Options { wal_dir: Some("/logs".into()), ..tiny() };
+    let db = Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+    db.put("only", "in a WAL").unwrap();
+    db.checkpoint("/copy").unwrap();
+    let stored = Options::load_with(&vfs, "/copy", false).unwrap().options;
+    assert_eq!(stored, Options { wal_dir: None, ..options.clone() });
+    let copy = Db::open_with(as_vfs(&vfs), "/copy", stored, &[]).unwrap();
+    assert_eq!(copy.get("only").unwrap().as_deref(), Some(&b"in a WAL"[..]));
+    let of_source = Options::load_with(&vfs, "/db", false).unwrap().options;
+    assert_eq!(of_source.wal_dir, options.wal_dir, "the source keeps its own");
+}

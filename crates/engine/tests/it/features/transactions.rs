@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sateen::vfs::MemVfs;
 use sateen::{
     Db, Error, IngestOptions, Options, ReadOptions, Retry, SstFileWriter, Transaction,
-    TransactionOptions, WriteOptions,
+    TransactionOptions, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{appending, as_vfs, contents, tiny};
@@ -257,4 +257,95 @@ fn every_way_to_write_is_validated() {
         db.writing(&write).put("a", "theirs").unwrap();
         assert_busy(transaction.commit_with(&write), "a");
     }
+}
+
+#[test]
+fn an_undone_transaction_goes_on() {
+    let db = open();
+    let options = TransactionOptions {
+        lock_timeout: Some(std::time::Duration::ZERO),
+        ..TransactionOptions::pessimistic()
+    };
+    let (mut one, mut other) = (db.transaction_with(&options), db.transaction_with(&options));
+    one.put("a", "1").unwrap();
+    one.set_save_point();
+    assert!(other.put("a", "2").is_err());
+    one.undo().unwrap();
+    other.put("a", "2").unwrap();
+    assert!(matches!(one.rollback_to_save_point(), Err(Error::NoSavePoint)));
+    one.put("b", "1").unwrap();
+    one.commit().unwrap();
+    assert!(matches!(one.undo(), Err(Error::TransactionOver("committed"))));
+    other.commit().unwrap();
+    assert_eq!(contents(&db).len(), 2);
+    let mut optimistic = db.transaction();
+    optimistic.get_for_update("a").unwrap();
+    db.put("a", "3").unwrap();
+    assert!(matches!(optimistic.commit(), Err(Error::Busy { .. })));
+    optimistic.undo().unwrap();
+    optimistic.put("c", "").unwrap();
+    optimistic.commit().unwrap();
+}
+
+#[test]
+fn a_batch_is_taken_over_whole_or_not_at_all() {
+    let db = open();
+    let other = db.create_column_family("other", tiny().column_family).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("a", "1").unwrap();
+    batch.to(&other).delete("b").unwrap();
+    batch.put_log_data("log").unwrap();
+    let mut transaction = db.transaction();
+    transaction.put("z", "0").unwrap();
+    transaction.rebuild_from(&batch).unwrap();
+    assert_eq!((transaction.count(), transaction.tracked_keys()), (3, 3));
+    batch.delete_range("a", "b").unwrap();
+    let refused = transaction.rebuild_from(&batch).unwrap_err();
+    assert!(refused.to_string().contains("range deletions"), "{refused}");
+    assert_eq!((transaction.count(), transaction.tracked_keys()), (3, 3));
+    assert_eq!(transaction.batch().batch().items().count(), 4, "the log data is there once");
+    db.drop_column_family(&other).unwrap();
+    let mut one = WriteBatch::new();
+    one.to(&other).put("b", "1").unwrap();
+    assert!(matches!(transaction.rebuild_from(&one), Err(Error::NoSuchColumnFamily(_))));
+}
+
+#[test]
+fn a_locked_write_waits_for_all_its_keys() {
+    let db = open();
+    let options = TransactionOptions {
+        lock_timeout: Some(std::time::Duration::ZERO),
+        ..TransactionOptions::pessimistic()
+    };
+    let mut batch = WriteBatch::new();
+    for key in ["b", "a", "b"] {
+        batch.put(key, key).unwrap();
+    }
+    let mut holder = db.transaction_with(&options);
+    holder.put("b", "held").unwrap();
+    assert!(matches!(db.write_locked(&batch, &options), Err(Error::LockTimedOut { .. })));
+    assert!(contents(&db).is_empty());
+    holder.put("a", "no lock is left").unwrap();
+    holder.undo().unwrap();
+    db.write_locked(&batch, &options).unwrap();
+    assert_eq!(contents(&db).len(), 2);
+    holder.put("a", "").unwrap();
+    assert!(db.write_locked(&batch, &TransactionOptions::default()).is_err());
+    batch.delete_range("a", "b").unwrap();
+    assert!(db.write_locked(&batch, &options).unwrap_err().to_string().contains("range"));
+}
+
+#[test]
+fn a_transaction_has_a_largest_size() {
+    let db = open();
+    let options =
+        TransactionOptions { write_bytes_max: Some(100), ..TransactionOptions::default() };
+    let mut transaction = db.transaction_with(&options);
+    transaction.put("a", [b'x'; 60]).unwrap();
+    let refused = transaction.put("b", [b'x'; 60]).unwrap_err();
+    assert!(matches!(refused, Error::TransactionSize { max: 100, .. }), "{refused}");
+    assert!(transaction.put_log_data([0; 60]).is_err());
+    assert_eq!((transaction.count(), transaction.tracked_keys()), (1, 1));
+    transaction.commit().unwrap();
+    assert_eq!(contents(&db).len(), 1);
 }

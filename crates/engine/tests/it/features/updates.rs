@@ -469,3 +469,28 @@ fn a_read_only_database_reads_the_log() {
     refusal(&reader, 1);
     assert_eq!(rest(&mut reader.updates_available_since(1).unwrap()), []);
 }
+
+/// Prepared transactions are entries of a column family that clients do not know.
+#[test]
+fn prepares_come_without_writes_and_commits_with_their_own() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, &keeping(tiny()));
+    let mut transaction = db.transaction_with(&sateen::TransactionOptions::pessimistic());
+    transaction.put("a", "1").unwrap();
+    transaction.prepare("t").unwrap();
+    db.put("b", "2").unwrap();
+    transaction.commit().unwrap();
+    let mut updates = db.updates_since(0).unwrap();
+    let mut seen: Vec<Vec<(u32, Vec<u8>)>> = Vec::new();
+    let mut next = 1;
+    while updates.valid() {
+        assert_eq!(updates.sequence_number(), next, "no number is left out");
+        next = updates.last_sequence_number() + 1;
+        let entries = updates.batch().unwrap().iter();
+        seen.push(entries.map(|entry| (entry.column_family.0, entry.key.to_vec())).collect());
+        updates.next();
+    }
+    updates.status().unwrap();
+    let one = |key: &[u8]| vec![(0, key.to_vec())];
+    assert_eq!(seen, [Vec::new(), one(b"b"), one(b"a")]);
+}

@@ -196,7 +196,7 @@ fn an_iterator_reads_values_of_tables_that_were_replaced_twice() {
     let vfs = MemVfs::new();
     let (db, mut model) = filled(&vfs, &apart());
     let then = model.clone();
-    let mut iter = db.reading(&ReadOptions::default()).cursor().unwrap();
+    let mut iter = db.reading(ReadOptions::default()).cursor().unwrap();
     iter.seek_to_first();
     for round in 1..4 {
         compact(&db);

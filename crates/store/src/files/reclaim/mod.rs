@@ -15,10 +15,12 @@
 //!    steps first (`shrink`).
 //! 6. `punch_due` punches holes into files that also hold live tables, once their extents have been
 //!    dead for a while (`punch`, `try_punch`).
-//! 7. With a rate, the next step is due after a pause. What failed is kept and tried again.
+//! 7. With a rate, the next step is due after a pause, and its size follows from what steps cost
+//!    (`step.rs`). What failed is kept and tried again.
 //!
 //! Why in steps: file systems and devices discard the blocks of a large file at once, and serve no
-//! other request meanwhile. Each step is synced, so that its blocks are discarded with it. Steps go
+//! other request meanwhile. Each step ends with one sync, so that its blocks are discarded with it:
+//! the sync of one file commits what the file system freed for all. Steps go
 //! from the beginning of the file to its end, because of ext4. It discards freed blocks together
 //! with the free blocks behind them, so cutting the file's end in steps would discard it again and
 //! again.
@@ -35,6 +37,7 @@
 
 mod found;
 mod leased;
+mod step;
 mod values;
 
 use std::collections::BTreeMap;
@@ -49,22 +52,17 @@ use sateen_control::{FileId, Instant, IoClass, TableId};
 
 use super::leases::{LeaseLimits, Leases, Round};
 use super::space::{Accounts, DeadFile, Extents};
-use super::{PAGE_BYTES, table_file_name};
+use super::table_file_name;
 use crate::base::clock;
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, lock};
 use crate::vfs::{OpenOptions, Vfs, VfsFile};
+use step::StepSize;
 use values::DyingValues;
 
-/// Smallest step beside clients.
-const STEP_BYTES_MIN: u64 = 1 << 20;
-/// Time at the given rate that sets the size of a step beside clients.
-const STEP_NS: u64 = 30_000_000;
 /// Size of a step when there are no clients.
 const UNPACED_STEP_BYTES: u64 = 128 << 20;
-/// The pause after a step is at least this multiple of the step's duration.
-const STEP_REST: u32 = 4;
 /// Bytes that a file may have besides its tables before its directory is read.
 const UNEXPLAINED_BYTES: u64 = 64 << 10;
 /// How long the reclaimer waits before it examines again a file that it could not read.
@@ -81,6 +79,9 @@ pub trait OpenTables: Send + Sync {
     /// Closes a file and its tables.
     fn evict_file(&self, file: FileId);
 }
+
+/// A file that a step made smaller.
+type Shrunk = (PathBuf, Arc<dyn VfsFile>);
 
 /// A table that no version names.
 struct Zombie {
@@ -117,8 +118,9 @@ struct ReclaimState {
     look_again: Instant,
     /// Whether a thread is inside a step.
     busy: bool,
-    /// When the next step is due.
+    /// When the next step is due, and its size.
     next_step: Instant,
+    step: StepSize,
     /// While above zero, nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
     /// The part of `holds` that [`Reclaimer::keep`] made.
@@ -359,7 +361,7 @@ impl Reclaimer {
     pub fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
         self.look_at_leases(now);
         self.remove_orphans();
-        let mut unlink = {
+        let (mut unlink, step) = {
             let mut state = lock(&self.state);
             if state.holds > 0 {
                 return Ok(None);
@@ -369,20 +371,18 @@ impl Reclaimer {
                 return Ok(state.next_round(now));
             }
             state.busy = true;
-            std::mem::take(&mut state.unlink)
+            let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
+            (std::mem::take(&mut state.unlink), step)
         };
         let started = clock::now();
-        let step = rate.map_or(UNPACED_STEP_BYTES, |rate| {
-            let bytes = (rate / (1_000_000_000 / STEP_NS)).max(STEP_BYTES_MIN);
-            bytes.next_multiple_of(PAGE_BYTES as u64)
-        });
         let mut left = step;
+        let mut shrunk = None;
         let mut kept = Vec::new();
         let mut failed = None;
         while left > 0
             && let Some(dead) = unlink.pop()
         {
-            match self.unlink(&dead, rate.map_or(u64::MAX, |_| left)) {
+            match self.unlink(&dead, rate.map_or(u64::MAX, |_| left), &mut shrunk) {
                 Ok((cost, rest)) => {
                     left = left.saturating_sub(cost);
                     unlink.extend(rest);
@@ -393,33 +393,45 @@ impl Reclaimer {
                 }
             }
         }
-        let punched = self.punch_due(now, &mut left, rate.is_some());
-        let result = failed.map_or(punched, Err);
+        let punched = self.punch_due(now, &mut left, rate.is_none(), &mut shrunk);
+        let is_synced = shrunk.is_some();
+        let synced = match shrunk {
+            Some((path, file)) if rate.is_some() => {
+                file.sync_data(IoClass::Reclaim).map_err(|source| Error::io("sync", &path, source))
+            }
+            _ => Ok(()),
+        };
+        let result = failed.map_or(punched.and(synced), Err);
         let state = &mut *lock(&self.state);
         state.busy = false;
         state.unlink.extend(unlink.into_iter().chain(kept));
         if let Some(rate) = rate {
-            let ns = u128::from(step - left) * 1_000_000_000 / u128::from(rate.max(1));
-            let pause = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
             let took = clock::since(started);
-            state.next_step = now + took + pause.max(took * STEP_REST);
+            if is_synced {
+                state.step.learn(step - left, took);
+            }
+            state.next_step = now + took + step::pause(step - left, rate, took);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
         result.map(|()| state.next_round(now))
     }
 
-    /// Frees dead bytes of files that also have live tables. Beside clients it takes only what is
-    /// due of one file, so that there is one barrier. What fails is tried again after all others.
-    fn punch_due(&self, now: Instant, left: &mut u64, beside_clients: bool) -> Result<()> {
+    /// Frees dead bytes of files that also have live tables, `early` before they are due. What
+    /// fails is tried again after all others.
+    fn punch_due(
+        &self,
+        now: Instant,
+        left: &mut u64,
+        early: bool,
+        shrunk: &mut Option<Shrunk>,
+    ) -> Result<()> {
         let mut failed = BTreeMap::new();
         while *left > 0 {
-            let Some((file, dead)) =
-                lock(&self.state).accounts.take_dead(now, !beside_clients, *left)
-            else {
+            let Some((file, dead)) = lock(&self.state).accounts.take_dead(now, early, *left) else {
                 break;
             };
             *left = left.saturating_sub(dead.cost());
-            let punched = self.punch(file, &dead, beside_clients);
+            let punched = self.punch(file, &dead, shrunk);
             let mut state = lock(&self.state);
             match punched {
                 Ok(true) => {
@@ -444,23 +456,26 @@ impl Reclaimer {
                     }
                 }
             }
-            if beside_clients {
-                break;
-            }
         }
         failed.into_values().next().map_or(Ok(()), Err)
     }
 
     /// Frees the part of a dead file that costs at most `most`, and unlinks the file if that is
     /// all. Returns the cost and the rest of the file.
-    fn unlink(&self, dead: &DeadFile, most: u64) -> Result<(u64, Option<DeadFile>)> {
+    fn unlink(
+        &self,
+        dead: &DeadFile,
+        most: u64,
+        shrunk: &mut Option<Shrunk>,
+    ) -> Result<(u64, Option<DeadFile>)> {
         self.tables.evict_file(dead.file);
         let path = table_file_name(&self.directory, dead.file);
         let cost = dead.rest.cost();
         // If the steps are impossible, the file is unlinked at once.
         if cost > most
-            && let Ok(Some(rest)) = self.shrink(&path, dead, most)
+            && let Ok(Some((rest, handle))) = self.shrink(&path, dead, most)
         {
+            *shrunk = Some((path, handle));
             return Ok((most, Some(rest)));
         }
         match self.vfs.remove(&path) {
@@ -475,8 +490,14 @@ impl Reclaimer {
         }
     }
 
-    /// Frees `by` bytes of a dead file. Returns the rest, or `None` if the file has another name.
-    fn shrink(&self, path: &Path, dead: &DeadFile, by: u64) -> std::io::Result<Option<DeadFile>> {
+    /// Frees `by` bytes of a dead file. Returns the rest and the file, or `None` if it has another
+    /// name.
+    fn shrink(
+        &self,
+        path: &Path,
+        dead: &DeadFile,
+        by: u64,
+    ) -> std::io::Result<Option<(DeadFile, Arc<dyn VfsFile>)>> {
         let handle = self.vfs.open(path, OpenOptions::WRITE)?;
         if handle.links()? > 1 {
             return Ok(None);
@@ -490,10 +511,9 @@ impl Reclaimer {
                 handle.truncate(first.start)?;
             }
         }
-        handle.sync_data(IoClass::Reclaim)?;
         let bytes = dead.rest.bytes() - left.rest.bytes();
         self.counters.bytes_unlinked.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Some(left))
+        Ok(Some((left, handle)))
     }
 
     /// Punches `ranges`. Returns false if the file system cannot punch holes.
@@ -536,16 +556,14 @@ impl Reclaimer {
 
     /// Punches `ranges` of a file. Returns false if the file system cannot, or the file has another
     /// name.
-    fn punch(&self, file: FileId, ranges: &Extents, sync: bool) -> Result<bool> {
+    fn punch(&self, file: FileId, ranges: &Extents, shrunk: &mut Option<Shrunk>) -> Result<bool> {
         let path = table_file_name(&self.directory, file);
         let options = OpenOptions::WRITE;
         let punched = self.vfs.open(&path, options).and_then(|handle| {
             if handle.links()? > 1 || !self.try_punch(handle.as_ref(), ranges.iter())? {
                 return Ok(false);
             }
-            if sync {
-                handle.sync_data(IoClass::Reclaim)?;
-            }
+            *shrunk = Some((path.clone(), handle));
             Ok(true)
         });
         if let Ok(true) = punched {

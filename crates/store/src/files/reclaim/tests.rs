@@ -106,7 +106,7 @@ fn beside_clients_a_file_goes_step_by_step() {
         assert!(no_holes() || content.first() == Some(&0));
         now = next;
     }
-    assert!(sizes.len() >= 4 && sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
+    assert!(sizes.len() >= 2 && sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
     assert_eq!((fixture.length(), fixture.reclaimer.obsolete_bytes()), (None, 0));
     assert_eq!(fixture.reclaimer.counters.files_unlinked.load(Ordering::Relaxed), 1);
 }
@@ -122,7 +122,7 @@ fn where_holes_cannot_be_a_file_is_cut_shorter_step_by_step() {
         lengths.push(fixture.length().unwrap());
         now = next;
     }
-    assert!(lengths.len() >= 4 && lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
+    assert!(lengths.len() >= 2 && lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
     assert_eq!((fixture.length(), fixture.reclaimer.obsolete_bytes()), (None, 0));
 }
 

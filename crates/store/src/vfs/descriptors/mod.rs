@@ -22,11 +22,11 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 
-use super::{IoClass, OpenOptions, Vfs, VfsFile};
+use super::{IoClass, OpenOptions, SharedDescriptor, Vfs, VfsFile};
 use crate::base::clock;
 use crate::base::sync::leaf::lock;
 use crate::base::system::is_out_of_descriptors;
@@ -337,6 +337,15 @@ impl VfsFile for PooledFile {
     #[inline]
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         self.with(|file| file.read_at(buffer, offset, class))
+    }
+    fn descriptor(&self) -> Option<SharedDescriptor> {
+        self.with(|file| Ok(file.descriptor())).ok().flatten()
+    }
+    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
+        // If the pool has closed the descriptor meanwhile, the read is not counted.
+        if let Some(descriptor) = &*self.descriptor.load() {
+            descriptor.0.was_read(bytes, started, ns, class);
+        }
     }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         self.with(|file| file.write_at(bytes, offset, class))

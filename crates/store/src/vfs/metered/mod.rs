@@ -18,7 +18,7 @@ use sateen_control::IO_CLASSES;
 
 use super::descriptors::patiently;
 use super::posix::processor;
-use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
+use super::{IoClass, OpenOptions, SharedDescriptor, Vfs, VfsFile, VfsLock};
 use crate::base::clock;
 use crate::base::histogram::{Histogram, HistogramSnapshot};
 use crate::base::waited::{IoCall, NOTED_NS, io_done};
@@ -202,10 +202,16 @@ impl OpMeter {
     #[inline]
     fn record(&self, bytes: u64, started: Instant) -> u64 {
         let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
+        self.record_ns(bytes, ns);
+        ns
+    }
+
+    /// Counts an operation that took `ns` nanoseconds.
+    #[inline]
+    fn record_ns(&self, bytes: u64, ns: u64) {
         self.operations.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.latency_ns.record(ns);
-        ns
     }
 
     /// Like [`OpMeter::record`], for operations that always go to the device.
@@ -272,6 +278,18 @@ impl ClassMeter {
         }
     }
 
+    /// Counts a read that took too long for the page cache.
+    #[inline]
+    fn note_device_read(&self, bytes: u64, started: Instant, ns: u64) {
+        let cached_ns = NOTED_NS + bytes / CACHED_BYTES_PER_NS;
+        if ns >= cached_ns {
+            let device_ns = ns - processor::waited_ns(started, ns);
+            if device_ns >= cached_ns {
+                self.device_read.record(bytes, device_ns);
+            }
+        }
+    }
+
     /// Counts `result` if it is an error. Failed calls appear in no other counter.
     #[inline]
     fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
@@ -303,15 +321,20 @@ impl VfsFile for MeteredFile {
         let started = clock::now();
         let read = meter.note(self.inner.read_at(buffer, offset, class))?;
         let ns = meter.read.record(read as u64, started);
-        let cached_ns = NOTED_NS + read as u64 / CACHED_BYTES_PER_NS;
-        if ns >= cached_ns {
-            let device_ns = ns - processor::waited_ns(started, ns);
-            if device_ns >= cached_ns {
-                meter.device_read.record(read as u64, device_ns);
-            }
-        }
+        meter.note_device_read(read as u64, started, ns);
         io_done(class, IoCall::Read, started, ns, read as u64);
         Ok(read)
+    }
+
+    fn descriptor(&self) -> Option<SharedDescriptor> {
+        self.inner.descriptor()
+    }
+
+    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
+        let meter = self.class(class);
+        meter.read.record_ns(bytes as u64, ns);
+        meter.note_device_read(bytes as u64, started, ns);
+        self.inner.was_read(bytes, started, ns, class);
     }
 
     #[inline]

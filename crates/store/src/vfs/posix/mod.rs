@@ -12,6 +12,7 @@ pub(super) mod fork;
 pub(super) mod heap;
 mod marks;
 pub(super) mod processor;
+pub(super) mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -63,6 +64,7 @@ impl Vfs for PosixVfs {
         let unit = if options.direct { direct_read_unit(&fd) } else { None };
         let direct = unit.is_some() && switch_to_direct(&fd)?;
         let read_unit = unit.filter(|_| direct).unwrap_or(1);
+        let fd = Arc::new(fd);
         Ok(Arc::new(PosixFile { fd, direct, read_unit, poisoned: AtomicBool::new(false) }))
     }
 
@@ -177,7 +179,7 @@ impl Vfs for PosixVfs {
 /// An open file of the operating system.
 #[derive(Debug)]
 struct PosixFile {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     direct: bool,
     /// Unit of offset and length of direct reads. A power of two.
     read_unit: usize,
@@ -303,6 +305,10 @@ impl VfsFile for PosixFile {
 
     fn alignment(&self) -> usize {
         self.read_unit
+    }
+
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.fd.clone())
     }
 
     fn poison(&self) {

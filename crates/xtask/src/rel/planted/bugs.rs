@@ -318,13 +318,13 @@ pub(super) const BUGS: &[Bug] = &[
         "value_file_removed_early",
         "a value file is removed while a table refers to it",
         "features::values::a_file_goes_with_its_last_value_and_pages_before",
-        &["No such file", "not found", "NotFound"],
+        &["MissingFile"],
     ),
     bug(
         "values_punched_while_read",
-        "dead values are punched while a snapshot reads them",
-        "features::values::a_file_goes_with_its_last_value_and_pages_before",
-        &["Hole", "hole", "kept.get(path)"],
+        "dead values are punched while an iterator reads them",
+        "features::values::an_iterator_reads_values_of_tables_that_were_replaced_twice",
+        &["values", "hole"],
     ),
     bug(
         "values_of_older_tables_punched",
@@ -336,7 +336,7 @@ pub(super) const BUGS: &[Bug] = &[
         "values_not_synced",
         "a table is installed before its value file is durable",
         "crash::power::values_apart",
-        CRASH,
+        &["Truncated", "MissingFile", "wrong contents"],
     ),
     bug(
         "backup_shared_purged",

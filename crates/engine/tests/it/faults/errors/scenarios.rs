@@ -255,6 +255,12 @@ fn listed(run: &mut Run) -> Option<()> {
     run.commit(&db, true)?;
     let files = run.insist(&db, |db| db.live_files(&LiveFilesOptions::default()))?;
     assert!(files.len() >= 4, "{}: {files:?}", run.what);
+    let mut tries = 0;
+    let exported = run.insist(&db, |db| {
+        tries += 1;
+        db.default_column_family().export(format!("/export{tries}"))
+    })?;
+    assert_eq!(exported.len(), 1, "{}: {exported:?}", run.what);
     run.finish(db)
 }
 

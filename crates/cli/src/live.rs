@@ -1,0 +1,96 @@
+//! Commands that speak to the process that has a database open: its options, and its metrics on a
+//! TCP address.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sateen_inspect::{Client, ClientError};
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Result, USAGE};
+use crate::interrupt;
+use crate::why::client;
+
+#[derive(Debug, Args)]
+pub(crate) struct SetOption {
+    /// Change options of the database in this directory
+    db: PathBuf,
+    /// Set these options, such as block_cache_bytes=256MiB
+    #[arg(required = true, value_name = "OPTION=VALUE")]
+    settings: Vec<String>,
+    /// Change options of this column family
+    #[arg(long, value_name = "NAME")]
+    cf: Option<String>,
+}
+
+/// Changes options of a running database, all or none.
+pub(crate) fn set_options(arguments: &SetOption, json: bool, output: &mut dyn Write) -> Result<()> {
+    let mut set = Map::new();
+    for setting in &arguments.settings {
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(Failure::usage(format!("{setting}: not OPTION=VALUE")));
+        };
+        set.insert(name.to_owned(), Value::String(value.to_owned()));
+    }
+    let wanted = json!({ "set": set, "column_family": arguments.cf });
+    let done = Client::of_database(&arguments.db).post("/v1/options", &wanted).map_err(failure)?;
+    if json {
+        return Ok(writeln!(output, "{done}")?);
+    }
+    for (name, value) in &set {
+        writeln!(output, "{name} = {}", value.as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Has the process that has the database open do `work`. Returns false if no process serves it.
+pub(crate) fn asked(db: &Path, work: &str, arguments: &Value) -> Result<bool> {
+    match Client::of_database(db).post(&format!("/v1/{work}"), arguments) {
+        Ok(_) => Ok(true),
+        Err(ClientError::NotServed(_)) => Ok(false),
+        Err(error) => Err(failure(error)),
+    }
+}
+
+fn failure(error: ClientError) -> Failure {
+    let text = error.to_string();
+    match error {
+        ClientError::Refused(400, _) => Failure { code: USAGE, ..Failure::failed(text) },
+        ClientError::Refused(404, _) => Failure::not_found(text),
+        _ => Failure::failed(text),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeMetrics {
+    /// Serve the metrics of the database in this directory
+    #[arg(required_unless_present = "socket")]
+    db: Option<PathBuf>,
+    /// Ask this socket instead of the one in a directory
+    #[arg(long, value_name = "PATH", conflicts_with = "db")]
+    socket: Option<PathBuf>,
+    /// Listen on this address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9187")]
+    listen: SocketAddr,
+}
+
+/// Serves metrics and the live page until the user ends it.
+pub(crate) fn serve_metrics(arguments: &ServeMetrics, output: &mut dyn Write) -> Result<()> {
+    let ended = interrupt::watch()?;
+    let client = client(arguments.db.as_ref(), arguments.socket.as_ref());
+    // A mistyped path should be told of at once. A process that is restarted later is no mistake.
+    if let Err(error @ ClientError::NotServed(_)) = client.status() {
+        let mut errors = std::io::stderr().lock();
+        let _nobody = writeln!(errors, "sateen: {error}; waiting for it");
+    }
+    let scrape = sateen_inspect::relay(client, arguments.listen)
+        .map_err(|error| Failure::failed(format!("{}: {error}", arguments.listen)))?;
+    writeln!(output, "http://{}/metrics for Prometheus, http://{0}/ to look at", scrape.address())?;
+    output.flush()?;
+    while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    Ok(())
+}

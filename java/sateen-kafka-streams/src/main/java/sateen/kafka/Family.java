@@ -1,0 +1,121 @@
+package sateen.kafka;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.Supplier;
+import org.apache.kafka.common.utils.Bytes;
+import sateen.ClosedException;
+import sateen.ColumnFamily;
+import sateen.Cursor;
+import sateen.ReadOptions;
+
+/**
+ * A column family of a {@link StateDatabase}, and what is buffered for it.
+ *
+ * <p>Readers of any thread see the buffer before the column family. {@link StateDatabase} moves entries
+ * from one to the other under its lock, and iterators begin under that lock, so that none misses an entry.
+ */
+final class Family {
+    /** A removed key in the buffer, which is told from an empty value by its identity. */
+    static final byte[] REMOVED = new byte[0];
+    /** What an entry of the buffer takes beside its bytes: the node, its key's object, two headers. */
+    private static final int ENTRY_OVERHEAD = 128;
+
+    private final StateDatabase database;
+    final ColumnFamily family;
+    private volatile ConcurrentSkipListMap<Bytes, byte[]> buffer = new ConcurrentSkipListMap<>();
+    /** Whether the column family was dropped. A query that still has this sees nothing in it. */
+    private volatile boolean gone;
+
+    Family(StateDatabase database, ColumnFamily family) {
+        this.database = database;
+        this.family = family;
+    }
+
+    /** Buffers a value, or the removal of a key if it is null. */
+    void put(Bytes key, byte[] value) {
+        byte[] before = buffer.put(key, value == null ? REMOVED : value);
+        long bytes = value == null ? 0 : value.length;
+        if (before == null) {
+            bytes += key.get().length + ENTRY_OVERHEAD;
+        } else {
+            bytes -= before.length;
+        }
+        database.buffered(bytes);
+    }
+
+    byte[] get(Bytes key) {
+        byte[] buffered = buffer.get(key);
+        if (buffered != null) {
+            return buffered == REMOVED ? null : buffered;
+        }
+        return database.call("get", () -> unlessGone(() -> family.get(key.get())));
+    }
+
+    /** Notes that the column family is about to be dropped. */
+    void drop() {
+        gone = true;
+    }
+
+    /** Reads the column family; returns null if it was dropped. */
+    private <R> R unlessGone(Supplier<R> read) {
+        try {
+            return read.get();
+        } catch (ClosedException closed) {
+            if (gone) {
+                return null;
+            }
+            throw closed;
+        }
+    }
+
+    int bufferedEntries() {
+        return buffer.size();
+    }
+
+    /** Returns the buffer's entries, whose order does not change while the lock for writing is held. */
+    Map<Bytes, byte[]> buffered() {
+        return buffer;
+    }
+
+    /** Forgets the buffer. Iterators that have begun keep what they took from it. */
+    void clear() {
+        if (!buffer.isEmpty()) {
+            buffer = new ConcurrentSkipListMap<>();
+        }
+    }
+
+    /** Returns an iterator over the keys from {@code from} to {@code to}, both included; null is no bound. */
+    StoreIterator iterator(Bytes from, Bytes to, boolean forward) {
+        return iterator(from, to, true, forward);
+    }
+
+    StoreIterator iterator(Bytes from, Bytes to, boolean toIncluded, boolean forward) {
+        if (from != null && to != null && from.compareTo(to) > 0) {
+            return database.track(new StoreIterator(database, List.of(), null, forward));
+        }
+        return database.reading(() -> {
+            NavigableMap<Bytes, byte[]> part = buffer;
+            if (from != null) {
+                part = part.tailMap(from, true);
+            }
+            if (to != null) {
+                part = part.headMap(to, toIncluded);
+            }
+            List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
+            (forward ? part : part.descendingMap()).entrySet().forEach(entries::add);
+            byte[] upper = to == null ? null : toIncluded ? after(to.get()) : to.get();
+            ReadOptions bounds = ReadOptions.DEFAULT.between(from == null ? null : from.get(), upper);
+            Cursor cursor = unlessGone(() -> family.cursor(bounds));
+            return database.track(new StoreIterator(database, entries, cursor, forward));
+        });
+    }
+
+    /** Returns the first key behind {@code key}. */
+    private static byte[] after(byte[] key) {
+        return java.util.Arrays.copyOf(key, key.length + 1);
+    }
+}

@@ -1,0 +1,456 @@
+package sateen.kafka;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
+import org.apache.kafka.streams.state.internals.PositionSerde;
+import sateen.ClosedException;
+import sateen.ColumnFamily;
+import sateen.Cursor;
+import sateen.Database;
+import sateen.Options;
+import sateen.SateenException;
+import sateen.WriteBatch;
+import sateen.WriteOptions;
+
+/**
+ * The database of one store of one partition. The column family {@code default} has the offsets in the
+ * changelog and the position; each {@link Family} has entries.
+ *
+ * <p>What must stay true:
+ *
+ * <ol>
+ * <li>An offset is never ahead of the entries: both are in one batch.
+ * <li>Under exactly-once the disk has only entries of committed transactions, or the mark
+ * {@code uncommitted}, with which the next open knows no offset. Kafka then restores the whole store.
+ * <li>Entries of a restoration come from committed transactions. They may be ahead of the offset.
+ * </ol>
+ *
+ * <p>A write goes through these steps:
+ *
+ * <ol>
+ * <li>{@link #beforeWrite}: if a commit has passed since the last write, write the buffer and the offset.
+ * <li>{@link Family#put} buffers the entry.
+ * <li>{@link #afterWrite}: if the buffer is too large, write it without an offset ({@link #spill}).
+ * <li>{@link #commit} writes the buffer with the offset that Kafka gives.
+ * </ol>
+ */
+final class StateDatabase {
+    private static final byte[] POSITION = bytes("position");
+    private static final byte[] UNCOMMITTED = bytes("uncommitted");
+    private static final byte[] STREAM_TIME = bytes("stream-time");
+    private static final byte[] OFFSETS = bytes("offset:");
+    /** The first key behind all offsets. */
+    private static final byte[] OFFSETS_END = bytes("offset;");
+
+    private final String store;
+    private final Path path;
+    private final SateenConfig config;
+    private final Options options;
+    private final Database database;
+    private final ColumnFamily meta;
+    private final CommitSignal signal;
+    private final Position position;
+    private final Map<String, Family> families = new ConcurrentHashMap<>();
+    /** Families that are not used any more, which the next commit drops. */
+    private final List<Family> dropped = new ArrayList<>();
+    private final Set<StoreIterator> iterators = ConcurrentHashMap.newKeySet();
+    /** Iterators and readers share it; it is exclusive while the buffer goes to the disk. */
+    private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
+    private long bufferedBytes;
+    /** Whether the disk has entries that may belong to an open transaction. */
+    private boolean uncommitted;
+    private long streamTime = -1;
+    private volatile boolean open = true;
+
+    private StateDatabase(String store, Path path, SateenConfig config, StateStoreContext context) {
+        this.store = store;
+        this.path = path;
+        this.config = config;
+        try {
+            Files.createDirectories(path);
+        } catch (IOException failed) {
+            throw new ProcessorStateException("the directory " + path + " of the store " + store
+                + " cannot be made: " + failed, failed);
+        }
+        try {
+            options = new Options().setAll(config.options);
+        } catch (IllegalArgumentException wrong) {
+            throw new ProcessorStateException("the options of the store " + store + " (" + SateenConfig.OPTIONS
+                + ") are wrong: " + wrong.getMessage(), wrong);
+        }
+        Database opened = call("open", () -> Database.open(path, options));
+        boolean done = false;
+        try {
+            database = opened;
+            meta = opened.defaultColumnFamily();
+            for (ColumnFamily family : opened.columnFamilies()) {
+                if (family != meta) {
+                    families.put(family.name(), new Family(this, family));
+                }
+            }
+            byte[] stored = call("open", () -> meta.get(POSITION));
+            position = stored == null ? Position.emptyPosition()
+                : PositionSerde.deserialize(ByteBuffer.wrap(stored));
+            uncommitted = call("open", () -> meta.get(UNCOMMITTED)) != null;
+            byte[] time = call("open", () -> meta.get(STREAM_TIME));
+            streamTime = time == null ? -1 : ByteBuffer.wrap(time).getLong();
+            signal = config.exactlyOnce ? CommitSignal.of(context, store) : null;
+            done = true;
+        } finally {
+            if (!done) {
+                opened.close();
+            }
+        }
+    }
+
+    /** Opens the database of a store below the directory of its task. */
+    static StateDatabase open(String store, StateStoreContext context) {
+        Path path = new File(context.stateDir(), "sateen").toPath().resolve(store);
+        return new StateDatabase(store, path, new SateenConfig(context.appConfigs(), store), context);
+    }
+
+    String store() {
+        return store;
+    }
+
+    Path path() {
+        return path;
+    }
+
+    Position position() {
+        return position;
+    }
+
+    /** Returns the greatest time of the stream that was committed, or -1. */
+    long streamTime() {
+        return streamTime;
+    }
+
+    /** Sets the time of the stream, which the next commit stores. */
+    void streamTime(long time) {
+        streamTime = time;
+    }
+
+    // Families.
+
+    /** Returns the names of the families. */
+    Set<String> families() {
+        return families.keySet();
+    }
+
+    /** Returns a family, and creates it if it is missing. */
+    Family family(String name) {
+        Family family = families.get(name);
+        if (family == null) {
+            family = new Family(this,
+                call("make a segment of", () -> database.createColumnFamily(name, options)));
+            families.put(name, family);
+        }
+        return family;
+    }
+
+    /** Gives up a family. Its files go with the next commit, so that an aborted transaction loses none. */
+    void drop(String name) {
+        Family family = families.remove(name);
+        if (family != null) {
+            dropped.add(family);
+        }
+    }
+
+    // Reading.
+
+    /** Runs something that needs the buffer and the disk to belong together. */
+    <R> R reading(Supplier<R> read) {
+        lock.readLock().lock();
+        try {
+            return call("read", read);
+        } finally {
+            lock.readLock().unlock();
+        }
+    }
+
+    StoreIterator track(StoreIterator iterator) {
+        iterators.add(iterator);
+        return iterator;
+    }
+
+    void forget(StoreIterator iterator) {
+        iterators.remove(iterator);
+    }
+
+    // Writing.
+
+    /** Writes the buffer if a transaction was committed since the last write. Call it before each write. */
+    void beforeWrite() {
+        checkOpen();
+        if (signal != null) {
+            Map<TopicPartition, Long> committed = signal.committed();
+            if (committed != null && bufferedBytes > 0) {
+                write(committed, false);
+            }
+        }
+    }
+
+    /** Counts bytes that were buffered. */
+    void buffered(long bytes) {
+        bufferedBytes += bytes;
+    }
+
+    /** Writes the buffer if it has grown too large. Call it after each write. */
+    void afterWrite() {
+        if (bufferedBytes > config.uncommittedMaxBytes) {
+            spill();
+        }
+    }
+
+    /** Writes the buffer if it has grown too large and has only entries of the changelog. */
+    void afterRestored() {
+        if (bufferedBytes > config.uncommittedMaxBytes) {
+            write(Map.of(), false);
+        }
+    }
+
+    /** Writes the buffer without an offset, and the mark that the entries may not be committed. */
+    private void spill() {
+        lock.writeLock().lock();
+        try (WriteBatch batch = new WriteBatch()) {
+            addBuffers(batch);
+            batch.put(meta, UNCOMMITTED, new byte[] {1});
+            call("write", () -> {
+                database.write(batch);
+                return null;
+            });
+            uncommitted = true;
+            clearBuffers();
+        } finally {
+            lock.writeLock().unlock();
+        }
+    }
+
+    /**
+     * Writes the buffer, the offsets and the position as one batch. No offsets at all remove those that
+     * are stored, and an offset of null removes that of its partition.
+     */
+    void commit(Map<TopicPartition, Long> offsets) {
+        checkOpen();
+        write(offsets, offsets.isEmpty());
+    }
+
+    private void write(Map<TopicPartition, Long> offsets, boolean forget) {
+        lock.writeLock().lock();
+        try (WriteBatch batch = new WriteBatch()) {
+            addBuffers(batch);
+            if (forget) {
+                batch.deleteRange(meta, OFFSETS, OFFSETS_END);
+            }
+            offsets.forEach((partition, offset) -> {
+                if (offset == null) {
+                    batch.delete(meta, key(partition));
+                } else {
+                    batch.put(meta, key(partition), ByteBuffer.allocate(8).putLong(offset).array());
+                }
+            });
+            synchronized (position) {
+                batch.put(meta, POSITION, PositionSerde.serialize(position).array());
+            }
+            if (streamTime >= 0) {
+                batch.put(meta, STREAM_TIME, ByteBuffer.allocate(8).putLong(streamTime).array());
+            }
+            if (uncommitted) {
+                batch.delete(meta, UNCOMMITTED);
+            }
+            call("commit", () -> {
+                database.write(batch, config.commitSync ? WriteOptions.SYNC : WriteOptions.DEFAULT);
+                return null;
+            });
+            uncommitted = false;
+            clearBuffers();
+            for (Family family : dropped) {
+                family.drop();
+                call("drop an expired segment of", () -> {
+                    database.dropColumnFamily(family.family);
+                    return null;
+                });
+            }
+            dropped.clear();
+        } finally {
+            lock.writeLock().unlock();
+        }
+    }
+
+    private void addBuffers(WriteBatch batch) {
+        for (Family family : families.values()) {
+            family.buffered().forEach((key, value) -> {
+                if (value == Family.REMOVED) {
+                    batch.delete(family.family, key.get());
+                } else {
+                    batch.put(family.family, key.get(), value);
+                }
+            });
+        }
+    }
+
+    private void clearBuffers() {
+        families.values().forEach(Family::clear);
+        dropped.forEach(Family::clear);
+        bufferedBytes = 0;
+    }
+
+    /** Writes entries of the changelog. They are committed, so the buffer is not needed. */
+    void restore(WriteBatch batch) {
+        checkOpen();
+        WriteOptions how = config.restoreLowPriority ? WriteOptions.DEFAULT.withLowPriority()
+            : WriteOptions.DEFAULT;
+        call("restore", () -> {
+            database.write(batch, how);
+            return null;
+        });
+    }
+
+    /**
+     * Returns the offset up to which the store has the changelog, or null. Under exactly-once an empty
+     * store has the offset that Kafka calls unknown: it is restored, but is no damage.
+     */
+    Long committedOffset(TopicPartition partition) {
+        checkOpen();
+        if (config.exactlyOnce && uncommitted) {
+            return null;
+        }
+        byte[] stored = call("read the offset of", () -> meta.get(key(partition)));
+        if (stored != null) {
+            return ByteBuffer.wrap(stored).getLong();
+        }
+        return config.exactlyOnce && isEmpty() ? OffsetCheckpoint.OFFSET_UNKNOWN : null;
+    }
+
+    private boolean isEmpty() {
+        for (Family family : families.values()) {
+            boolean found = call("read", () -> {
+                try (Cursor cursor = family.family.cursor()) {
+                    return cursor.seekToFirst();
+                }
+            });
+            if (found || family.bufferedEntries() > 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Returns an estimate of the number of entries. */
+    long entries() {
+        long entries = 0;
+        for (Family family : families.values()) {
+            String estimate = call("count", () -> family.family.property("rocksdb.estimate-num-keys"))
+                .orElse("0");
+            entries += Long.parseLong(estimate) + family.bufferedEntries();
+        }
+        return Math.max(entries, 0);
+    }
+
+    /** Returns a number that the database keeps under a name, or 0. */
+    long property(String name) {
+        long sum = 0;
+        for (ColumnFamily family : database.columnFamilies()) {
+            try {
+                sum += Long.parseLong(family.property(name).orElse("0"));
+            } catch (ClosedException | NumberFormatException none) {
+                // The family has just been dropped, or the property is a text.
+                continue;
+            }
+        }
+        return sum;
+    }
+
+    boolean isOpen() {
+        return open;
+    }
+
+    void checkOpen() {
+        if (!open) {
+            throw new InvalidStateStoreException("the store " + store + " is closed");
+        }
+    }
+
+    /** Closes the iterators and the database. What is buffered is written if it cannot be rolled back. */
+    void close() {
+        if (!open) {
+            return;
+        }
+        open = false;
+        try {
+            if (!config.exactlyOnce && bufferedBytes > 0) {
+                lock.writeLock().lock();
+                try (WriteBatch batch = new WriteBatch()) {
+                    addBuffers(batch);
+                    batch.put(meta, UNCOMMITTED, new byte[] {1});
+                    call("write", () -> {
+                        database.write(batch);
+                        return null;
+                    });
+                } finally {
+                    lock.writeLock().unlock();
+                }
+            }
+        } finally {
+            List.copyOf(iterators).forEach(StoreIterator::close);
+            call("close", () -> {
+                database.close();
+                return null;
+            });
+        }
+    }
+
+    // Errors.
+
+    /** Runs a call of the database, and says which store an error is about. */
+    <R> R call(String what, Supplier<R> call) {
+        try {
+            return call.get();
+        } catch (ClosedException closed) {
+            throw new InvalidStateStoreException("the store " + store + " is closed", closed);
+        } catch (SateenException failed) {
+            if (failed.kind() == SateenException.Kind.NO_SPACE) {
+                throw new ProcessorStateException("cannot " + what + " the store " + store
+                    + ": the disk of " + path + " is full. Nothing that was committed is lost. Make room, then"
+                    + " start the application again. " + failed.getMessage(), failed);
+            }
+            throw new ProcessorStateException("cannot " + what + " the store " + store + " in " + path + ": "
+                + failed.getMessage(), failed);
+        }
+    }
+
+    private static byte[] key(TopicPartition partition) {
+        return bytes("offset:" + partition);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Adds a put, or the removal of a key if the value is null. */
+    static void add(WriteBatch batch, Family family, byte[] key, byte[] value) {
+        if (value == null) {
+            batch.delete(family.family, key);
+        } else {
+            batch.put(family.family, key, value);
+        }
+    }
+}

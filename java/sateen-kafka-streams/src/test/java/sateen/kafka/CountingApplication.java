@@ -1,0 +1,88 @@
+package sateen.kafka;
+
+import java.time.Duration;
+import java.util.Properties;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.StateRestoreListener;
+
+/**
+ * An application that counts the records of each key: in all, in a window and in a session. It is a
+ * process of its own, so that a test can kill it. For each input it writes one record to each output.
+ */
+public final class CountingApplication {
+    private CountingApplication() {}
+
+    static Topology topology() {
+        StreamsBuilder builder = new StreamsBuilder();
+        KGroupedStream<String, String> records =
+            builder.stream("input", Consumed.with(Serdes.String(), Serdes.String())).groupByKey();
+        records.count().toStream().to("counts", Produced.with(Serdes.String(), Serdes.Long()));
+        records.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofDays(1))).count().toStream()
+            .map((window, count) -> org.apache.kafka.streams.KeyValue.pair(window.key(), count))
+            .to("windows", Produced.with(Serdes.String(), Serdes.Long()));
+        records.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofDays(1))).count().toStream()
+            .filter((window, count) -> count != null)
+            .map((window, count) -> org.apache.kafka.streams.KeyValue.pair(window.key(), count))
+            .to("sessions", Produced.with(Serdes.String(), Serdes.Long()));
+        return builder.build();
+    }
+
+    static Properties properties(String broker, String directory, String guarantee) {
+        Properties properties = new Properties();
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "counting");
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, broker);
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, directory);
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
+        properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, SateenDslStoreSuppliers.class.getName());
+        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+        properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
+        properties.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 3000);
+        properties.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 500);
+        properties.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
+        return properties;
+    }
+
+    /** Runs until it is ended: BROKER DIRECTORY GUARANTEE. */
+    public static void main(String[] arguments) throws Exception {
+        KafkaStreams streams = new KafkaStreams(topology(),
+            properties(arguments[0], arguments[1], arguments[2]));
+        streams.setGlobalStateRestoreListener(new StateRestoreListener() {
+            @Override
+            public void onRestoreStart(TopicPartition partition, String store, long from, long to) {
+                say("RESTORE " + partition + " " + from + " " + to);
+            }
+
+            @Override
+            public void onBatchRestored(TopicPartition partition, String store, long end, long count) {}
+
+            @Override
+            public void onRestoreEnd(TopicPartition partition, String store, long total) {
+                say("RESTORED " + partition + " " + total);
+            }
+        });
+        streams.setStateListener((now, before) -> {
+            say("STATE " + now);
+            if (now == KafkaStreams.State.ERROR) {
+                Runtime.getRuntime().halt(1);
+            }
+        });
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
+        streams.start();
+        Thread.currentThread().join();
+    }
+
+    private static synchronized void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+}
