@@ -4,7 +4,7 @@
 use super::allocator::Allocation;
 use super::{IoScheduler, Lane, Running};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
-use crate::types::Instant;
+use crate::types::{Instant, JobId};
 
 /// Beside clients, dead tables are reclaimed over this time, but at no less than `RECLAIM_MIN`
 /// bytes per second. A device that has to discard many blocks at once serves no other request
@@ -24,10 +24,13 @@ impl IoScheduler {
 
     /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
     /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
+    /// Jobs of a paused database do not count.
     pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
         let is_urgent = |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted();
-        let urgent = self.jobs.values().any(is_urgent);
-        if urgent || !self.queue.is_empty() {
+        let urgent = self.unpaused_jobs().any(is_urgent);
+        let of = |job: &JobId| self.jobs.get(job).map(|job| job.database);
+        let mut waiting = self.queue.iter().filter_map(|place| of(&place.job));
+        if urgent || waiting.any(|database| self.members.may_move(database)) {
             return false;
         }
         if !self.options.bandwidth {

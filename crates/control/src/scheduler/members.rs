@@ -324,14 +324,20 @@ impl IoScheduler {
         own
     }
 
+    /// Returns the jobs of the databases that are not paused.
+    pub(super) fn unpaused_jobs(&self) -> impl Iterator<Item = &Running> {
+        let works = |database| self.members.of(database).is_some_and(|member| !member.paused);
+        self.jobs.values().filter(move |job| works(job.database))
+    }
+
     /// Returns the number of compactions that run, in all databases that are not paused. With
     /// `level0` only those out of level 0.
     pub(crate) fn compactions_of_all(&self, level0: bool) -> usize {
         let counts = |job: &&Running| {
             let lane = job.own_lane == Lane::Level0 || !level0 && job.own_lane == Lane::Deep;
-            lane && !job.is_preempted() && self.members.of(job.database).is_some_and(|m| !m.paused)
+            lane && !job.is_preempted()
         };
-        self.jobs.values().filter(counts).count()
+        self.unpaused_jobs().filter(counts).count()
     }
 
     /// Sets the slots of the database that asks, and returns those of the device: as many as the
@@ -536,6 +542,34 @@ mod tests {
         assert_eq!(scheduler.compactions_of_all(false), 1, "and takes no slot");
         scheduler.leave(DatabaseId(1));
         assert_eq!(scheduler.jobs.len(), 1);
+    }
+
+    #[test]
+    fn grants_of_a_paused_database_keep_none_from_another() {
+        let options = SchedulerOptions { bandwidth: true, ..SchedulerOptions::default() };
+        let options = SchedulerOptions { device_bandwidth: Some(100 * MB), ..options };
+        let options = ControlOptions { scheduler: options, ..ControlOptions::default() };
+        let mut scheduler = IoScheduler::new(&options);
+        scheduler.join(DatabaseId(1));
+        // Clients are active, so few compactions may step at the same time.
+        for at in 1..=20 {
+            let sample = crate::event::Sample { user_bytes: MB, ..Default::default() };
+            scheduler.sample(Instant(at * 10_000_000), &sample);
+        }
+        let now = Instant(200_000_000);
+        for job in 1..=2 {
+            add(&mut scheduler, 1, job, IoClass::L0);
+            assert!(scheduler.grant(now).is_some());
+        }
+        add(&mut scheduler, 0, 3, IoClass::L0);
+        assert_eq!(scheduler.grant(now), None, "two steps run");
+        assert!(!scheduler.has_room(now, false));
+        scheduler.asks(DatabaseId(1));
+        scheduler.set_paused(true);
+        scheduler.asks(DatabaseId(0));
+        assert_eq!(scheduler.grant(now).map(|grant| grant.0), Some(JobId(3)));
+        scheduler.remove(JobId(3));
+        assert!(scheduler.has_room(Instant(300_000_000), false), "only paused jobs are left");
     }
 
     #[test]

@@ -465,7 +465,8 @@ impl IoScheduler {
     /// Returns the limits on compactions at `now`.
     fn limits(&self, now: Instant) -> Limits {
         let beside = self.monitor.clients_active() && self.may_harm(now);
-        let jobs = || self.jobs.values().map(|job| (job, self.served_in(job.lane)));
+        // A job of a paused database may keep its grant as long as the pause lasts.
+        let jobs = || self.unpaused_jobs().map(|job| (job, self.served_in(job.lane)));
         let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
         let high = jobs().any(|(_, lane)| lane != Lane::Deep);
         Limits {

@@ -252,9 +252,13 @@ impl Driver {
         self.place.call();
     }
 
-    /// Makes every thread leave its loop.
+    /// Ends the steps. Other databases get the slots of this one at once, however long its last
+    /// steps take.
     pub(crate) fn stop(&self) {
-        lock(&self.shared).stop = true;
+        let mut shared = self.lend();
+        shared.stop = true;
+        shared.plane.handle(self.env.now(), Event::Paused(true));
+        drop(shared);
         self.wake.notify_all();
     }
 

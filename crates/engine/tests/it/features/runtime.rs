@@ -233,12 +233,14 @@ fn a_thousand_databases_have_few_threads_and_descriptors() {
 fn opens_many() {
     const MANY: usize = 100;
     let directory = tempfile::tempdir().unwrap();
-    let before = costs();
     let open = |n: usize| {
         let db = Db::open(directory.path().join(n.to_string()), Options::default()).unwrap();
         db.put("key", "value").unwrap();
         db
     };
+    // A thread that has done I/O keeps a descriptor that tells how long it waits for processors.
+    drop(open(0));
+    let before = costs();
     let mut databases: Vec<_> = (0..8).map(open).collect();
     let threads = costs().0;
     databases.extend((8..MANY).map(open));
