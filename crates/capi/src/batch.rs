@@ -6,7 +6,10 @@ use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch_bytes::{decode, encode};
-use crate::database::{check_untimed, rocksdb_column_family_handle_t};
+use crate::database::{rocksdb_column_family_handle_t, untimed};
+
+type Batch = rocksdb_writebatch_t;
+type Family = rocksdb_column_family_handle_t;
 
 /// A batch, and the first error of adding to it, which is reported when it is written.
 #[derive(Default)]
@@ -129,6 +132,8 @@ pub(crate) unsafe fn add(
     }
 }
 
+/// Defines writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of the
+/// module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
@@ -137,7 +142,7 @@ macro_rules! writes {
         /// Adds a write to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
-            batch: *mut rocksdb_writebatch_t,
+            batch: *mut Batch,
             $($argument: *const c_char, $length: usize),*
         ) {
             // SAFETY: the contract of the module.
@@ -147,23 +152,20 @@ macro_rules! writes {
         /// Adds a write to a column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $of_family(
-            batch: *mut rocksdb_writebatch_t,
-            family: *mut rocksdb_column_family_handle_t,
+            batch: *mut Batch,
+            family: *mut Family,
             $($argument: *const c_char, $length: usize),*
         ) {
             // SAFETY: the contract of the module.
             unsafe {
-                add(batch, |batch| match family.as_ref() {
-                    Some(family) => {
-                        check_untimed(&family.0)?;
-                        batch.to(&family.0).$act($(bytes($argument, $length)),*)
-                    }
-                    None => Err(missing("the column family")),
+                add(batch, |batch| {
+                    batch.to(untimed(family)?).$act($(bytes($argument, $length)),*)
                 });
             }
         }
     )* };
 }
+pub(crate) use writes;
 
 writes! {
     rocksdb_writebatch_put rocksdb_writebatch_put_cf

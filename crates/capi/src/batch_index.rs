@@ -7,12 +7,12 @@ use std::ptr::null_mut;
 use sateen::{Error, WriteBatchWithIndex};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::batch::of_bytes;
+use crate::batch::{of_bytes, writes};
 use crate::batch_bytes::encode;
-use crate::batch_parts::{Deleted, Put, iterate, joined};
+use crate::batch_parts::{Deleted, Put, iterate, joined, of_parts};
 use crate::calls::rocksdb_writeoptions_t;
 use crate::comparator::rocksdb_comparator_t;
-use crate::database::{check_untimed, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the, untimed};
 use crate::db::write_options;
 use crate::handles::is_given;
 use crate::transactions::rocksdb_transaction_t;
@@ -198,39 +198,6 @@ unsafe fn add(batch: *mut Batch, act: impl FnOnce(&mut WriteBatchWithIndex) -> s
     }
 }
 
-macro_rules! writes {
-    ($($function:ident $of_family:ident ($($argument:ident $length:ident)*) $act:ident;)*) => { $(
-        /// Adds a write to the default column family.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $function(
-            batch: *mut Batch,
-            $($argument: *const c_char, $length: usize),*
-        ) {
-            // SAFETY: the contract of the crate.
-            unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)),*)) };
-        }
-
-        /// Adds a write to a column family.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $of_family(
-            batch: *mut Batch,
-            family: *mut Family,
-            $($argument: *const c_char, $length: usize),*
-        ) {
-            // SAFETY: the contract of the crate.
-            unsafe {
-                add(batch, |batch| match family.as_ref() {
-                    Some(family) => {
-                        check_untimed(&family.0)?;
-                        batch.to(&family.0).$act($(bytes($argument, $length)),*)
-                    }
-                    None => Err(missing("the column family")),
-                });
-            }
-        }
-    )* };
-}
-
 writes! {
     rocksdb_writebatch_wi_put rocksdb_writebatch_wi_put_cf
         (key key_length value value_length) put;
@@ -241,39 +208,6 @@ writes! {
         (key key_length) single_delete;
     rocksdb_writebatch_wi_delete_range rocksdb_writebatch_wi_delete_range_cf
         (begin begin_length end end_length) delete_range;
-}
-
-macro_rules! of_parts {
-    ($($function:ident $of_family:ident
-        ($($count:ident $data:ident $lengths:ident)*) $act:ident;)*) => { $(
-        /// Adds a write of joined pieces to the default column family.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $function(
-            batch: *mut Batch,
-            $($count: c_int, $data: *const *const c_char, $lengths: *const usize),*
-        ) {
-            // SAFETY: the contract of the crate.
-            unsafe { add(batch, |batch| batch.$act($(joined($count, $data, $lengths)),*)) };
-        }
-
-        /// Adds a write of joined pieces to a column family.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $of_family(
-            batch: *mut Batch,
-            family: *mut Family,
-            $($count: c_int, $data: *const *const c_char, $lengths: *const usize),*
-        ) {
-            // SAFETY: the contract of the crate.
-            unsafe {
-                add(batch, |batch| match family.as_ref() {
-                    Some(family) => {
-                        batch.to(&family.0).$act($(joined($count, $data, $lengths)),*)
-                    }
-                    None => Err(missing("the column family")),
-                });
-            }
-        }
-    )* };
 }
 
 of_parts! {
@@ -316,10 +250,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_delete_rangev_cf(
     // SAFETY: the contract of the crate.
     unsafe {
         let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| match family.as_ref() {
-            Some(family) => batch.to(&family.0).delete_range(begin, end),
-            None => Err(missing("the column family")),
-        });
+        add(batch, |batch| batch.to(untimed(family)?).delete_range(begin, end));
     }
 }
 

@@ -6,7 +6,7 @@ use sateen::{BatchEntry, BatchItem, ValueKind, WriteBatch};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, count_of, guard, missing};
 use crate::batch::{add, rocksdb_writebatch_t};
-use crate::database::rocksdb_column_family_handle_t;
+use crate::database::{rocksdb_column_family_handle_t, untimed};
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
@@ -21,6 +21,7 @@ pub(crate) unsafe fn joined(
     unsafe { byte_strings(count_of(count), data, lengths) }.concat()
 }
 
+/// Defines writes of joined pieces into a batch, with the names of the module that calls it.
 macro_rules! of_parts {
     ($($function:ident $of_family:ident ($($count:ident $data:ident $lengths:ident)*)
         $act:ident;)*) => { $(
@@ -43,16 +44,14 @@ macro_rules! of_parts {
         ) {
             // SAFETY: the contract of the module.
             unsafe {
-                add(batch, |batch| match family.as_ref() {
-                    Some(family) => {
-                        batch.to(&family.0).$act($(joined($count, $data, $lengths)),*)
-                    }
-                    None => Err(missing("the column family")),
+                add(batch, |batch| {
+                    batch.to(untimed(family)?).$act($(joined($count, $data, $lengths)),*)
                 });
             }
         }
     )* };
 }
+pub(crate) use of_parts;
 
 of_parts! {
     rocksdb_writebatch_putv rocksdb_writebatch_putv_cf
@@ -94,10 +93,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     // SAFETY: the contract of the module.
     unsafe {
         let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| match family.as_ref() {
-            Some(family) => batch.to(&family.0).delete_range(begin, end),
-            None => Err(missing("the column family")),
-        });
+        add(batch, |batch| batch.to(untimed(family)?).delete_range(begin, end));
     }
 }
 

@@ -67,6 +67,16 @@ pub(crate) unsafe fn of(
     unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
 }
 
+/// Returns the column family of a write without a timestamp. Fails if it is missing, or if its keys
+/// have timestamps.
+pub(crate) unsafe fn untimed<'a>(
+    family: *mut rocksdb_column_family_handle_t,
+) -> sateen::Result<&'a ColumnFamily> {
+    // SAFETY: the contract of the module.
+    let family = unsafe { family.as_ref() }.ok_or_else(|| missing("the column family"))?;
+    check_untimed(&family.0).map(|()| &family.0)
+}
+
 /// Fails if the keys of a column family have timestamps, which the caller does not give.
 pub(crate) fn check_untimed(family: &ColumnFamily) -> sateen::Result<()> {
     if family.comparator().timestamp_bytes() == 0 {

@@ -1,5 +1,4 @@
-//! The engine in virtual time on a device that becomes slow, and under more load than it can take:
-//! the cause of the slow seconds is named.
+//! The engine in virtual time on a device that becomes slow: the cause of slow seconds is named.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use std::rc::Rc;
@@ -86,11 +85,4 @@ fn a_device_that_becomes_slow_is_named() {
     let worst = explained.episodes.first().unwrap_or_else(|| panic!("{explained}"));
     assert_eq!(worst.cause, Cause::Device, "{explained}");
     assert!(worst.first_second >= 38, "{explained}");
-}
-
-#[test]
-fn more_load_than_the_device_can_take_is_named() {
-    let explained = explained(100 * MB, 40, Vec::new());
-    let worst = explained.episodes.first().unwrap_or_else(|| panic!("{explained}"));
-    assert!(matches!(worst.cause, Cause::Overload(_)), "{explained}");
 }

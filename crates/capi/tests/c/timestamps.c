@@ -210,6 +210,19 @@ int main(int count, char** arguments) {
     fails_with("have timestamps");
     rocksdb_delete_range_cf(db, wo, family, "a", 1, "b", 1, &err);
     fails_with("have timestamps");
+    const char *piece = "a", *behind = "b";
+    size_t one = 1;
+    for (int ranged = 0; ranged < 2; ranged++) {
+        rocksdb_writebatch_t *pieces = rocksdb_writebatch_create();
+        if (ranged) {
+            rocksdb_writebatch_delete_rangev_cf(pieces, family, 1, &piece, &one, &behind, &one);
+        } else {
+            rocksdb_writebatch_putv_cf(pieces, family, 1, &piece, &one, 1, &piece, &one);
+        }
+        rocksdb_write(db, wo, pieces, &err);
+        fails_with("have timestamps");
+        rocksdb_writebatch_destroy(pieces);
+    }
     rocksdb_put_with_ts(db, wo, "a", 1, "123", 3, "x", 1, &err);
     fails_with("a timestamp of 3 bytes");
     as_of(NULL);

@@ -460,7 +460,9 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Closes the database, opens it again, and takes the transactions that are prepared.
+    /// Closes the database, opens it again, and ends the transactions that are prepared, by turns
+    /// with a commit and a rollback. Until then their keys are locked here and not in RocksDB, so
+    /// that other transactions would get other answers (docs/c_abi/transactions.md).
     fn reopen(&mut self) -> String {
         let api = self.api;
         self.close();
@@ -484,11 +486,13 @@ impl<'a> Side<'a> {
             found
         };
         found.sort();
-        let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
-        for (slot, (_, transaction)) in found.into_iter().enumerate() {
-            (self.slots[slot], self.states[slot]) = (transaction, State::Prepared);
-        }
-        names.join(",")
+        let ended = found.into_iter().enumerate().map(|(slot, (name, transaction))| {
+            (self.slots[slot], self.states[slot]) = (transaction, State::None);
+            let end = if slot % 2 == 0 { api.transaction_commit } else { api.transaction_rollback };
+            // SAFETY: an open transaction.
+            format!("{name} {}", self.told(|error| unsafe { end(transaction, error) }))
+        });
+        ended.collect::<Vec<_>>().join(",")
     }
 
     fn everything(&mut self) -> String {

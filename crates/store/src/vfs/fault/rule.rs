@@ -303,12 +303,14 @@ impl fmt::Display for Site {
     }
 }
 
-/// Returns the kind of file that a name stands for: its extension, or else its leading letters
-/// ("MANIFEST" for "MANIFEST-000012"), or else "other".
+/// Returns the kind of file that a name stands for: its extension if that is no number, or else its
+/// leading letters ("MANIFEST" for "MANIFEST-000012"), or else "other".
 #[must_use]
 pub fn path_class(path: &Path) -> String {
-    if let Some(extension) = path.extension() {
-        return extension.to_string_lossy().into_owned();
+    // A number at the end is no class: it may be a time.
+    let extension = path.extension().map(|extension| extension.to_string_lossy());
+    if let Some(extension) = extension.filter(|text| !text.chars().all(|c| c.is_ascii_digit())) {
+        return extension.into_owned();
     }
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let letters: String = name.chars().take_while(|c| c.is_ascii_alphabetic()).collect();

@@ -190,7 +190,8 @@ mod tests {
             .collect();
         read(&mut reads);
         let done = reads.iter().filter(|read| read.is_done).count();
-        if REFUSED.load(Ordering::Relaxed) {
+        // A sandbox may have no rings.
+        if take().map(give_back).is_none() {
             assert_eq!(done, 0);
             return;
         }
@@ -214,6 +215,6 @@ mod tests {
         ];
         read(&mut reads);
         assert!(!reads[0].is_done);
-        assert_eq!(reads[1].is_done, !REFUSED.load(Ordering::Relaxed));
+        assert_eq!(reads[1].is_done, take().map(give_back).is_some());
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sateen::test_support::clock::{advance, virtual_time};
 use sateen::vfs::{CrashChoice, Fault, IoClass, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, LiveFilesOptions, Options,
-    ReadOptions, SstFileWriter, WalMode, dump, repair_with,
+    CompactRangeOptions, Db, Error, FlushOptions, Health, IngestOptions, LiveFilesOptions,
+    LogLevel, Options, ReadOptions, SstFileWriter, WalMode, dump, repair_with,
 };
 
 use super::damaged;
@@ -29,6 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "values in logs", start: values_in_logs, act: life },
     Scenario { name: "values apart", start: values_apart, act: life },
     Scenario { name: "kept logs", start: kept_logs, act: kept },
+    Scenario { name: "a readable log", start: readable_log, act: life },
     Scenario { name: "recovery", start: unclosed, act: recovery },
     Scenario { name: "recovery that fails half way", start: unclosed, act: recovery_cut_short },
     Scenario { name: "copies", start: closed, act: copies },
@@ -76,6 +77,16 @@ fn values_in_logs() -> Start {
 fn values_apart() -> Start {
     let mut options = tiny();
     options.column_family.value_separation_bytes = 20;
+    Start::fresh(options)
+}
+
+/// What happens is written to `LOG`, of which there are three files.
+fn readable_log() -> Start {
+    let mut options = tiny();
+    options.log_level = LogLevel::Debug;
+    // Each line begins a file.
+    options.log_file_bytes_max = 1;
+    options.log_files_max = 3;
     Start::fresh(options)
 }
 

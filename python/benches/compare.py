@@ -1,0 +1,247 @@
+"""Sateen beside plyvel, RocksDict and LMDB: put, get, scan, batch, bulk load.
+
+    python benches/compare.py DIRECTORY [--keys 1000000] [--value-bytes 100] [--rounds 3]
+
+Needs the packages that it compares with; those that are missing are left out and named. Each round
+runs all stores one after the other, in turn another one first, in new directories. It prints the
+median of the rounds in operations a second, and the ratio of Sateen to each store. Run it on an idle
+machine, with a wheel that was built by `maturin build --release`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+BATCH = 1000
+
+
+class Store:
+    """What is compared. `pairs` are entries in the order in which they are written."""
+
+    name = ""
+
+    def __init__(self, path: str) -> None:
+        raise NotImplementedError
+
+    def put(self, key: bytes, value: bytes) -> None:
+        raise NotImplementedError
+
+    def get(self, key: bytes) -> bytes | None:
+        raise NotImplementedError
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        raise NotImplementedError
+
+    def batch(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Sateen(Store):
+    """`sateen.plyvel`, which has the same methods as `sateen.Db`."""
+
+    name = "sateen"
+
+    def __init__(self, path: str) -> None:
+        self.db = importlib.import_module("sateen").Db(path)
+        self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        return self.db.iterator()  # type: ignore[no-any-return]
+
+    def batch(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        with self.db.write_batch() as batch:
+            for key, value in pairs:
+                batch.put(key, value)
+
+
+class Plyvel(Sateen):
+    name = "plyvel"
+
+    def __init__(self, path: str) -> None:
+        self.db = importlib.import_module("plyvel").DB(path, create_if_missing=True)
+        self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
+
+
+class RocksDict(Store):
+    """RocksDict in raw mode."""
+
+    name = "rocksdict"
+    module = "rocksdict"
+
+    def __init__(self, path: str) -> None:
+        self.rocksdict = importlib.import_module(self.module)
+        self.db = self.rocksdict.Rdict(path, self.rocksdict.Options(raw_mode=True))
+        self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        return self.db.items()  # type: ignore[no-any-return]
+
+    def batch(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        batch = self.rocksdict.WriteBatch(raw_mode=True)
+        for key, value in pairs:
+            batch[key] = value
+        self.db.write(batch)
+
+
+class SateenRdict(RocksDict):
+    name = "sateen.rdict"
+    module = "sateen.rdict"
+
+
+class Lmdb(Store):
+    """LMDB, which does not sync, as the others."""
+
+    name = "lmdb"
+
+    def __init__(self, path: str) -> None:
+        self.env = importlib.import_module("lmdb").open(
+            path, map_size=1 << 38, sync=False, writemap=True
+        )
+        self.close = self.env.close
+
+    def put(self, key: bytes, value: bytes) -> None:
+        with self.env.begin(write=True) as transaction:
+            transaction.put(key, value)
+
+    def get(self, key: bytes) -> bytes | None:
+        with self.env.begin() as transaction:
+            return transaction.get(key)  # type: ignore[no-any-return]
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        with self.env.begin() as transaction:
+            yield from transaction.cursor()
+
+    def batch(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        with self.env.begin(write=True) as transaction:
+            for key, value in pairs:
+                transaction.put(key, value)
+
+
+def timed(count: int, work: Callable[[], object]) -> float:
+    """Operations a second."""
+    begin = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - begin)
+
+
+def measure(kind: type[Store], directory: str, keys: int, value_bytes: int) -> dict[str, float]:
+    """One round of one store."""
+    source = random.Random(7)
+    order = list(range(keys))
+    source.shuffle(order)
+    value = source.randbytes(value_bytes)
+    names = [b"%016d" % number for number in order]
+    pairs = [(name, value) for name in names]
+    results = {}
+    path = tempfile.mkdtemp(dir=directory)
+    store = kind(path)
+    try:
+
+        def put() -> None:
+            write = store.put
+            for name in names:
+                write(name, value)
+
+        def get() -> None:
+            read = store.get
+            for name in names:
+                if read(name) is None:
+                    raise AssertionError(name)
+
+        def scan() -> None:
+            if sum(1 for _ in store.scan()) != keys:
+                raise AssertionError("entries are missing")
+
+        def batch() -> None:
+            for at in range(0, keys, BATCH):
+                store.batch(pairs[at : at + BATCH])
+
+        for name, work in (("put", put), ("get", get), ("scan", scan), ("batch", batch)):
+            results[name] = timed(keys, work)
+    finally:
+        store.close()
+        shutil.rmtree(path)
+    return results
+
+
+def bulk(directory: str, keys: int, value_bytes: int) -> dict[str, float]:
+    """A load from Arrow beside a loop of puts, in rows a second."""
+    import pyarrow as pa
+
+    sateen = importlib.import_module("sateen")
+    names = [b"%016d" % number for number in range(keys)]
+    random.Random(7).shuffle(names)
+    table = pa.table({"key": names, "value": [bytes(value_bytes)] * keys})
+    results = {}
+    for name in ("loop of puts", "from_arrow"):
+        path = tempfile.mkdtemp(dir=directory)
+        with sateen.Db(path) as db:
+            if name == "loop of puts":
+
+                def put(db: Any = db) -> None:
+                    for key, value in zip(names, table["value"].to_pylist(), strict=True):
+                        db.put(key, value)
+
+                results[name] = timed(keys, put)
+            else:
+                results["from_arrow"] = timed(keys, lambda db=db: db.from_arrow(table))
+                results["to_arrow"] = timed(keys, db.to_arrow)
+        shutil.rmtree(path)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", help="where the databases are made, and removed again")
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    kinds: list[type[Store]] = [Sateen, SateenRdict]
+    for kind in (Plyvel, RocksDict, Lmdb):
+        try:
+            importlib.import_module(kind.name)
+            kinds.append(kind)
+        except ImportError as error:
+            print(f"left out: {error}")
+    rounds: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
+    for number in range(given.rounds):
+        for kind in kinds[number % len(kinds) :] + kinds[: number % len(kinds)]:
+            rounds[kind.name].append(
+                measure(kind, given.directory, given.keys, given.value_bytes)
+            )
+    median = {
+        name: {what: statistics.median(run[what] for run in runs) for what in runs[0]}
+        for name, runs in rounds.items()
+    }
+    print(f"{'':14}" + "".join(f"{what + '/s':>14}" for what in median["sateen"]))
+    for name, results in median.items():
+        print(f"{name:14}" + "".join(f"{value:14,.0f}" for value in results.values()))
+    for name, results in median.items():
+        if name not in ("sateen", "sateen.rdict"):
+            ours = median["sateen.rdict" if name == "rocksdict" else "sateen"]
+            ratios = "".join(f"{ours[what] / results[what]:13.2f}x" for what in results)
+            print(f"{'ours / ' + name:14}" + ratios)
+    try:
+        loads = bulk(given.directory, given.keys, given.value_bytes)
+    except ImportError as error:
+        print(f"left out: {error}")
+        return
+    for name, value in loads.items():
+        ratio = value / loads["loop of puts"]
+        print(f"{name:14}{value:14,.0f} rows/s{ratio:8.2f}x of a loop of puts")
+
+
+if __name__ == "__main__":
+    main()

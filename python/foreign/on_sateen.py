@@ -1,0 +1,47 @@
+"""A pytest plugin: `import plyvel` and `import rocksdict` import Sateen's modules instead.
+
+The tests that `exceptions.txt` beside it names must fail. One that passes, or that does not exist,
+is an error: the list may only shrink.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import sateen.plyvel
+import sateen.rdict
+
+sys.modules["plyvel"] = sateen.plyvel
+sys.modules["rocksdict"] = sateen.rdict
+
+EXCEPTIONS = Path(__file__).with_name("exceptions.txt")
+
+
+def exceptions(program: str) -> dict[str, str]:
+    """The tests of a program that do not pass, with the reasons."""
+    found: dict[str, str] = {}
+    for line in EXCEPTIONS.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            of, test, reason = line.split(maxsplit=2)
+            if of == program and (not reason.startswith("root:") or os.geteuid() == 0):
+                found[test] = reason
+    return found
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--program", help="whose exceptions count")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    listed = exceptions(config.getoption("--program"))
+    for item in items:
+        name = item.nodeid.split("/")[-1].partition("::")[2]
+        reason = listed.pop(name, None)
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+    if listed:
+        raise pytest.UsageError(f"exceptions.txt names tests that do not exist: {list(listed)}")

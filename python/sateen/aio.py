@@ -1,0 +1,355 @@
+"""Sateen for asyncio: calls that may wait run in threads, so the event loop never does.
+
+>>> import asyncio, tempfile
+>>> from sateen import aio
+>>> async def main(path):
+...     async with await aio.open(path) as db:
+...         await db.put(b"fig", b"1")
+...         async for key, value in db.iterator():
+...             return key, value
+>>> with tempfile.TemporaryDirectory() as path:
+...     asyncio.run(main(path))
+(b'fig', b'1')
+
+Cancellation, also by ``asyncio.timeout``: a call that has not begun does nothing. A write that waits
+because the database is behind gives up within :data:`WAIT_SLICE` seconds, and nothing is written. A
+call that is at work ends in its thread: a read's result is dropped, what it opened is closed, and a
+write is there as a whole or not at all. ``close`` waits for such calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from . import _native
+from ._db import Db, Transaction
+from ._mapping import Snapshot, Stored
+from .errors import ClosedError, StallError
+
+__all__ = ["AsyncBatch", "AsyncDb", "AsyncIterable", "AsyncSnapshot", "AsyncStore", "open"]
+
+WAIT_SLICE = 0.25
+"""Seconds for which a held-back write waits before it looks whether it was cancelled."""
+
+_CHUNK_ENTRIES = 512
+
+_T = TypeVar("_T")
+
+
+class _Threads:
+    """The threads of a database, and the calls that are in them."""
+
+    def __init__(self, count: int) -> None:
+        self.executor = ThreadPoolExecutor(count, thread_name_prefix="sateen-aio")
+        self.running: set[asyncio.Future[Any]] = set()
+        self.closed = False
+
+    async def run(
+        self,
+        call: Callable[[], _T],
+        *,
+        stop: threading.Event | None = None,
+        undo: Callable[[_T], Any] | None = None,
+    ) -> _T:
+        """Runs ``call`` in a thread.
+
+        If the caller is cancelled, sets ``stop`` and passes what the call still returns to ``undo``.
+        """
+        if self.closed:
+            raise ClosedError("the database is closed")
+        job = self.executor.submit(call)
+        future = asyncio.wrap_future(job)
+        self.running.add(future)
+        future.add_done_callback(self.running.discard)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if stop is not None:
+                stop.set()
+            if not job.cancel():
+                future.add_done_callback(functools.partial(self._abandoned, undo))
+            raise
+
+    def _abandoned(
+        self, undo: Callable[[Any], Any] | None, future: asyncio.Future[Any]
+    ) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        if undo is not None:
+            undo(future.result())
+
+    async def finish(self) -> None:
+        while self.running:
+            await asyncio.wait(set(self.running))
+
+
+def _patient(
+    call: Callable[[float], _T], stop: threading.Event, deadline: float | None
+) -> _T | None:
+    """Repeats a write that would wait, in slices, until it is done or was cancelled."""
+    waited = 0.0
+    while True:
+        left = WAIT_SLICE if deadline is None else min(WAIT_SLICE, max(deadline - waited, 0.0))
+        try:
+            return call(left)
+        except StallError:
+            waited += left
+            if stop.is_set():
+                return None
+            if deadline is not None and waited >= deadline:
+                raise
+
+
+class AsyncIterable(Generic[_T]):
+    """Entries in order: ``async for``. Closing it, or leaving the loop, gives up what it holds."""
+
+    def __init__(self, threads: _Threads, open_it: Callable[[], _native.Iterator[Any]]) -> None:
+        self._threads = threads
+        self._open = open_it
+        self._iterator: _native.Iterator[Any] | None = None
+        self._ahead: list[_T] = []
+        self._over = False
+
+    def __aiter__(self) -> AsyncIterable[_T]:
+        return self
+
+    async def __anext__(self) -> _T:
+        if not self._ahead and not self._over:
+            await self._read()
+        if not self._ahead:
+            raise StopAsyncIteration
+        return self._ahead.pop()
+
+    async def _read(self) -> None:
+        opened = self._iterator
+        iterator = opened if opened else await self._threads.run(self._open, undo=_close)
+        self._iterator = iterator
+
+        def read() -> list[_T]:
+            entries: list[_T] = []
+            for entry in iterator:
+                entries.append(entry)
+                if len(entries) == _CHUNK_ENTRIES:
+                    break
+            return entries
+
+        entries = await self._threads.run(read)
+        self._over = len(entries) < _CHUNK_ENTRIES
+        if self._over:
+            iterator.close()
+        entries.reverse()
+        self._ahead = entries
+
+    async def aclose(self) -> None:
+        """Gives up what the iterator holds."""
+        self._over = True
+        self._ahead = []
+        if self._iterator is not None:
+            self._iterator.close()
+
+    async def __aenter__(self) -> AsyncIterable[_T]:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()
+
+
+def _close(closable: Any) -> None:
+    closable.close()
+
+
+class AsyncBatch:
+    """Writes that take effect together at the end of an ``async with`` block."""
+
+    def __init__(self, threads: _Threads, store: Stored, transaction: bool, sync: bool | None) -> None:
+        self._threads = threads
+        self._store = store
+        self._batch = _native.WriteBatch(store, transaction=transaction, sync=sync)
+        self._sync = sync
+        self._transaction = transaction
+        self.put = self._batch.put
+        self.delete = self._batch.delete
+        self.merge = self._batch.merge
+        self.delete_range = self._batch.delete_range
+        self.clear = self._batch.clear
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    async def write(self) -> None:
+        """Applies the writes."""
+        stop = threading.Event()
+
+        def attempt(deadline: float) -> None:
+            batch = _native.WriteBatch(self._store, sync=self._sync, deadline=deadline)
+            batch.append(self._batch)
+            batch.write()
+
+        await self._threads.run(lambda: _patient(attempt, stop, None), stop=stop)
+
+    async def __aenter__(self) -> AsyncBatch:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None or not self._transaction:
+            await self.write()
+        self.clear()
+
+
+class AsyncSnapshot:
+    """A store as it was at one moment."""
+
+    def __init__(self, threads: _Threads, snapshot: Snapshot) -> None:
+        self._threads = threads
+        self._snapshot = snapshot
+
+    async def get(self, key: bytes, default: Any = None) -> Any:
+        return await self._threads.run(lambda: self._snapshot.get(key, default))
+
+    async def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
+        return await self._threads.run(lambda: self._snapshot.multi_get(keys))
+
+    def iterator(self, **arguments: Any) -> AsyncIterable[Any]:
+        return AsyncIterable(self._threads, lambda: self._snapshot.iterator(**arguments))
+
+    async def close(self) -> None:
+        self._snapshot.close()
+
+    async def __aenter__(self) -> AsyncSnapshot:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+class AsyncStore:
+    """The methods of a store as coroutines. Arguments are those of :class:`sateen.Db`."""
+
+    def __init__(self, threads: _Threads, store: Stored) -> None:
+        self._threads = threads
+        self._store = store
+
+    async def _write(self, call: Callable[..., None], *keys: bytes, **options: Any) -> None:
+        stop = threading.Event()
+        deadline = options.pop("deadline", None)
+
+        def attempt(wait: float) -> None:
+            call(*keys, deadline=wait, **options)
+
+        await self._threads.run(lambda: _patient(attempt, stop, deadline), stop=stop)
+
+    async def get(self, key: bytes, default: Any = None, **options: Any) -> Any:
+        return await self._threads.run(lambda: self._store.get(key, default, **options))
+
+    async def multi_get(self, keys: list[bytes], **options: Any) -> list[bytes | None]:
+        return await self._threads.run(lambda: self._store.multi_get(keys, **options))
+
+    async def contains(self, key: bytes) -> bool:
+        return await self._threads.run(lambda: key in self._store)
+
+    async def put(self, key: bytes, value: bytes, **options: Any) -> None:
+        await self._write(self._store.put, key, value, **options)
+
+    async def delete(self, key: bytes, **options: Any) -> None:
+        await self._write(self._store.delete, key, **options)
+
+    async def merge(self, key: bytes, operand: bytes, **options: Any) -> None:
+        await self._write(self._store.merge, key, operand, **options)
+
+    async def delete_range(self, begin: bytes, end: bytes, **options: Any) -> None:
+        await self._write(self._store.delete_range, begin, end, **options)
+
+    def iterator(self, **arguments: Any) -> AsyncIterable[Any]:
+        """Entries in order, for ``async for``."""
+        return AsyncIterable(self._threads, lambda: self._store.iterator(**arguments))
+
+    def __aiter__(self) -> AsyncIterable[bytes]:
+        return self.iterator(include_value=False)
+
+    async def snapshot(self) -> AsyncSnapshot:
+        snapshot = await self._threads.run(self._store.snapshot, undo=_close)
+        return AsyncSnapshot(self._threads, snapshot)
+
+    def write_batch(self, *, transaction: bool = False, sync: bool | None = None) -> AsyncBatch:
+        return AsyncBatch(self._threads, self._store, transaction, sync)
+
+    def prefixed_db(self, prefix: bytes) -> AsyncStore:
+        return AsyncStore(self._threads, self._store.prefixed_db(prefix))
+
+    async def flush(self) -> None:
+        await self._threads.run(self._store.flush)
+
+    async def compact_range(
+        self, start: bytes | None = None, stop: bytes | None = None
+    ) -> None:
+        await self._threads.run(lambda: self._store.compact_range(start, stop))
+
+
+class AsyncDb(AsyncStore):
+    """An open database. :func:`open` makes one."""
+
+    def __init__(self, threads: _Threads, db: Db) -> None:
+        super().__init__(threads, db)
+        self.db = db
+        """The database itself, whose methods block."""
+
+    async def column_family(self, name: str) -> AsyncStore:
+        family = await self._threads.run(lambda: self.db.column_family(name))
+        return AsyncStore(self._threads, family)
+
+    async def create_column_family(self, name: str, **options: Any) -> AsyncStore:
+        family = await self._threads.run(lambda: self.db.create_column_family(name, **options))
+        return AsyncStore(self._threads, family)
+
+    async def transact(self, work: Callable[[Transaction], _T], **options: Any) -> _T:
+        """Runs ``work`` in a transaction, in a thread: see :meth:`sateen.Db.transact`."""
+        return await self._threads.run(lambda: self.db.transact(work, **options))
+
+    async def checkpoint(self, path: str) -> None:
+        await self._threads.run(lambda: self.db.checkpoint(path))
+
+    async def run(self, call: Callable[[Db], _T]) -> _T:
+        """Calls ``call`` with the database in a thread: for everything that has no coroutine."""
+        return await self._threads.run(lambda: call(self.db))
+
+    async def close(self) -> None:
+        """Closes the database, when all calls have ended; a second time does nothing."""
+        if self._threads.closed:
+            return
+        self._threads.closed = True
+        await self._threads.finish()
+        closing = asyncio.wrap_future(self._threads.executor.submit(self.db.close))
+        try:
+            await asyncio.shield(closing)
+        finally:
+            self._threads.executor.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncDb:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+async def open(path: str, *, threads: int = 8, **options: Any) -> AsyncDb:  # noqa: A001
+    """Opens a database. At most ``threads`` calls are in the engine at a time."""
+    pool = _Threads(threads)
+    try:
+        db = await pool.run(lambda: Db(path, **options), undo=_close)
+    except BaseException:
+        pool.executor.shutdown(wait=False)
+        raise
+    return AsyncDb(pool, db)
+
+

@@ -1,0 +1,198 @@
+"""Bulk load and export with pyarrow: ``pip install sateen[arrow]``.
+
+A load sorts the rows, writes them into table files, and the database takes the files over without
+rewriting them in the memtable and the WAL. Other readers and writers go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from . import _native
+from ._mapping import Snapshot, Stored
+
+_CHUNK_ROWS = 65_536
+_CHUNK_BYTES = 64 << 20
+_FILE_BYTES = 256 << 20
+
+Progress = Callable[[int], None]
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ImportError as error:
+        raise ImportError("sateen.arrow needs pyarrow: pip install 'sateen[arrow]'") from error
+    return pyarrow
+
+
+def schema(key: str = "key", value: str = "value") -> Any:
+    """The schema of an export: two columns of large binaries."""
+    pa = _pyarrow()
+    return pa.schema([(key, pa.large_binary()), (value, pa.large_binary())])
+
+
+def batches(
+    store: Stored | Snapshot,
+    *,
+    key: str = "key",
+    value: str = "value",
+    rows: int = _CHUNK_ROWS,
+    progress: Progress | bool = False,
+    **bounds: Any,
+) -> Iterator[Any]:
+    """The entries of a store as ``pyarrow.RecordBatch``, as of the first one.
+
+    :param rows: the most rows of a batch, which also ends at 64 MiB
+    :param progress: called with the number of rows so far; ``True`` shows them in the terminal
+    :param bounds: ``start``, ``stop``, ``prefix``, ``reverse`` … of ``iterator``
+    """
+    pa = _pyarrow()
+    told = _progress(progress, None)
+    done = 0
+    with store.iterator(fill_cache=False, **bounds) as entries:
+        while True:
+            count, (key_offsets, keys, value_offsets, values) = _native._column_chunk(
+                entries, rows, _CHUNK_BYTES
+            )
+            if count == 0:
+                return
+            columns = [
+                pa.LargeBinaryArray.from_buffers(
+                    pa.large_binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+                )
+                for offsets, data in ((key_offsets, keys), (value_offsets, values))
+            ]
+            done += count
+            told(done)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema(key, value))
+
+
+def to_arrow(store: Stored | Snapshot, **arguments: Any) -> Any:
+    """The entries of a store as a ``pyarrow.Table``. Arguments are those of :func:`batches`."""
+    pa = _pyarrow()
+    names = {name: arguments[name] for name in ("key", "value") if name in arguments}
+    return pa.Table.from_batches(list(batches(store, **arguments)), schema=schema(**names))
+
+
+def from_arrow(
+    store: Stored,
+    data: Any,
+    *,
+    key: str = "key",
+    value: str = "value",
+    sorted: bool = False,  # noqa: A002 - the word for it
+    directory: str | os.PathLike[str] | None = None,
+    progress: Progress | bool = False,
+) -> int:
+    """Loads a table, a record batch reader or record batches; returns the number of rows.
+
+    Keys are columns of binaries or strings, and so are values. A table is loaded whole; of several
+    batches each is sorted by itself, and later rows of a key win. All rows of a table become visible
+    together; of batches, those of about 256 MiB.
+
+    :param sorted: the rows are in the order of their keys, and no key is there twice
+    :param directory: for the files until they are taken over; by default beside the database. Put
+        it on the same file system
+    """
+    pa = _pyarrow()
+    if store.prefix:
+        raise ValueError("a bulk load goes into a whole column family, not behind a prefix")
+    total = data.num_rows if isinstance(data, (pa.Table, pa.RecordBatch)) else None
+    told = _progress(progress, total)
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    tables: Iterable[Any]
+    if isinstance(data, pa.Table):
+        tables = [data]
+    else:
+        tables = (pa.Table.from_batches([batch]) for batch in data)
+    place = directory or os.path.dirname(os.path.abspath(_path_of(store)))
+    work = tempfile.mkdtemp(prefix=".sateen-load-", dir=place)
+    loaded = 0
+    try:
+        for number, table in enumerate(_together(tables, pa, sorted)):
+            columns = table.select([key, value]).rename_columns(["key", "value"])
+            columns = columns.cast(schema())
+            if columns["key"].null_count or columns["value"].null_count:
+                raise ValueError(f"a row of {key!r} or {value!r} is null")
+            if not sorted:
+                columns = _in_order(columns, pa)
+            files = _write_files(store, columns, os.path.join(work, str(number)))
+            store.ingest(files, move_files=True)
+            loaded += table.num_rows
+            told(loaded)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return loaded
+
+
+def _path_of(store: Stored) -> str:
+    return str(_native._path_of(store))
+
+
+def _together(tables: Iterable[Any], pa: Any, is_sorted: bool) -> Iterator[Any]:
+    """Joins small batches, since each load makes a run of tables of its own."""
+    waiting: list[Any] = []
+    size = 0
+    for table in tables:
+        if table.num_rows == 0:
+            continue
+        waiting.append(table)
+        size += table.nbytes
+        if size >= _FILE_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _in_order(columns: Any, pa: Any) -> Any:
+    """Sorts rows by key, and keeps the last one of each key."""
+    rows = pa.array(range(columns.num_rows), pa.int64())
+    numbered = columns.append_column("row", rows)
+    order = pa.compute.sort_indices(
+        numbered, sort_keys=[("key", "ascending"), ("row", "ascending")]
+    )
+    columns = columns.take(order).combine_chunks()
+    keys = columns["key"]
+    if len(keys) < 2:
+        return columns
+    same = pa.compute.equal(keys.slice(0, len(keys) - 1), keys.slice(1))
+    last = pa.chunked_array([*pa.compute.invert(same).chunks, pa.array([True])])
+    return columns.filter(last) if pa.compute.any(same).as_py() else columns
+
+
+def _write_files(store: Stored, columns: Any, path: str) -> list[str]:
+    """Writes rows in order into one file."""
+    writer = _native.SstFileWriter(path, store)
+    for batch in columns.to_batches(max_chunksize=_CHUNK_ROWS):
+        buffers: list[Any] = []
+        for name in ("key", "value"):
+            array = batch.column(name)
+            _validity, offsets, data = array.buffers()
+            begin = array.offset * 8
+            buffers.append(memoryview(offsets)[begin : begin + (len(array) + 1) * 8])
+            buffers.append(memoryview(data) if data is not None else b"")
+        writer.put_columns(batch.num_rows, *buffers)
+    writer.finish()
+    return [path]
+
+
+def _progress(progress: Progress | bool, total: int | None) -> Progress:
+    if callable(progress):
+        return progress
+    if not progress:
+        return lambda done: None
+
+    def shown(done: int) -> None:
+        of = f" of {total:,}" if total is not None else ""
+        end = "\n" if done == total else ""
+        print(f"\r{done:,}{of} rows", end=end, flush=True)
+
+    return shown

@@ -1,0 +1,218 @@
+//! An open database that Python objects share, and the way of all calls into the engine.
+//!
+//! 1. `Shared::run` refuses a closed database, or one whose comparator failed.
+//! 2. It releases the interpreter lock and calls the engine.
+//! 3. It turns the error into an exception, with that of a callback as its cause.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use sateen::{Db, Error};
+
+use crate::callbacks::{self, Order, Orders};
+use crate::errors;
+
+/// A database that is open, or was.
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    closed: AtomicBool,
+    /// Whether a comparator failed.
+    pub(crate) orders: Orders,
+    /// The comparators that are Python's, by column family.
+    families: Mutex<HashMap<String, Arc<Order>>>,
+}
+
+/// Databases to close before the interpreter ends: their threads may call it.
+static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// Number of calls of this thread that are inside the engine.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns true on a thread that called the engine from Python, false on those of the engine.
+pub(crate) fn is_calling() -> bool {
+    CALLS.with(Cell::get) > 0
+}
+
+struct Calling;
+
+impl Calling {
+    fn begin() -> Calling {
+        CALLS.with(|calls| calls.set(calls.get() + 1));
+        Calling
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        CALLS.with(|calls| calls.set(calls.get() - 1));
+    }
+}
+
+/// Calls `work` without the interpreter lock.
+#[inline]
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let _calling = Calling::begin();
+        work()
+    })
+}
+
+/// As [`detached`], with the engine's error as an exception.
+pub(crate) fn detached_result<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> sateen::Result<T> + Send,
+) -> PyResult<T> {
+    detached(py, work).map_err(|error| raised(py, &error))
+}
+
+#[cold]
+fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    callbacks::with_cause(py, errors::raise(py, error))
+}
+
+/// Takes a lock that is never held while its owner waits for the interpreter lock only.
+pub(crate) fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> PyResult<MutexGuard<'a, T>> {
+    mutex.lock_py_attached(py).map_err(|_| errors::poisoned())
+}
+
+/// Drops something whose drop may wait, without the interpreter lock.
+pub(crate) fn drop_detached<T: Send>(value: T) {
+    let mut value = Some(value);
+    let done = Python::try_attach(|py| detached(py, || drop(value.take())));
+    if done.is_none() {
+        // The interpreter is gone, so nobody waits for its lock.
+        drop(value);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        db: Db,
+        orders: Orders,
+        families: HashMap<String, Arc<Order>>,
+    ) -> Arc<Shared> {
+        let families = Mutex::new(families);
+        let shared = Arc::new(Shared { db, closed: AtomicBool::new(false), orders, families });
+        if let Ok(mut open) = OPEN.lock() {
+            open.retain(|other| other.strong_count() > 0);
+            open.push(Arc::downgrade(&shared));
+        }
+        shared
+    }
+
+    /// Returns the comparator of a column family, if it is Python's.
+    pub(crate) fn order_of(&self, family: &str) -> Option<Arc<Order>> {
+        self.families.lock().ok()?.get(family).cloned()
+    }
+
+    /// Notes the comparator of a new column family.
+    pub(crate) fn set_order(&self, family: &str, order: Option<Arc<Order>>) {
+        if let Ok(mut families) = self.families.lock() {
+            families.remove(family);
+            families.extend(order.map(|order| (family.to_owned(), order)));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Fails if the database can no longer be used.
+    #[inline]
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_closed() {
+            return Err(errors::closed(py, "database"));
+        }
+        if self.db.is_of_parent_process() {
+            return Err(errors::forked(py));
+        }
+        if self.orders.have_failed() {
+            return Err(self.orders.failure(py));
+        }
+        Ok(())
+    }
+
+    /// Calls the engine.
+    #[inline]
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> sateen::Result<T> + Send,
+    ) -> PyResult<T> {
+        self.check(py)?;
+        let result = detached(py, work);
+        if self.orders.have_failed() {
+            return Err(self.order_failed(py));
+        }
+        result.map_err(|error| raised(py, &error))
+    }
+
+    /// Stops background work, whose order of keys cannot be trusted any more, and returns the
+    /// error.
+    #[cold]
+    fn order_failed(&self, py: Python<'_>) -> PyErr {
+        if self.orders.is_first_report() {
+            // It may fail, because the database is closed or read-only; then nothing runs anyway.
+            let _nothing_runs = detached(py, || self.db.pause_background_work());
+        }
+        self.orders.failure(py)
+    }
+
+    /// Closes the database; a second time does nothing.
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        match detached(py, || self.db.close()) {
+            Ok(()) => Ok(()),
+            Err(Error::Closed) => Ok(()),
+            Err(error) => Err(raised(py, &error)),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let db = &self.db;
+        let close = || {
+            // `close` reports the error; a drop cannot.
+            let _unheard = db.close();
+        };
+        if Python::try_attach(|py| detached(py, close)).is_none() {
+            close();
+        }
+    }
+}
+
+/// Returns the first key after all that begin with `prefix`; `None` if there is none.
+pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut next = prefix.to_vec();
+    while let Some(last) = next.pop() {
+        if last < u8::MAX {
+            next.push(last + 1);
+            return Some(next);
+        }
+    }
+    None
+}
+
+/// Closes all databases of this process, before the interpreter ends.
+#[pyfunction]
+#[pyo3(name = "_close_all")]
+pub(crate) fn close_all(py: Python<'_>) {
+    let open = OPEN.lock().map(|mut open| std::mem::take(&mut *open)).unwrap_or_default();
+    for shared in open.iter().filter_map(Weak::upgrade) {
+        // Nobody is left to hear of the error.
+        let _unheard = shared.close(py);
+    }
+}

@@ -1,0 +1,521 @@
+//! `Store`: the keys of a column family, or those of them that begin with a prefix. `Database`,
+//! column families and prefixed databases of the package are stores.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use sateen::{
+    ColumnFamily, CompactRangeOptions, FlushOptions, IngestOptions, ReadOptions, Snapshot,
+    WriteOptions,
+};
+
+use crate::callbacks::Order;
+use crate::errors;
+use crate::handle::{self, Shared};
+use crate::input::Input;
+use crate::iter::{Entries, Range};
+use crate::options;
+use crate::raw_iter::RawIterator;
+
+/// Where a store is, and what its keys begin with. The database comes first: its drop closes it
+/// without the interpreter lock, before the other handles are dropped.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) family: ColumnFamily,
+    pub(crate) prefix: Arc<[u8]>,
+    /// The comparator, if it is Python's.
+    pub(crate) order: Option<Arc<Order>>,
+}
+
+impl Place {
+    /// Returns the whole key of `key`. Tries it with the comparator if it is for a write.
+    #[inline]
+    pub(crate) fn key<'py>(&self, key: Input<'py>) -> Input<'py> {
+        key.behind(&self.prefix)
+    }
+
+    #[inline]
+    pub(crate) fn key_to_write<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+    ) -> PyResult<Input<'py>> {
+        let key = key.behind(&self.prefix);
+        if let Some(order) = &self.order {
+            order.try_key(py, key.bytes())?;
+        }
+        Ok(key)
+    }
+}
+
+/// Options of a read that are no default; `None` if all are.
+pub(crate) fn read_options(
+    fill_cache: Option<bool>,
+    snapshot: Option<&Snapshot>,
+) -> Option<ReadOptions> {
+    if fill_cache != Some(false) && snapshot.is_none() {
+        return None;
+    }
+    Some(ReadOptions {
+        fill_cache: fill_cache != Some(false),
+        snapshot: snapshot.cloned(),
+        ..ReadOptions::default()
+    })
+}
+
+/// Options of a write; `None` if all are the defaults.
+#[inline]
+pub(crate) fn write_options(
+    sync: Option<bool>,
+    disable_wal: bool,
+    deadline: Option<f64>,
+    low_priority: bool,
+) -> PyResult<Option<WriteOptions>> {
+    let sync = sync.unwrap_or(false);
+    if !sync && !disable_wal && deadline.is_none() && !low_priority {
+        return Ok(None);
+    }
+    let deadline = deadline.map(|seconds| duration("deadline", seconds)).transpose()?;
+    Ok(Some(WriteOptions { sync, disable_wal, deadline, low_priority, ..WriteOptions::default() }))
+}
+
+/// Returns a time in seconds as the engine's.
+pub(crate) fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        pyo3::exceptions::PyValueError::new_err(format!(
+            "{name} must be a number of seconds from 0, not {seconds}"
+        ))
+    })
+}
+
+/// The value of a read as `bytes`, or the default.
+#[inline]
+pub(crate) fn value_or<'py>(
+    py: Python<'py>,
+    value: Option<sateen::PinnedSlice>,
+    default: Option<Bound<'py, PyAny>>,
+) -> Option<Bound<'py, PyAny>> {
+    match value {
+        Some(value) => Some(PyBytes::new(py, &value).into_any()),
+        None => default,
+    }
+}
+
+/// Reads a key at a place, without the interpreter lock.
+#[inline]
+pub(crate) fn get(
+    py: Python<'_>,
+    place: &Place,
+    key: &[u8],
+    options: Option<&ReadOptions>,
+) -> PyResult<Option<sateen::PinnedSlice>> {
+    place.shared.run(py, || match options {
+        None => place.family.get_pinned(key),
+        Some(options) => place.family.reading(options).get_pinned(key),
+    })
+}
+
+/// Reads several keys, in their order.
+pub(crate) fn multi_get<'py>(
+    py: Python<'py>,
+    place: &Place,
+    keys: Vec<Input<'py>>,
+    options: Option<&ReadOptions>,
+) -> PyResult<Bound<'py, PyList>> {
+    let keys: Vec<Input<'py>> = keys.into_iter().map(|key| place.key(key)).collect();
+    let slices: Vec<&[u8]> = keys.iter().map(Input::bytes).collect();
+    let values = place.shared.run(py, || {
+        let values = match options {
+            None => place.family.multi_get(&slices),
+            Some(options) => place.family.reading(options).multi_get(&slices),
+        };
+        values.into_iter().collect::<sateen::Result<Vec<_>>>()
+    })?;
+    PyList::new(py, values.into_iter().map(|value| value.map(|value| PyBytes::new(py, &value))))
+}
+
+/// The keys and values of a column family, or of those of its keys that begin with a prefix.
+#[pyclass(frozen, subclass, weakref, module = "sateen._native")]
+pub(crate) struct Store {
+    pub(crate) place: Place,
+}
+
+#[pymethods]
+impl Store {
+    /// Returns another store of the database of `store`: the column family of that name, or the
+    /// keys that begin with `prefix`.
+    #[new]
+    #[pyo3(signature = (store, *, family = None, prefix = None))]
+    fn new(
+        py: Python<'_>,
+        store: &Bound<'_, Store>,
+        family: Option<&str>,
+        prefix: Option<Input<'_>>,
+    ) -> PyResult<Store> {
+        let mut place = store.get().place.clone();
+        if let Some(name) = family {
+            let shared = place.shared.clone();
+            let found = shared.run(py, || Ok(shared.db.column_family(name)))?;
+            let missing = || sateen::Error::NoSuchColumnFamily(name.to_owned());
+            place.family = found.ok_or_else(|| errors::raise(py, &missing()))?;
+            place.order = shared.order_of(name);
+            place.prefix = Arc::from([].as_slice());
+        }
+        if let Some(prefix) = prefix {
+            place.prefix = Arc::from([&place.prefix[..], prefix.bytes()].concat());
+        }
+        Ok(Store { place })
+    }
+
+    #[pyo3(signature = (key, default = None, *, verify_checksums = None, fill_cache = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        default: Option<Bound<'py, PyAny>>,
+        verify_checksums: Option<bool>,
+        fill_cache: Option<bool>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        // Every read verifies checksums.
+        let _always = verify_checksums;
+        let key = self.place.key(key);
+        let options = read_options(fill_cache, None);
+        let value = get(py, &self.place, key.bytes(), options.as_ref())?;
+        Ok(value_or(py, value, default))
+    }
+
+    #[pyo3(signature = (keys, *, fill_cache = None))]
+    fn multi_get<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<Input<'py>>,
+        fill_cache: Option<bool>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        multi_get(py, &self.place, keys, read_options(fill_cache, None).as_ref())
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let whole = self.place.key(key);
+        match get(py, &self.place, whole.bytes(), None)? {
+            Some(value) => Ok(PyBytes::new(py, &value)),
+            None => Err(self.missing(py, whole.bytes())),
+        }
+    }
+
+    fn __setitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        value: Input<'py>,
+    ) -> PyResult<()> {
+        let key = self.place.key_to_write(py, key)?;
+        let place = &self.place;
+        let (key, value) = (key.bytes(), value.bytes());
+        place.shared.run(py, || place.family.put(key, value))
+    }
+
+    fn __delitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<()> {
+        let whole = self.place.key_to_write(py, key)?;
+        let (place, key) = (&self.place, whole.bytes());
+        let found = place.shared.run(py, || {
+            let found = place.family.contains_key(key)?;
+            if found {
+                place.family.delete(key)?;
+            }
+            Ok(found)
+        })?;
+        if found { Ok(()) } else { Err(self.missing(py, key)) }
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: Input<'_>) -> PyResult<bool> {
+        let key = self.place.key(key);
+        let (place, key) = (&self.place, key.bytes());
+        place.shared.run(py, || place.family.contains_key(key))
+    }
+
+    #[pyo3(signature = (key, value, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
+    fn put<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        value: Input<'py>,
+        sync: Option<bool>,
+        disable_wal: bool,
+        deadline: Option<f64>,
+        low_priority: bool,
+    ) -> PyResult<()> {
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
+        let key = self.place.key_to_write(py, key)?;
+        let (place, key, value) = (&self.place, key.bytes(), value.bytes());
+        place.shared.run(py, || match &options {
+            None => place.family.put(key, value),
+            Some(options) => place.family.writing(options).put(key, value),
+        })
+    }
+
+    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
+    fn delete<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        sync: Option<bool>,
+        disable_wal: bool,
+        deadline: Option<f64>,
+        low_priority: bool,
+    ) -> PyResult<()> {
+        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let key = self.place.key_to_write(py, key)?;
+        let (place, key) = (&self.place, key.bytes());
+        place.shared.run(py, || place.family.writing(&options).delete(key))
+    }
+
+    #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
+    fn single_delete<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        sync: Option<bool>,
+        disable_wal: bool,
+        deadline: Option<f64>,
+        low_priority: bool,
+    ) -> PyResult<()> {
+        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let key = self.place.key_to_write(py, key)?;
+        let (place, key) = (&self.place, key.bytes());
+        place.shared.run(py, || place.family.writing(&options).single_delete(key))
+    }
+
+    #[pyo3(signature = (key, operand, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
+    fn merge<'py>(
+        &self,
+        py: Python<'py>,
+        key: Input<'py>,
+        operand: Input<'py>,
+        sync: Option<bool>,
+        disable_wal: bool,
+        deadline: Option<f64>,
+        low_priority: bool,
+    ) -> PyResult<()> {
+        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let key = self.place.key_to_write(py, key)?;
+        let (place, key, operand) = (&self.place, key.bytes(), operand.bytes());
+        place.shared.run(py, || place.family.writing(&options).merge(key, operand))
+    }
+
+    #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,
+        low_priority = false))]
+    fn delete_range<'py>(
+        &self,
+        py: Python<'py>,
+        begin: Input<'py>,
+        end: Input<'py>,
+        sync: Option<bool>,
+        disable_wal: bool,
+        deadline: Option<f64>,
+        low_priority: bool,
+    ) -> PyResult<()> {
+        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let begin = self.place.key_to_write(py, begin)?;
+        let end = self.place.key_to_write(py, end)?;
+        let (place, begin, end) = (&self.place, begin.bytes(), end.bytes());
+        place.shared.run(py, || place.family.writing(&options).delete_range(begin, end))
+    }
+
+    #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
+        include_stop = false, prefix = None, include_key = true, include_value = true,
+        verify_checksums = None, fill_cache = None))]
+    fn iterator(
+        &self,
+        py: Python<'_>,
+        reverse: bool,
+        start: Option<Input<'_>>,
+        stop: Option<Input<'_>>,
+        include_start: bool,
+        include_stop: bool,
+        prefix: Option<Input<'_>>,
+        include_key: bool,
+        include_value: bool,
+        verify_checksums: Option<bool>,
+        fill_cache: Option<bool>,
+    ) -> PyResult<Entries> {
+        let _always = verify_checksums;
+        let range = Range::new(&self.place, start, stop, include_start, include_stop, prefix)?;
+        let options = read_options(fill_cache, None).unwrap_or_default();
+        Entries::new(py, self.place.clone(), range, options, reverse, (include_key, include_value))
+    }
+
+    #[pyo3(signature = (*, verify_checksums = None, fill_cache = None))]
+    fn raw_iterator(
+        &self,
+        py: Python<'_>,
+        verify_checksums: Option<bool>,
+        fill_cache: Option<bool>,
+    ) -> PyResult<RawIterator> {
+        let _always = verify_checksums;
+        RawIterator::new(py, &self.place, read_options(fill_cache, None).unwrap_or_default())
+    }
+
+    /// Returns the number of keys, which are counted.
+    fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let options = ReadOptions {
+            fill_cache: false,
+            prefix: (!self.place.prefix.is_empty()).then(|| self.place.prefix.to_vec()),
+            ..ReadOptions::default()
+        };
+        let place = &self.place;
+        place.shared.run(py, || {
+            let mut cursor = place.family.cursor(&options)?;
+            let mut count = 0;
+            cursor.seek_to_first();
+            while cursor.valid() {
+                count += 1;
+                cursor.next();
+            }
+            cursor.status().map(|()| count)
+        })
+    }
+
+    /// Returns true if there is a key.
+    fn has_keys(&self, py: Python<'_>) -> PyResult<bool> {
+        let options = ReadOptions {
+            prefix: (!self.place.prefix.is_empty()).then(|| self.place.prefix.to_vec()),
+            ..ReadOptions::default()
+        };
+        let place = &self.place;
+        place.shared.run(py, || {
+            let mut cursor = place.family.cursor(&options)?;
+            cursor.seek_to_first();
+            cursor.status().map(|()| cursor.valid())
+        })
+    }
+
+    #[getter]
+    fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.place.prefix)
+    }
+
+    /// The name of the column family.
+    #[getter]
+    fn family_name(&self) -> &str {
+        self.place.family.name()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.place.shared.is_closed()
+    }
+
+    /// True if `other` is a store of the same open database.
+    fn same_database(&self, other: &Bound<'_, Store>) -> bool {
+        Arc::ptr_eq(&self.place.shared, &other.get().place.shared)
+    }
+
+    #[pyo3(signature = (*, wait = true))]
+    fn flush(&self, py: Python<'_>, wait: bool) -> PyResult<()> {
+        let place = &self.place;
+        place.shared.run(py, || place.family.flush_with(&FlushOptions { wait }))
+    }
+
+    #[pyo3(signature = (start = None, stop = None, *, rewrite_last_level = false))]
+    fn compact_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Input<'_>>,
+        stop: Option<Input<'_>>,
+        rewrite_last_level: bool,
+    ) -> PyResult<()> {
+        let (start, stop) = self.bounds(start, stop);
+        let options = CompactRangeOptions { rewrite_last_level, ..CompactRangeOptions::default() };
+        let place = &self.place;
+        place
+            .shared
+            .run(py, || place.family.compact_range(start.as_deref(), stop.as_deref(), &options))
+    }
+
+    fn approximate_size(&self, py: Python<'_>, start: Input<'_>, stop: Input<'_>) -> PyResult<u64> {
+        let (start, stop) = (self.place.key(start), self.place.key(stop));
+        let (place, start, stop) = (&self.place, start.bytes(), stop.bytes());
+        place.shared.run(py, || Ok(place.family.approximate_size(start, stop)))
+    }
+
+    #[pyo3(signature = (paths, *, move_files = false, allow_flush = true))]
+    fn ingest(
+        &self,
+        py: Python<'_>,
+        paths: Vec<std::path::PathBuf>,
+        move_files: bool,
+        allow_flush: bool,
+    ) -> PyResult<()> {
+        if !self.place.prefix.is_empty() {
+            return Err(PyTypeError::new_err("files are ingested into a whole column family"));
+        }
+        let options = IngestOptions { move_files, allow_flush, ..IngestOptions::default() };
+        let place = &self.place;
+        place.shared.run(py, || place.family.ingest(&paths, &options))
+    }
+
+    fn property(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        let place = &self.place;
+        place.shared.run(py, || Ok(place.family.property(name)))
+    }
+
+    /// The options of the column family, as text.
+    fn family_options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.place.shared.check(py)?;
+        options::family_as_dict(py, &self.place.family.options())
+    }
+
+    #[pyo3(signature = (**changes))]
+    fn set_options(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let Some(changes) = changes else { return Ok(()) };
+        let changes = options::changes(changes)?;
+        let changes: Vec<(&str, &str)> =
+            changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let place = &self.place;
+        place.shared.run(py, || place.family.set_options(&changes))
+    }
+
+    /// Seconds until writes would be slowed down at the present rate; `None` if they will not be.
+    fn time_to_stall(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        let place = &self.place;
+        let time = place.shared.run(py, || Ok(place.family.time_to_stall()))?;
+        Ok(time.map(|time| time.as_secs_f64()))
+    }
+}
+
+impl Store {
+    fn missing(&self, py: Python<'_>, whole: &[u8]) -> PyErr {
+        let key = whole.get(self.place.prefix.len()..).unwrap_or_default();
+        PyKeyError::new_err(PyBytes::new(py, key).unbind())
+    }
+
+    /// Returns the whole keys of a range; those of the prefix where there is none.
+    fn bounds(
+        &self,
+        start: Option<Input<'_>>,
+        stop: Option<Input<'_>>,
+    ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let prefix = &self.place.prefix;
+        let start = start.map(|key| self.place.key(key).into_vec());
+        let stop = stop.map(|key| self.place.key(key).into_vec());
+        if prefix.is_empty() {
+            return (start, stop);
+        }
+        (start.or_else(|| Some(prefix.to_vec())), stop.or_else(|| handle::successor(prefix)))
+    }
+}
+
+/// Returns the directory of the database of a store.
+#[pyfunction]
+#[pyo3(name = "_path_of")]
+pub(crate) fn path_of(store: &Bound<'_, Store>) -> std::path::PathBuf {
+    store.get().place.shared.db.path().to_owned()
+}

@@ -1,0 +1,197 @@
+"""`sateen.rdict`: the encoding of RocksDict, its order, and what it refuses."""
+
+from __future__ import annotations
+
+import gc
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sateen
+from sateen import rdict
+
+WHOLE = st.integers() | st.integers(-300, 300) | st.sampled_from([2**63, -(2**63), 2**64, -128, 127])
+KEYS = st.binary() | st.text() | WHOLE | st.floats(allow_nan=False) | st.booleans()
+
+
+def encoded(value: Any) -> bytes:
+    """The encoding, in other words than the package's."""
+    if isinstance(value, bool):
+        return b"\5" + bytes([value])
+    if isinstance(value, bytes):
+        return b"\1" + value
+    if isinstance(value, str):
+        return b"\2" + value.encode()
+    if isinstance(value, int):
+        size = 1
+        while not -(1 << (8 * size - 1)) <= value < 1 << (8 * size - 1):
+            size += 1
+        return b"\3" + value.to_bytes(size, "big", signed=True)
+    return b"\4" + struct.pack(">d", value)
+
+
+@settings(deadline=None)
+@given(value=KEYS)
+def test_the_encoding(value: Any) -> None:
+    assert sateen._native._encode(value, True, False, None) == encoded(value)  # type: ignore[arg-type]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(entries=st.dictionaries(KEYS, KEYS | st.lists(st.integers()) | st.none(), max_size=20))
+def test_every_type_comes_back(path: Path, entries: dict[Any, Any]) -> None:
+    with rdict.Rdict(str(path)) as db:
+        for key in list(db.keys()):
+            del db[key]
+        for key, value in entries.items():
+            db[key] = value
+        for key, value in entries.items():
+            assert db[key] == value and type(db[key]) is type(value) and key in db
+        stored = {(type(key), key): value for key, value in db.items()}
+        assert stored == {(type(key), key): value for key, value in entries.items()}
+        numbers = [key for key in db.keys() if type(key) is int]
+        assert numbers == sorted(numbers)
+        backwards = list(db.keys(backwards=True))
+        assert backwards == list(db.keys())[::-1]
+
+
+def test_is_reopened_as_it_was(path: Path) -> None:
+    options = rdict.Options(raw_mode=True)
+    options.set_write_buffer_size(1 << 20)
+    with rdict.Rdict(str(path), options) as db:
+        db[b"k"] = b"v"
+        with pytest.raises(KeyError):
+            db["text"]
+        with pytest.raises(ValueError):
+            db[b"k"] = "text"
+        family = db.create_column_family("f")
+        family[b"x"] = b"y"
+        family.close()
+    with rdict.Rdict(str(path)) as db:
+        assert db[b"k"] == b"v" and db.get_column_family("f")[b"x"] == b"y"
+        assert db._opened.db.options()["memtable_bytes"] == "1MiB"
+    loaded, families = rdict.Options.load_latest(str(path))
+    assert loaded._raw_mode and set(families) == {"default", "f"}
+    assert sorted(rdict.Rdict.list_cf(str(path))) == ["default", "f"]
+
+
+def test_handles_keep_it_open(path: Path) -> None:
+    db = rdict.Rdict(str(path))
+    family = db.create_column_family("f")
+    db.close()
+    db.close()
+    with pytest.raises(rdict.DbClosedError):
+        db.get(1)
+    family[1] = 2
+    assert family[1] == 2
+    family.close()
+    with pytest.raises(rdict.DbClosedError):
+        family.get(1)
+    db = rdict.Rdict(str(path))
+    family = db.get_column_family("f")
+    del db
+    gc.collect()
+    assert family[1] == 2
+    del family
+    gc.collect()
+    rdict.Rdict.destroy(str(path))
+    assert not path.exists()
+    rdict.Rdict.destroy(str(path))
+
+
+def test_batches_and_snapshots(path: Path) -> None:
+    with rdict.Rdict(str(path)) as db:
+        db.create_column_family("f").close()
+        batch = rdict.WriteBatch()
+        batch["a"] = 1
+        batch.put("b", [2], db.get_column_family_handle("f"))
+        batch.delete("c")
+        batch.delete_range("x", "z")
+        assert len(batch) == 4 and not batch.is_empty() and batch.size_in_bytes() > 0
+        snapshot = db.snapshot()
+        options = rdict.WriteOptions()
+        options.sync = True
+        db.write(batch, options)
+        assert db["a"] == 1 and db.get_column_family("f")["b"] == [2]
+        assert list(snapshot.items()) == [] and snapshot.get("a") is None
+        batch.clear()
+        batch.set_default_column_family(db.get_column_family_handle("f"))
+        batch["d"] = None
+        db.write(batch)
+        assert db.get_column_family("f").get("d", 5) is None
+        del snapshot
+
+
+def test_read_options(path: Path) -> None:
+    with rdict.Rdict(str(path)) as db:
+        for number in range(10):
+            db[number] = str(number)
+        options = rdict.ReadOptions()
+        options.set_iterate_lower_bound(3)
+        options.set_iterate_upper_bound(6)
+        assert list(db.keys(read_opt=options)) == [3, 4, 5]
+        assert list(db.keys(from_key=7, backwards=True))[:2] == [7, 6]
+        cursor = db.iter()
+        cursor.seek(4)
+        assert cursor.valid() and cursor.key() == 4 and cursor.value() == "4"
+        cursor.prev()
+        assert cursor.key() == 3
+        assert db.key_may_exist(4) is True and db.key_may_exist(4, fetch=True) == (True, "4")
+        assert db.key_may_exist(40, fetch=True) == (False, None)
+        db.compact_range(None, None)
+        assert db.property_int_value("rocksdb.estimate-num-keys") == 10
+        assert db.live_files()[0]["num_entries"] == 10
+
+
+def test_files_are_ingested(path: Path, tmp_path: Path) -> None:
+    writer = rdict.SstFileWriter()
+    writer.open(str(tmp_path / "file"))
+    for number in (-5, 3, 200):
+        writer[number] = {"n": number}
+    writer.finish()
+    with rdict.Rdict(str(path)) as db:
+        db.ingest_external_file([str(tmp_path / "file")])
+        assert list(db.items()) == [(number, {"n": number}) for number in (-5, 3, 200)]
+
+
+def test_a_ttl(path: Path) -> None:
+    with rdict.Rdict(str(path), access_type=rdict.AccessType.with_ttl(3600)) as db:
+        db["a"] = 1
+        assert db["a"] == 1
+
+
+def test_what_it_refuses(path: Path) -> None:
+    options = rdict.Options()
+    for call in (
+        lambda: options.set_allow_ingest_behind(True),
+        lambda: options.set_db_paths([rdict.DBPath("x", 1)]),
+        lambda: rdict.Env.mem_env(),
+        lambda: rdict.ReadOptions().set_tailing(True),
+        lambda: options.set_wal_recovery_mode(rdict.DBRecoveryMode.skip_any_corrupted_record()),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+    with rdict.Rdict(str(path)) as db:
+        with pytest.raises(NotImplementedError, match="wide columns"):
+            db.put_entity("k", ["a"], [1])
+        db["k"] = 1
+        assert db.get_entity("k") == [("", 1)] and list(db.columns()) == [[("", 1)]]
+        with pytest.raises(Exception, match="does not exist"):
+            db.get_column_family("none")
+        with pytest.raises(Exception, match=r"^IO error: .*lock"):
+            rdict.Rdict(str(path))
+
+
+def test_every_mapped_option_is_an_option() -> None:
+    from sateen import _rdict_options
+
+    names = {info.name for info in sateen.option_infos()}
+    assert set(_rdict_options._MAPPED.values()) <= names
+    options = rdict.Options()
+    for method in _rdict_options._HINTS:
+        getattr(options, method)(1)
+    for method in _rdict_options._MAPPED:
+        getattr(options, method)(1)

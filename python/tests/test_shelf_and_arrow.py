@@ -1,0 +1,129 @@
+"""`sateen.shelf`, `sateen.arrow`, `sateen.bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sateen
+import sateen.arrow
+from sateen import bench, shelf
+
+
+def test_shelf(path: Path) -> None:
+    with shelf.open(str(path)) as pages:
+        pages["b"] = {"text": ["x"]}
+        pages["a"] = 1
+        assert list(pages) == ["a", "b"] and len(pages) == 2 and "a" in pages
+        assert dict(pages.range("b")) == {"b": {"text": ["x"]}}
+        assert dict(pages.range(stop="b")) == {"a": 1}
+    with shelf.open(str(path), writeback=True) as pages:
+        pages["b"]["text"].append("y")
+        pages.sync()
+    assert shelf.whichdb(str(path)) == "sateen.shelf"
+    with shelf.open(str(path), "r") as pages:
+        assert pages["b"] == {"text": ["x", "y"]}
+        with pytest.raises(shelf.error):
+            pages["c"] = 1
+    with shelf.open(str(path), "n") as pages:
+        assert list(pages) == []
+    with pytest.raises(shelf.error):
+        shelf.open(str(path.parent / "none"), "w")
+    with pytest.raises(ValueError):
+        shelf.open(str(path), "x")
+
+
+def test_dbm(path: Path) -> None:
+    with shelf.Dbm(str(path)) as db:
+        db["ä"] = "ö"
+        db[b"b"] = b"1"
+        assert db[b"b"] == b"1" and db["ä"] == "ö".encode() and "b" in db and 1 not in db
+        assert db.firstkey() == b"b" and db.nextkey(b"b") == "ä".encode()
+        assert db.nextkey("ä") is None and len(db) == 2
+        del db["ä"]
+        with pytest.raises(KeyError):
+            db["ä"]
+
+
+pyarrow = pytest.importorskip("pyarrow")
+
+
+def test_arrow_there_and_back(db: sateen.Db) -> None:
+    table = pyarrow.table(
+        {"id": [b"b", b"a", b"c", b"a"], "text": ["2", "1", "", "3"], "more": [1, 2, 3, 4]}
+    )
+    db[b"a"] = b"old"
+    told: list[int] = []
+    assert db.from_arrow(table, key="id", value="text", progress=told.append) == 4
+    assert dict(db) == {b"a": b"3", b"b": b"2", b"c": b""} and told == [4]
+    out = db.to_arrow(key="k", value="v")
+    assert out.to_pydict() == {"k": [b"a", b"b", b"c"], "v": [b"3", b"2", b""]}
+    assert db.to_arrow(start=b"b", stop=b"c").num_rows == 1
+    family = db.create_column_family("f")
+    assert family.from_arrow(out, key="k", value="v", sorted=True) == 3
+    assert dict(family) == dict(db)
+    assert db.to_arrow(prefix=b"x").num_rows == 0
+
+
+def test_arrow_in_parts(db: sateen.Db) -> None:
+    def parts() -> object:
+        for part in range(5):
+            keys = [b"%06d" % (number * 5 + part) for number in range(2000)]
+            yield pyarrow.record_batch({"key": keys, "value": keys})
+
+    assert db.from_arrow(parts()) == 10_000
+    assert len(db) == 10_000 and db[b"009999"] == b"009999"
+    sizes = [batch.num_rows for batch in db.arrow_batches(rows=3000)]
+    assert sizes == [3000, 3000, 3000, 1000]
+    sliced = db.to_arrow().slice(100, 50)
+    other = db.create_column_family("other")
+    other.from_arrow(sliced, sorted=True)
+    assert list(other) == [b"%06d" % number for number in range(100, 150)]
+    snapshot = db.snapshot()
+    db.clear()
+    assert sateen.arrow.to_arrow(snapshot).num_rows == 10_000
+
+
+def test_arrow_refuses(db: sateen.Db, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="null"):
+        db.from_arrow(pyarrow.table({"key": [b"a", None], "value": [b"", b""]}))
+    with pytest.raises(KeyError):
+        db.from_arrow(pyarrow.table({"key": [b"a"]}))
+    with pytest.raises(ValueError, match="prefix"):
+        db.prefixed_db(b"p").from_arrow(pyarrow.table({"key": [b"a"], "value": [b""]}))
+    unsorted = pyarrow.table({"key": [b"b", b"a"], "value": [b"", b""]})
+    with pytest.raises(sateen.InvalidArgumentError):
+        db.from_arrow(unsorted, sorted=True)
+    assert list(db) == []
+    # Nothing of a load that failed stays.
+    assert [entry.name for entry in tmp_path.iterdir()] == ["db"]
+
+
+def test_columns_that_lie_are_refused(db: sateen.Db, tmp_path: Path) -> None:
+    writer = sateen.SstFileWriter(tmp_path / "f", db)
+    offsets = (0).to_bytes(8, "little") + (3).to_bytes(8, "little")
+    good = (1, offsets, b"key", offsets, b"val")
+    for position, wrong in (
+        (0, 2),
+        (1, offsets[:8]),
+        (1, offsets[8:] + offsets[:8]),
+        (2, b"ke"),
+        (3, b"\xff" * 16),
+    ):
+        arguments = list(good)
+        arguments[position] = wrong
+        with pytest.raises(ValueError, match="keys|values"):
+            writer.put_columns(*arguments)
+    writer.put_columns(*good)
+    writer.finish()
+
+
+def test_bench(path: Path) -> None:
+    with sateen.Db(path) as db:
+        result = bench.run(
+            db, bench.Burst(seconds=0.5, burst_seconds=0.2, quiet_seconds=0.1, burst_rate=2000)
+        )
+    assert result.writes and result.reads and "p99.9" in str(result)
+    assert result.quantile(1.0, result.writes) >= result.quantile(0.5, result.writes) >= 0
+    assert len(result.by_second(result.reads, 0.5)) == 1
