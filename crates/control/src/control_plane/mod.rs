@@ -532,12 +532,12 @@ impl ControlPlane {
         self.jobs.insert(job, Job::new(cf, Some(plan.clone()), manual));
         self.scheduler.add(job, plan.class, plan.score);
         let all = self.scheduler.slots_of_all(self.slots());
-        let over = self.compactions_running() > self.slots()
-            || self.scheduler.compactions_of_all(false) > all;
+        let own = self.compactions_running() > self.slots();
+        let over = own || self.scheduler.compactions_of_all(false) > all;
         let over = plan.class == IoClass::L0 && over;
         self.actions.push_back(Action::StartCompaction { job, plan });
         if over && self.options.scheduler.preemption != Preemption::Off {
-            self.scheduler.preempt(job);
+            self.scheduler.preempt(job, own);
         }
         true
     }

@@ -142,6 +142,11 @@ impl Members {
         }
     }
 
+    /// Returns true if the work of a database is not paused.
+    pub(super) fn works(&self, database: DatabaseId) -> bool {
+        self.of(database).is_some_and(|member| !member.paused)
+    }
+
     /// Returns true if the jobs of a database may move bytes.
     pub(super) fn may_move(&self, database: DatabaseId) -> bool {
         let holds =
@@ -326,8 +331,7 @@ impl IoScheduler {
 
     /// Returns the jobs of the databases that are not paused.
     pub(super) fn unpaused_jobs(&self) -> impl Iterator<Item = &Running> {
-        let works = |database| self.members.of(database).is_some_and(|member| !member.paused);
-        self.jobs.values().filter(move |job| works(job.database))
+        self.jobs.values().filter(move |job| self.members.works(job.database))
     }
 
     /// Returns the number of compactions that run, in all databases that are not paused. With
@@ -422,7 +426,7 @@ impl IoScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{ControlOptions, RateLimiterOptions, SchedulerOptions};
+    use crate::options::{ControlOptions, Preemption, RateLimiterOptions, SchedulerOptions};
     use crate::types::IoClass;
 
     const SECOND: u64 = NS_PER_SECOND;
@@ -542,6 +546,29 @@ mod tests {
         assert_eq!(scheduler.compactions_of_all(false), 1, "and takes no slot");
         scheduler.leave(DatabaseId(1));
         assert_eq!(scheduler.jobs.len(), 1);
+    }
+
+    #[test]
+    fn level_0_takes_the_slot_of_a_job_that_has_one() {
+        for preemption in [Preemption::LeastLoss, Preemption::Random] {
+            let mut scheduler = two();
+            scheduler.options.preemption = preemption;
+            scheduler.asks(DatabaseId(1));
+            scheduler.add(JobId(1), IoClass::Deep(1), 0.5);
+            scheduler.set_paused(true);
+            add(&mut scheduler, 0, 2, IoClass::Deep(1));
+            add(&mut scheduler, 0, 3, IoClass::L0);
+            scheduler.preempt(JobId(3), false);
+            let is_preempted = |scheduler: &IoScheduler, id| scheduler.jobs[&id].is_preempted();
+            assert!(is_preempted(&scheduler, JobId(2)), "{preemption:?}");
+            assert!(!is_preempted(&scheduler, JobId(1)), "its pause would free no slot");
+            // One that has more jobs than slots of its own takes none from another one.
+            scheduler.asks(DatabaseId(1));
+            scheduler.set_paused(false);
+            add(&mut scheduler, 0, 4, IoClass::Deep(1));
+            scheduler.preempt(JobId(3), true);
+            assert!(is_preempted(&scheduler, JobId(4)) && !is_preempted(&scheduler, JobId(1)));
+        }
     }
 
     #[test]

@@ -17,17 +17,25 @@ use super::{IoScheduler, Lane};
 use crate::arithmetic::mix;
 use crate::event::{Note, PauseReason};
 use crate::options::Preemption;
-use crate::types::{DatabaseId, JobId};
+use crate::types::JobId;
 
 impl IoScheduler {
-    /// Pauses a deep job because the job `by`, out of level 0, needs its slot.
-    pub(crate) fn preempt(&mut self, by: JobId) {
+    /// Pauses a deep job because the job `by`, out of level 0, needs its slot. With `own` it is one of
+    /// the database that asks, which has more jobs than slots. A job of a paused database has no slot
+    /// to give.
+    pub(crate) fn preempt(&mut self, by: JobId, own: bool) {
+        let current = self.members.current;
+        let may = |job: &Running| match own {
+            true => job.database == current,
+            false => self.members.works(job.database),
+        };
         let victim = match self.options.preemption {
             Preemption::Off => None,
-            Preemption::LeastLoss => self.least_loss_of(None),
+            Preemption::LeastLoss => self.least_loss_of(may),
             Preemption::Random => {
                 let drawn = |id: &JobId| mix(id.0 ^ by.0.rotate_left(32));
-                self.with_slots().map(|(id, _)| id).min_by_key(drawn)
+                let jobs = self.with_slots().filter(|(_, job)| may(job));
+                jobs.map(|(id, _)| id).min_by_key(drawn)
             }
         };
         if let Some(victim) = victim {
@@ -38,7 +46,8 @@ impl IoScheduler {
     /// Takes the slot of the deep job whose pause costs least, because there are fewer slots than
     /// jobs. Returns false if no deep job has a slot.
     pub(crate) fn take_slot(&mut self) -> bool {
-        let victim = self.least_loss_of(Some(self.members.current));
+        let current = self.members.current;
+        let victim = self.least_loss_of(|job| job.database == current);
         if let Some(victim) = victim {
             self.pause(victim, Some(PauseReason::Slots));
         }
@@ -51,11 +60,10 @@ impl IoScheduler {
         jobs.filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
     }
 
-    /// Returns the least urgent of these jobs, of all databases or of one; among equals the one that
-    /// has moved least.
-    fn least_loss_of(&self, database: Option<DatabaseId>) -> Option<JobId> {
-        let of = |job: &Running| database.is_none_or(|database| job.database == database);
-        let jobs = self.with_slots().filter(|(_, job)| of(job));
+    /// Returns the least urgent of these jobs that `may` be paused; among equals the one that has
+    /// moved least.
+    fn least_loss_of(&self, may: impl Fn(&Running) -> bool) -> Option<JobId> {
+        let jobs = self.with_slots().filter(|(_, job)| may(job));
         jobs.min_by_key(|(id, job)| (job.urgency, job.moved(), *id)).map(|(id, _)| id)
     }
 

@@ -150,8 +150,8 @@ impl Background {
         let options = self.env.options.load();
         let threads = if self.env.read_only { 0 } else { control::threads(&options) };
         if threads > 0 {
-            let runtime = options.runtime.clone().unwrap_or_else(Runtime::process);
-            let threads = runtime.threads().unwrap_or(threads);
+            let of_runtime = options.runtime.as_ref().and_then(Runtime::threads);
+            let threads = of_runtime.unwrap_or(threads);
             let Place { device, database } = &self.driver.place;
             device.enlist(*database, self.clone(), threads, options.background_thread_nice)?;
             self.chores.open_tables_for(OPEN_TABLES_TIME);

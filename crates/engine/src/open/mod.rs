@@ -61,8 +61,8 @@ use crate::open::create::create_family;
 use crate::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
 };
+use crate::runtime::Where;
 use crate::runtime::device::Device;
-use crate::runtime::{Runtime, Where};
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
@@ -514,20 +514,12 @@ impl Opening {
     fn device(&self, control: &ControlOptions) -> Arc<Device> {
         let scheduling = self.options.scheduling();
         let alone = self.read_only || self.options.background_threads == 0 || clock::is_virtual();
-        let disk = self.vfs.disk(&self.directory).map(Where::Disk);
-        let (runtime, place) = match &self.options.runtime {
-            Some(runtime) => {
+        match &self.options.runtime {
+            Some(runtime) if !alone => {
+                let disk = self.vfs.disk(&self.directory).map(Where::Disk);
                 let place = disk.unwrap_or(Where::Other(self.vfs.address()));
-                (runtime.clone(), Some(place))
+                runtime.device(place, &scheduling, control)
             }
-            // A limit that a database has set for itself is not shared with others.
-            None => {
-                let limited = self.options.rate_limit_bytes_per_second > 0;
-                (Runtime::process(), disk.filter(|_| !limited))
-            }
-        };
-        match place {
-            Some(place) if !alone => runtime.device(place, &scheduling, control),
             _ => Arc::new(Device::new(control, scheduling)),
         }
     }

@@ -4,9 +4,11 @@
 //! 2. [`Device::enlist`] adds a database to those that the threads work for, and starts threads that
 //!    are missing. [`Device::retire`] removes it, and stops the threads after the last one.
 //! 3. [`Device::call`] and [`Device::call_for_chores`] say that a database wants something.
+//! 4. [`Device::relieve`] adds a thread if all are held, for instance by callbacks of the user.
 //!
 //! What must stay true: no thread holds a lock of the device while it works for a database. A
-//! database that is retired waits only for threads that are at work for it.
+//! database that is retired waits only for threads that are at work for it. The one whose last work
+//! ends last ends the threads, which have nothing to do then.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -20,14 +22,18 @@ use sateen_store::base::locks::lock_timed;
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, lock, thread, wait_timeout};
 
-use super::queue::Queue;
+use super::queue::{Queue, Work};
 use super::{Tenant, threads};
 
 /// Options of scheduling by name, as text.
 pub(crate) type Scheduling = Vec<(&'static str, String)>;
 
-/// The most threads that do chores.
+/// The most threads that do chores, unless they are held.
 const CHORES_THREADS_MAX: usize = 4;
+/// A thread that has worked for one database for as long as this is held, in nanoseconds.
+const HELD_NS: u64 = 1_000_000_000;
+/// The most threads of a kind that are added because others are held.
+const RELIEF_MAX: usize = 16;
 /// The longest wait for a thread that leaves a database; then its end is looked for again.
 const LEAVE_WAIT: Duration = Duration::from_millis(100);
 
@@ -37,8 +43,33 @@ struct Crew {
     stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
     sampler: bool,
-    workers: u32,
+    workers: usize,
     chores: usize,
+    /// Threads that were added because others are held: workers, and those of chores.
+    relief: [usize; 2],
+    nice: u32,
+}
+
+impl Crew {
+    /// Starts a thread that does chores.
+    fn add_chores(&mut self, device: &Arc<Device>) -> Result<()> {
+        let (device, stop) = (device.clone(), self.stop.clone());
+        let run = move || threads::do_chores(&device, &stop);
+        self.threads.push(threads::start("sateen-chores", self.nice, None, run)?);
+        self.chores += 1;
+        Ok(())
+    }
+
+    /// Starts a thread that steps jobs.
+    fn add_worker(&mut self, device: &Arc<Device>) -> Result<()> {
+        let (device, stop) = (device.clone(), self.stop.clone());
+        let run = move || threads::work(&device, &stop);
+        let number = u32::try_from(self.workers).unwrap_or(u32::MAX);
+        let name = format!("sateen-work-{number}");
+        self.threads.push(threads::start(&name, self.nice, Some(number), run)?);
+        self.workers += 1;
+        Ok(())
+    }
 }
 
 /// A device, with all databases of a runtime on it.
@@ -124,28 +155,20 @@ impl Device {
             queue.add(database, member);
             queue.members.len()
         };
-        let stop = crew.stop.clone();
+        crew.nice = nice;
         // The sampler keeps its priority. It sets the write rate of clients, so it must not wait
         // behind background work.
         if !crew.sampler {
-            let (device, stop) = (self.clone(), stop.clone());
+            let (device, stop) = (self.clone(), crew.stop.clone());
             let run = move || threads::sample(&device, &stop);
             crew.threads.push(threads::start("sateen-sample", 0, None, run)?);
             crew.sampler = true;
         }
         while crew.chores < databases.min(CHORES_THREADS_MAX) {
-            let (device, stop) = (self.clone(), stop.clone());
-            let run = move || threads::do_chores(&device, &stop);
-            crew.threads.push(threads::start("sateen-chores", nice, None, run)?);
-            crew.chores += 1;
+            crew.add_chores(self)?;
         }
-        while crew.workers < workers {
-            let (device, stop) = (self.clone(), stop.clone());
-            let run = move || threads::work(&device, &stop);
-            let number = crew.workers;
-            let name = format!("sateen-work-{number}");
-            crew.threads.push(threads::start(&name, nice, Some(number), run)?);
-            crew.workers += 1;
+        while crew.workers < workers as usize {
+            crew.add_worker(self)?;
         }
         drop(crew);
         self.steps.notify_one();
@@ -153,24 +176,58 @@ impl Device {
         Ok(())
     }
 
-    /// Ends the work for a database. Returns once no other thread is at work for it. If it was the
-    /// last one, the threads end.
-    pub(crate) fn retire(&self, database: DatabaseId) {
+    /// Adds a thread for each kind of work for which all threads are held, so that a callback of one
+    /// database that waits for another one ends. `stop` is the caller's.
+    pub(super) fn relieve(self: &Arc<Self>, stop: &Arc<AtomicBool>) {
+        let now = self.now();
+        let before = Instant(now.0.saturating_sub(HELD_NS));
+        let held = {
+            let queue = lock(&self.queue);
+            [Work::Step, Work::Chores].map(|work| queue.held(work, before, now))
+        };
+        if held == [0, 0] {
+            return;
+        }
         let mut crew = lock(&self.crew);
+        // After the end of its crew the caller may meet the next one.
+        if !Arc::ptr_eq(&crew.stop, stop) {
+            return;
+        }
+        // A failure to start a thread is no worse than not to try.
+        if held[0] >= crew.workers && crew.relief[0] < RELIEF_MAX {
+            crew.relief[0] += usize::from(crew.add_worker(self).is_ok());
+        }
+        if held[1] >= crew.chores && crew.relief[1] < RELIEF_MAX {
+            crew.relief[1] += usize::from(crew.add_chores(self).is_ok());
+        }
+    }
+
+    /// Ends the work for a database. Returns once no other thread is at work for it. If no other
+    /// database is left, the threads end.
+    pub(crate) fn retire(&self, database: DatabaseId) {
         let mut queue = lock(&self.queue);
-        let member = queue.members.get(&database).cloned();
+        if !queue.members.contains_key(&database) {
+            return;
+        }
         queue.remove(database);
-        let last = queue.members.is_empty();
-        let ended =
-            if last && member.is_some() { std::mem::take(&mut *crew) } else { Crew::default() };
-        ended.stop.store(true, Ordering::Release);
-        drop(crew);
-        self.steps.notify_all();
-        self.chores.notify_all();
+        queue.leaving += 1;
         while queue.is_used(database) {
             queue = wait_timeout(&self.left, &self.queue, queue, LEAVE_WAIT);
         }
+        queue.leaving -= 1;
         drop(queue);
+        let ended = {
+            let mut crew = lock(&self.crew);
+            let queue = lock(&self.queue);
+            // A thread that still works for another database would be waited for below.
+            let last = queue.members.is_empty() && queue.leaving == 0;
+            let ended = if last { std::mem::take(&mut *crew) } else { Crew::default() };
+            // Under the lock of the queue, or a thread could look before and sleep after.
+            ended.stop.store(true, Ordering::Release);
+            ended
+        };
+        self.steps.notify_all();
+        self.chores.notify_all();
         let own = thread::current().id();
         for thread in ended.threads {
             // A thread of the device may drop the last handle, and must not join itself.

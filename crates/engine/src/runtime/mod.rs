@@ -1,7 +1,7 @@
 //! What databases of one process share: threads, and one scheduler for each device.
 //!
-//! 1. [`Runtime`] is given to databases by `Options::runtime`. Those without one have that of the
-//!    process. `registry` says which databases of a runtime are on one device.
+//! 1. [`Runtime`] is given to databases by `Options::runtime`. One without it is alone on a device of
+//!    its own. `registry` says which databases of a runtime are on one device.
 //! 2. [`device`] has the threads and the scheduler of a device; [`queue`] what its threads do next;
 //!    [`threads`] their loops.
 //! 3. A database is a [`Tenant`] to them.
@@ -84,9 +84,9 @@ impl Place {
 /// threads, what is known of each device and who may use it when, and, if asked for, a block cache
 /// and a limit on memtables.
 ///
-/// Databases without a runtime have [`Runtime::process`]: they share threads and scheduler by
-/// themselves if they are on one disk and the options of the scheduler are equal. A runtime of its
-/// own isolates a database, or a group of them, from the others.
+/// Databases with the same runtime share if they are on one disk and the options of the scheduler are
+/// equal. One without a runtime shares nothing. [`Runtime::process`] is for programs that have no
+/// place where they could keep one.
 ///
 /// It is cheap to clone. Its threads run while a database is open, and end with the last one.
 ///
@@ -182,7 +182,7 @@ impl Runtime {
         Runtime::builder().build()
     }
 
-    /// Returns the runtime of databases that were opened without one.
+    /// Returns the runtime of the process: always the same one.
     #[must_use]
     pub fn process() -> Runtime {
         static PROCESS: OnceLock<Runtime> = OnceLock::new();

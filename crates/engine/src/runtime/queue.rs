@@ -32,7 +32,25 @@ pub(super) struct Queue {
     /// The database at rest that was looked at last.
     looked_at: DatabaseId,
     /// The threads that are at work for a database.
-    inside: Vec<(DatabaseId, ThreadId)>,
+    inside: Vec<Inside>,
+    /// Databases that were removed, and whose last work is still waited for.
+    pub(super) leaving: usize,
+}
+
+/// What a thread does for a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Step,
+    Chores,
+    Sample,
+}
+
+/// A thread that is at work for a database.
+struct Inside {
+    database: DatabaseId,
+    thread: ThreadId,
+    work: Work,
+    since: Instant,
 }
 
 impl Queue {
@@ -88,7 +106,7 @@ impl Queue {
             None => due()?,
         };
         self.timers.remove(&database);
-        self.enter(database)
+        self.enter(database, Work::Step, now)
     }
 
     /// Returns a database whose chores are due, and the calling thread as at work for it.
@@ -98,20 +116,26 @@ impl Queue {
         let database = due.min_by_key(|(_, at)| **at).map(|(id, _)| *id)?;
         self.chores.remove(&database);
         self.at_chores.insert(database, false);
-        self.enter(database)
+        self.enter(database, Work::Chores, now)
     }
 
     /// Notes the calling thread as at work for a database.
-    pub(super) fn enter(&mut self, database: DatabaseId) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+    pub(super) fn enter(
+        &mut self,
+        database: DatabaseId,
+        work: Work,
+        since: Instant,
+    ) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
         let member = self.members.get(&database)?.clone();
-        self.inside.push((database, thread::current().id()));
+        self.inside.push(Inside { database, thread: thread::current().id(), work, since });
         Some((database, member))
     }
 
     /// Notes that the calling thread is done with a database.
     pub(super) fn exit(&mut self, database: DatabaseId) {
-        let own = (database, thread::current().id());
-        if let Some(at) = self.inside.iter().position(|inside| *inside == own) {
+        let thread = thread::current().id();
+        let own = |inside: &Inside| inside.database == database && inside.thread == thread;
+        if let Some(at) = self.inside.iter().position(own) {
             self.inside.swap_remove(at);
         }
     }
@@ -119,7 +143,19 @@ impl Queue {
     /// Returns true if a thread other than the calling one is at work for the database.
     pub(super) fn is_used(&self, database: DatabaseId) -> bool {
         let own = thread::current().id();
-        self.inside.iter().any(|(inside, thread)| *inside == database && *thread != own)
+        self.inside.iter().any(|inside| inside.database == database && inside.thread != own)
+    }
+
+    /// Returns the number of threads that have been at `work` for one database since `before`, if
+    /// another one waits for such a thread at `now`, and otherwise 0.
+    pub(super) fn held(&self, work: Work, before: Instant, now: Instant) -> usize {
+        let waits = match work {
+            Work::Step => !self.ready.is_empty() || self.steps_at().is_some_and(|at| at <= now),
+            Work::Chores => self.chores_at().is_some_and(|at| at <= now),
+            Work::Sample => false,
+        };
+        let held = |inside: &&Inside| inside.work == work && inside.since <= before;
+        if waits && self.members.len() > 1 { self.inside.iter().filter(held).count() } else { 0 }
     }
 
     /// Has a thread step the database at `at`, if nothing calls it before.
@@ -274,6 +310,21 @@ mod tests {
         queue.chores_done(id, None, true);
         assert!(queue.next_chores(Instant(0)).is_some());
         assert_eq!(queue.to_sample().0, [id]);
+    }
+
+    #[test]
+    fn threads_are_held_if_another_database_waits_for_them() {
+        let mut queue = of(2);
+        let (first, _) = queue.next_step(Instant(10)).unwrap();
+        let held = |queue: &Queue, before| queue.held(Work::Step, Instant(before), Instant(30));
+        assert_eq!((held(&queue, 9), held(&queue, 10)), (0, 1));
+        let (second, _) = queue.next_step(Instant(20)).unwrap();
+        assert_eq!(held(&queue, 20), 0, "nothing waits");
+        queue.step_at(second, Instant(30));
+        assert_eq!((held(&queue, 10), held(&queue, 20)), (1, 2));
+        assert_eq!(queue.held(Work::Chores, Instant(20), Instant(30)), 0);
+        queue.remove(first);
+        assert_eq!(held(&queue, 20), 0, "it is alone");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! priority than clients.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sateen_control::{Instant, SAMPLE_PERIOD, Sample};
@@ -14,7 +15,7 @@ use sateen_store::base::waited;
 
 use super::Stepped;
 use super::device::Device;
-use super::queue::LOOKS;
+use super::queue::{LOOKS, Work};
 
 /// The longest sleep of a thread that nothing calls.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -108,14 +109,16 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
     }
 }
 
-/// Takes samples of the databases that are not at rest, and looks whether the others are.
-pub(super) fn sample(device: &Device, stop: &AtomicBool) {
+/// Takes samples of the databases that are not at rest, looks whether the others are, and whether
+/// threads are held.
+pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
+    let enter = |database| lock(&device.queue).enter(database, Work::Sample, Instant::default());
     let mut late_ns = 0;
     while !stop.load(Ordering::Acquire) {
         let (mut awake, resting) = lock(&device.queue).to_sample();
         for database in resting {
-            let member = lock(&device.queue).enter(database);
-            let news = member.and_then(|next| device.work_for(next, |member| member.has_news()));
+            let news =
+                enter(database).and_then(|next| device.work_for(next, |member| member.has_news()));
             if news == Some(true) {
                 device.call_for_chores(database);
                 awake.push(database);
@@ -124,9 +127,8 @@ pub(super) fn sample(device: &Device, stop: &AtomicBool) {
         let mut total = Sample::default();
         let mut samples = Vec::new();
         for database in awake {
-            let member = lock(&device.queue).enter(database);
-            let taken =
-                member.and_then(|next| device.work_for(next, |member| member.take_sample()));
+            let taken = enter(database)
+                .and_then(|next| device.work_for(next, |member| member.take_sample()));
             if let Some(sample) = taken {
                 total.add(&sample);
                 samples.push((database, sample));
@@ -139,13 +141,13 @@ pub(super) fn sample(device: &Device, stop: &AtomicBool) {
             device.call_all(scheduler.take_restless());
         }
         for (database, sample) in samples {
-            let member = lock(&device.queue).enter(database);
-            let idle = member
+            let idle = enter(database)
                 .and_then(|next| device.work_for(next, |member| member.sampled(sample, late_ns)));
             if idle == Some(false) {
                 period = SAMPLE_PERIOD;
             }
         }
+        device.relieve(stop);
         let asleep = clock::now();
         clock::sleep(period);
         let late = clock::since(asleep).saturating_sub(period);

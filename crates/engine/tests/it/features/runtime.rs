@@ -1,12 +1,12 @@
 //! Databases that share a runtime: none waits for another, and thousands cost little.
 
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
-use sateen::{Db, Health, Options, Runtime};
+use sateen::{Db, EventListener, FlushInfo, Health, Options, Runtime, SealInfo};
 
 use crate::support::common::{own_test, tiny};
 
@@ -173,26 +173,130 @@ fn databases_that_are_scheduled_differently_share_no_threads() {
 }
 
 #[test]
-fn databases_without_a_runtime_share_that_of_the_process() {
+fn databases_share_only_if_they_are_told_to() {
     let directory = tempfile::tempdir().unwrap();
-    let open = |name: &str, rate_limit_bytes_per_second| {
-        // A value that no other test has.
-        let slice_bytes_max = 123_456;
-        let options = Options { slice_bytes_max, background_threads: 1, ..tiny() };
-        let options = Options { rate_limit_bytes_per_second, ..options };
+    let open = |name: &str, runtime: Option<&Runtime>| {
+        let options = Options { background_threads: 1, runtime: runtime.cloned(), ..tiny() };
         Db::open(directory.path().join(name), options).unwrap()
     };
-    let [first, second] = ["first", "second"].map(|name| open(name, 0));
-    let limited = open("limited", 10 << 20);
+    let runtime = Runtime::new();
+    let [first, second] = ["first", "second"].map(|name| open(name, Some(&runtime)));
+    let [third, fourth] = ["third", "fourth"].map(|name| open(name, None));
     assert_eq!(first.runtime_metrics().databases, 2);
-    assert_eq!(limited.runtime_metrics().databases, 1, "its limit is its own");
+    for alone in [&third, &fourth] {
+        assert_eq!(alone.runtime_metrics().databases, 1);
+    }
     second.put("key", "value").unwrap();
     second.flush().unwrap();
     let totals = first.runtime_metrics().totals;
     assert_eq!(totals.user_bytes, 8);
     assert!(totals.written_bytes > 8);
+    assert_eq!(third.runtime_metrics().totals.user_bytes, 0);
     drop(second);
     assert_eq!(first.runtime_metrics().databases, 1);
+}
+
+/// A listener whose call says that it has begun, and ends when it is told to.
+struct Held {
+    begun: Mutex<mpsc::Sender<()>>,
+    end: Mutex<mpsc::Receiver<()>>,
+}
+
+impl EventListener for Held {
+    fn flush_begins(&self, _: &Db, _: &FlushInfo) {
+        let _gone = self.begun.lock().unwrap().send(());
+        let _gone = self.end.lock().unwrap().recv();
+    }
+}
+
+#[test]
+fn a_close_waits_for_no_step_of_another_database() {
+    let (vfs, runtime) = (vfs(), Runtime::builder().threads(2).build());
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, end) = mpsc::channel();
+    let mut held = options(&runtime);
+    held.listeners.add(Arc::new(Held { begun: Mutex::new(begun), end: Mutex::new(end) }));
+    let held = open(&vfs, "/held", held);
+    let last = open(&vfs, "/last", options(&runtime));
+    std::thread::scope(|scope| {
+        held.put("key", "value").unwrap();
+        scope.spawn(|| held.flush());
+        has_begun.recv_timeout(PATIENCE).unwrap();
+        // Its close waits for the step.
+        scope.spawn(|| held.close());
+        while runtime.databases() > 1 {
+            std::thread::yield_now();
+        }
+        let (closed, is_closed) = mpsc::channel();
+        let last = &last;
+        scope.spawn(move || closed.send(last.close()));
+        let closed = is_closed.recv_timeout(PATIENCE);
+        go_on.send(()).unwrap();
+        closed.expect("the last one waits for the other").unwrap();
+    });
+    assert_eq!((runtime.databases(), runtime.running_threads()), (0, 0));
+}
+
+/// Listeners of several databases, each of which waits until all were called.
+struct Meeting {
+    of_flushes: bool,
+    missing: Mutex<usize>,
+    came: Condvar,
+}
+
+impl Meeting {
+    fn meet(&self) {
+        let mut missing = self.missing.lock().unwrap();
+        *missing = missing.saturating_sub(1);
+        self.came.notify_all();
+        let waits = |missing: &mut usize| *missing > 0;
+        let _met = self.came.wait_timeout_while(missing, PATIENCE, waits).unwrap();
+    }
+}
+
+impl EventListener for Meeting {
+    fn flush_begins(&self, _: &Db, _: &FlushInfo) {
+        if self.of_flushes {
+            self.meet();
+        }
+    }
+    fn memtable_sealed(&self, _: &SealInfo) {
+        if !self.of_flushes {
+            self.meet();
+        }
+    }
+}
+
+#[test]
+fn callbacks_that_wait_for_other_databases_come_to_an_end() {
+    for of_flushes in [true, false] {
+        let (vfs, runtime) = (vfs(), Runtime::builder().threads(1).build());
+        let many = 6;
+        let missing = Mutex::new(many);
+        let meeting = Arc::new(Meeting { of_flushes, missing, came: Condvar::new() });
+        let databases: Vec<_> = (0..many)
+            .map(|n| {
+                let mut options = options(&runtime);
+                options.listeners.add(meeting.clone());
+                open(&vfs, &format!("/{n}"), options)
+            })
+            .collect();
+        std::thread::scope(|scope| {
+            for db in &databases {
+                scope.spawn(|| {
+                    db.put("key", "value").unwrap();
+                    db.flush().unwrap();
+                });
+            }
+        });
+        let begun = Instant::now();
+        while *meeting.missing.lock().unwrap() > 0 {
+            assert!(begun.elapsed() < PATIENCE, "a callback was never called");
+            std::thread::yield_now();
+        }
+        drop(databases);
+        assert_eq!(runtime.running_threads(), 0);
+    }
 }
 
 #[test]
@@ -234,7 +338,8 @@ fn opens_many() {
     const MANY: usize = 100;
     let directory = tempfile::tempdir().unwrap();
     let open = |n: usize| {
-        let db = Db::open(directory.path().join(n.to_string()), Options::default()).unwrap();
+        let options = Options { runtime: Some(Runtime::process()), ..Options::default() };
+        let db = Db::open(directory.path().join(n.to_string()), options).unwrap();
         db.put("key", "value").unwrap();
         db
     };
@@ -244,8 +349,9 @@ fn opens_many() {
     let mut databases: Vec<_> = (0..8).map(open).collect();
     let threads = costs().0;
     databases.extend((8..MANY).map(open));
-    assert_eq!(costs().0, threads, "an open database costs no thread");
-    assert!(threads <= before.0 + 8, "{threads}");
+    // Threads that are held on a slow machine are relieved, by at most 16 workers and 16 others.
+    assert!(costs().0 <= threads + 32, "an open database costs no thread");
+    assert!(threads <= before.0 + 8 + 32, "{threads}");
     // The next WAL is prepared in advance, and given up at rest.
     let begun = Instant::now();
     while costs().1 > before.1 + 5 * MANY {
@@ -280,7 +386,7 @@ fn measure() {
     let directory = tempfile::tempdir().unwrap();
     let (before, memory, begun) = (costs(), resident(), Instant::now());
     let open = |n: usize| {
-        let options = Options::default();
+        let options = Options { runtime: Some(Runtime::process()), ..Options::default() };
         let db = Db::open(directory.path().join(n.to_string()), options).unwrap();
         db.put("key", [7; 100]).unwrap();
         db
