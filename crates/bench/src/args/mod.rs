@@ -212,6 +212,26 @@ pub struct BenchArgs {
     #[arg(long, help_heading = STORE)]
     pub jobs: Option<u32>,
 
+    /// Divide the keys among this many databases of an engine, by their hashes. They share threads, a
+    /// scheduler and a block cache; RocksDB's share the Env, the block cache and the rate limiter
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        help_heading = STORE,
+    )]
+    pub databases: u32,
+
+    /// Limit the memtables of all --databases together to this many bytes (RocksDB: a write-buffer
+    /// manager)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = STORE)]
+    pub all_memtables: Option<u64>,
+
+    /// Give the first of the --databases no key, and overload it by a thread that writes random keys
+    /// without a pause. Its operations are reported apart
+    #[arg(long, help_heading = LOAD)]
+    pub overload: bool,
+
     /// Put the databases into this directory, one below it for each engine [default: a temporary
     /// one]
     #[arg(long, help_heading = STORE)]
@@ -230,6 +250,10 @@ pub struct BenchArgs {
     /// Start from this profile of Sateen's; options that are given override its values
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
+
+    /// Give each of the --databases threads and a scheduler of its own
+    #[arg(long, help_heading = SATEEN)]
+    pub apart: bool,
 
     /// Divide Sateen's column family into this many regions with equally many keys (4096 at most)
     #[arg(
@@ -399,6 +423,10 @@ impl BenchArgs {
             regions: self.region_begins(),
             set: set.collect::<Result<_>>()?,
             device_limit: self.device_limit,
+            databases: (self.databases > 1).then_some(self.databases),
+            overload: self.overload,
+            all_memtables_bytes: self.all_memtables,
+            apart: self.apart,
             barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
@@ -417,6 +445,21 @@ impl BenchArgs {
         }
         if self.rounds == Some(0) {
             return usage("--rounds must be at least 1");
+        }
+        for (given, name) in [
+            (self.overload, "--overload"),
+            (self.apart, "--apart"),
+            (self.all_memtables.is_some(), "--all-memtables"),
+        ] {
+            if given && self.databases == 1 {
+                return usage(&format!("{name}: add --databases with 2 or more"));
+            }
+        }
+        if self.databases > 1 && self.timeline.is_some() {
+            return usage("--timeline: not with several --databases");
+        }
+        if self.databases > 1 && self.regions > 1 {
+            return usage("--regions: not with several --databases");
         }
         if u64::from(self.regions) > self.num {
             return usage("--regions must not be more than --num");
@@ -523,6 +566,7 @@ impl BenchArgs {
     }
 
     fn apply(&self, spec: &mut Spec) -> Result<()> {
+        spec.extra_writer |= self.overload;
         if let Some(distribution) = self.distribution {
             spec.keys = match distribution {
                 Distribution::Uniform => KeyChoice::Uniform,
