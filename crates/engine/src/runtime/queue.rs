@@ -215,7 +215,7 @@ impl Queue {
     }
 
     /// Returns the databases that are sampled now, and the next ones at rest that are looked at.
-    pub(super) fn to_sample(&mut self) -> (Vec<DatabaseId>, Vec<DatabaseId>) {
+    pub(super) fn next_samples(&mut self) -> (Vec<DatabaseId>, Vec<DatabaseId>) {
         let awake = self.members.keys().filter(|id| !self.resting.contains(id)).copied().collect();
         let count = self.resting.len().div_ceil(LOOKS);
         let after = self.resting.range(DatabaseId(self.looked_at.0 + 1)..);
@@ -291,13 +291,13 @@ mod tests {
         assert_eq!((queue.steps_at(), queue.chores_at()), (None, None));
         let mut seen = BTreeSet::new();
         for _ in 0..LOOKS {
-            let (awake, looked) = queue.to_sample();
+            let (awake, looked) = queue.next_samples();
             assert!(awake.is_empty());
             seen.extend(looked);
         }
         assert_eq!(seen.len(), 20, "each was looked at once");
         queue.call_for_chores(DatabaseId(7));
-        assert_eq!(queue.to_sample().0, [DatabaseId(7)]);
+        assert_eq!(queue.next_samples().0, [DatabaseId(7)]);
         assert!(queue.chores_at().is_some());
     }
 
@@ -309,7 +309,7 @@ mod tests {
         queue.call_for_chores(id);
         queue.chores_done(id, None, true);
         assert!(queue.next_chores(Instant(0)).is_some());
-        assert_eq!(queue.to_sample().0, [id]);
+        assert_eq!(queue.next_samples().0, [id]);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
     let enter = |database| lock(&device.queue).enter(database, Work::Sample, Instant::default());
     let mut late_ns = 0;
     while !stop.load(Ordering::Acquire) {
-        let (mut awake, resting) = lock(&device.queue).to_sample();
+        let (mut awake, resting) = lock(&device.queue).next_samples();
         for database in resting {
             let news =
                 enter(database).and_then(|next| device.work_for(next, |member| member.has_news()));

@@ -316,10 +316,10 @@ impl Store for RocksDb {
         while levels.len() > 1 && levels.last() == Some(&LevelSize::default()) {
             levels.pop();
         }
-        // SAFETY: the cache is a cache of this library.
         let cache = self.common.cache;
-        let cache =
-            (!cache.is_null()).then(|| unsafe { (self.api().cache_get_usage)(cache) } as u64);
+        let usage = self.api().cache_get_usage;
+        // SAFETY: the cache is a cache of this library.
+        let cache = (!cache.is_null()).then(|| unsafe { usage(cache) } as u64);
         let jobs = self.property(c"rocksdb.num-running-compactions").unwrap_or(0)
             + self.property(c"rocksdb.num-running-flushes").unwrap_or(0);
         Counters {
