@@ -3,7 +3,6 @@
 
 use crate::result::{Measured, Report, RunResult};
 use crate::store::{StoreConfig, Wal};
-use crate::summary::Unit;
 use crate::units;
 
 /// The machine counts as busy if other programs used more than this share of its processors.
@@ -84,7 +83,7 @@ fn databases(run: &RunResult) -> Option<String> {
     let overloaded = usize::from(run.config.overload);
     let mut p99: Vec<u64> = all.iter().skip(overloaded).flatten().map(|own| own.p99).collect();
     p99.sort_unstable();
-    let time = |ns: u64| Unit::Time.write(ns as f64);
+    let time = units::time;
     let (least, most) = (*p99.first()?, *p99.last()?);
     let of = format!("{} {} #{}", run.engine, run.workload, run.round);
     let mut text = format!(

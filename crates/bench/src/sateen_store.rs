@@ -25,8 +25,8 @@ pub(crate) fn open(directory: &Path, config: &StoreConfig) -> Result<Box<dyn Sto
     Ok(Box::new(SateenStore { family: db.default_column_family(), db }))
 }
 
-/// Opens a database in each of the folders. They share threads, the scheduler and memory, unless the
-/// settings say otherwise.
+/// Opens a database in each of the folders. They share threads, the scheduler and memory, unless
+/// the settings say otherwise.
 pub(crate) fn open_all(folders: &[PathBuf], config: &StoreConfig) -> Result<Vec<Box<dyn Store>>> {
     let mut options = options(config)?;
     let mut runtime = Runtime::builder().block_cache_bytes(options.block_cache_bytes);

@@ -14,8 +14,8 @@ use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode, Runtime};
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
 
-/// The file system of the process, or one in memory, and what databases with this environment share:
-/// threads and a scheduler.
+/// The file system of the process, or one in memory, and what databases with this environment
+/// share: threads and a scheduler.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_env_t {
     memory: Option<Arc<MemVfs>>,
@@ -147,7 +147,8 @@ pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
 
 /// The most threads that a database may have (`background_threads`).
 const THREADS_MAX: u32 = 1024;
-/// The sizes of thread pools that were set last. All environments have the same ones, as in RocksDB.
+/// The sizes of thread pools that were set last. All environments have the same ones, as in
+/// RocksDB.
 static THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
 
 /// Tells the runtime of the environment the number of threads: that of the pools together.
@@ -191,8 +192,8 @@ threads! {
 
 macro_rules! accepted {
     ($($function:ident;)*) => { $(
-        /// Accepted without effect: threads end with the databases, and their priority is below that
-        /// of clients anyway.
+        /// Accepted without effect: threads end with the databases, and their priority is below
+        /// that of clients anyway.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function(_env: *mut rocksdb_env_t) {}
     )* };

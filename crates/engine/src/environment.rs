@@ -29,7 +29,8 @@ pub(crate) struct Environment {
     pub(crate) closed: AtomicBool,
     /// The value of [`forks`] when the database was opened.
     pub(crate) forks: u64,
-    /// The zero of control's clock: the moment at which the first database on the device was opened.
+    /// The zero of control's clock: the moment at which the first database on the device was
+    /// opened.
     pub(crate) start: std::time::Instant,
 }
 

@@ -24,7 +24,7 @@ use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, key, number, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{BaseLevel, Chains, Counts, Jobs, Report};
-use crate::tree::Tree;
+use crate::tree::{Tree, debt_bytes};
 
 const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
 
@@ -208,14 +208,8 @@ impl Simulation {
         }
     }
 
-    /// Returns the bytes that wait for compaction, in all regions.
-    fn debt_bytes(&self) -> u64 {
-        let debt = |tree: &Tree| self.plane.pending_compaction_bytes(tree.family);
-        self.trees.iter().filter_map(debt).sum()
-    }
-
     fn end_second(&mut self) {
-        let debt_bytes = self.debt_bytes();
+        let debt_bytes = debt_bytes(&self.plane, &self.trees);
         let second =
             self.data.recorder.end_second(&self.second, self.clients.oldest_due().min(self.now));
         second.debt_bytes = debt_bytes;
@@ -573,7 +567,7 @@ impl Simulation {
         let bytes = |level| self.trees.iter().map(|tree| tree.version.level(level).bytes()).sum();
         report.level_bytes =
             (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
-        report.debt_bytes = self.debt_bytes();
+        report.debt_bytes = debt_bytes(&self.plane, &self.trees);
         report.chains = self.chains;
         report.flushes = self.flushes;
         report.compactions.clone_from(&self.compactions);

@@ -1,5 +1,5 @@
-//! Several databases on one device: nothing is lost or held, one alone is simulated as ever, and one
-//! in overload takes little from the others.
+//! Several databases on one device: nothing is lost or held, one alone is simulated as ever, and
+//! one in overload takes little from the others.
 #![expect(clippy::unwrap_used, reason = "a test stops when its own set-up is wrong")]
 
 use sateen_sim::{Databases, Report, SimConfig, Simulation};

@@ -1,5 +1,7 @@
 //! The options of `sateen bench`, and what they mean.
 
+mod value_size;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::{Compression, PeerCache, StoreConfig, Wal};
 use crate::units::{check_bursts, parse_bytes, parse_count};
 use crate::{Error, Result};
+use value_size::{parse_value_size, value_size};
 
 /// The loop: whether operations wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -212,8 +215,8 @@ pub struct BenchArgs {
     #[arg(long, help_heading = STORE)]
     pub jobs: Option<u32>,
 
-    /// Divide the keys among this many databases of an engine, by their hashes. They share threads, a
-    /// scheduler and a block cache; RocksDB's share the Env, the block cache and the rate limiter
+    /// Divide the keys among this many databases of an engine, by their hashes. They share threads,
+    /// a scheduler and a block cache; RocksDB's share the Env, the block cache and the rate limiter
     #[arg(
         long,
         default_value_t = 1,
@@ -227,8 +230,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = STORE)]
     pub all_memtables: Option<u64>,
 
-    /// Give the first of the --databases no key, and overload it by a thread that writes random keys
-    /// without a pause. Its operations are reported apart
+    /// Give the first of the --databases no key, and overload it by a thread that writes random
+    /// keys without a pause. Its operations are reported apart
     #[arg(long, help_heading = LOAD)]
     pub overload: bool,
 
@@ -351,35 +354,6 @@ Examples:
   sateen bench -w bursts --rate 5k,10k,20k --html rates.html
                                                    draw p99 against rate, a run for each
   sateen bench -w fillseq,readrandom --compare --peer \"$(cargo xtask fetch-rocksdb)\"";
-
-fn parse_value_size(text: &str) -> std::result::Result<String, String> {
-    value_size(text).map(|_| text.to_owned())
-}
-
-/// Parses `400`, `250-1000`, `nutanix` or `mixgraph`.
-fn value_size(text: &str) -> std::result::Result<ValueSize, String> {
-    let number = |text: &str| {
-        let bytes = parse_bytes(text)?;
-        u32::try_from(bytes)
-            .ok()
-            .filter(|bytes| *bytes <= 1 << 30)
-            .ok_or_else(|| format!("a value of {text} is larger than 1G"))
-    };
-    match text.to_ascii_lowercase().as_str() {
-        "nutanix" => Ok(ValueSize::Nutanix),
-        "mixgraph" => Ok(ValueSize::MIXGRAPH),
-        range => match range.split_once('-') {
-            None => Ok(ValueSize::Fixed(number(range)?)),
-            Some((low, high)) => {
-                let (low, high) = (number(low)?, number(high)?);
-                if low > high {
-                    return Err(format!("{text}: the range is reversed"));
-                }
-                Ok(ValueSize::Uniform(low, high))
-            }
-        },
-    }
-}
 
 /// One workload with all options applied.
 #[derive(Clone, Debug, PartialEq)]

@@ -27,7 +27,7 @@ use crate::options::{ControlOptions, DeviceProfile, JobSlots, Preemption};
 use crate::plan::{CompactionPlan, InFlight};
 use crate::policy::{CfOptions, CompactionChain};
 use crate::reads::ReadCosts;
-use crate::scheduler::{Claim, IoScheduler, Lane, MeasuredDrains, Scrub, thousandths};
+use crate::scheduler::{IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
 use crate::types::{ColumnFamilyId, DatabaseId, Instant, IoClass, JobId};
 use crate::version::Version;
@@ -410,18 +410,6 @@ impl ControlPlane {
         self.clear_the_way();
     }
 
-    /// Returns what the database would start in a slot, if others may want it.
-    fn claim(&mut self, now: Instant, level0_only: bool) -> Option<Claim> {
-        if !self.scheduler.is_shared() {
-            return None;
-        }
-        let (score, cf) = self.most_urgent(now, level0_only)?;
-        let level0 = level0_only || self.most_urgent(now, true).is_some();
-        let stall_ns = self.outlook([cf]).and_then(|outlook| outlook.time_to_stall_ns);
-        let score = thousandths(score);
-        Some(Claim { level0, stall_ns: stall_ns.unwrap_or(u64::MAX), score })
-    }
-
     /// Returns the most urgent column family, and its urgency.
     fn most_urgent(&mut self, now: Instant, level0_only: bool) -> Option<(f64, ColumnFamilyId)> {
         let in_flight = &self.in_flight;
@@ -430,12 +418,6 @@ impl ControlPlane {
             .iter_mut()
             .filter_map(|(cf, family)| Some((family.urgency(now, in_flight, level0_only)?, *cf)));
         urgent.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
-    }
-
-    /// Tells the scheduler the share of the database.
-    fn set_share(&mut self) {
-        let ControlOptions { weight, ceiling, .. } = self.options;
-        self.scheduler.set_share(weight, ceiling);
     }
 
     /// Starts the most urgent compaction. Returns false if there is nothing more to look for.
@@ -589,8 +571,8 @@ impl ControlPlane {
     }
 
     fn set_options(&mut self, now: Instant, options: ControlOptions) {
-        // Another database may have changed the options of the scheduler, which are not changed back
-        // by one that changes others.
+        // Another database may have changed the options of the scheduler, which are not changed
+        // back by one that changes others.
         if !self.scheduler.is_shared() || !self.options.schedules_like(&options) {
             self.scheduler.set_options(&options);
         }

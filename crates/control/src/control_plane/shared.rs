@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use super::ControlPlane;
 use crate::event::Sample;
 use crate::options::{ControlOptions, DeviceProfile};
-use crate::scheduler::IoScheduler;
+use crate::scheduler::{Claim, IoScheduler, thousandths};
 use crate::types::{DatabaseId, Instant};
 
 /// The I/O scheduler of a device, which the control planes of its databases borrow in turn.
@@ -77,6 +77,26 @@ impl SharedScheduler {
     #[must_use]
     pub fn debt_ns(&self) -> u64 {
         self.scheduler.debt_ns()
+    }
+}
+
+impl ControlPlane {
+    /// Returns what the database would start in a slot, if others may want it.
+    pub(super) fn claim(&mut self, now: Instant, level0_only: bool) -> Option<Claim> {
+        if !self.scheduler.is_shared() {
+            return None;
+        }
+        let (score, cf) = self.most_urgent(now, level0_only)?;
+        let level0 = level0_only || self.most_urgent(now, true).is_some();
+        let stall_ns = self.outlook([cf]).and_then(|outlook| outlook.time_to_stall_ns);
+        let score = thousandths(score);
+        Some(Claim { level0, stall_ns: stall_ns.unwrap_or(u64::MAX), score })
+    }
+
+    /// Tells the scheduler the share of the database.
+    pub(super) fn set_share(&mut self) {
+        let ControlOptions { weight, ceiling, .. } = self.options;
+        self.scheduler.set_share(weight, ceiling);
     }
 }
 

@@ -14,7 +14,34 @@ const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
 
+/// While clients wait for the device, at most this many steps of compactions run at a time.
+const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
+
+/// The present limits on compactions.
+pub(super) struct Limits {
+    /// Whether no more steps of compactions may run.
+    pub(super) no_step: bool,
+    /// How long deep work is held because clients wait behind background work; 0 if it is not.
+    pub(super) brake_ns: u64,
+    /// What deep work must leave in the bucket: the next slice of a job above it.
+    pub(super) reserve: u64,
+}
+
 impl IoScheduler {
+    /// Returns the limits on compactions at `now`.
+    pub(super) fn limits(&self, now: Instant) -> Limits {
+        let beside = self.monitor.clients_active() && self.may_harm(now);
+        // A job of a paused database may keep its grant as long as the pause lasts.
+        let jobs = || self.unpaused_jobs().map(|job| (job, self.served_in(job.lane)));
+        let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
+        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
+        Limits {
+            no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
+            brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
+            reserve: if high { self.slice_bytes(Lane::Level0) } else { 0 },
+        }
+    }
+
     /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
     /// `None` means without limit.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {

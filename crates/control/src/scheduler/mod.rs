@@ -78,8 +78,6 @@ struct Place {
 pub(crate) const BARRIERS: u64 = 2;
 /// The time over which unused bytes collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
-/// While clients wait for the device, at most this many steps of compactions run at a time.
-const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 /// A debt that drains within `DEBT_NS_MIN` earns no credit, so peaks belong to clients alone. From
 /// `DEBT_NS_MAX` on deep work earns its whole share in spite of them.
 const DEBT_NS_MIN: u64 = 10_000_000_000;
@@ -123,16 +121,6 @@ pub(crate) struct IoScheduler {
     place: u64,
     members: Members,
     last_job: JobId,
-}
-
-/// The present limits on compactions.
-struct Limits {
-    /// Whether no more steps of compactions may run.
-    no_step: bool,
-    /// How long deep work is held because clients wait behind background work; 0 if it is not.
-    brake_ns: u64,
-    /// What deep work must leave in the bucket: the next slice of a job above it.
-    reserve: u64,
 }
 
 impl IoScheduler {
@@ -460,20 +448,6 @@ impl IoScheduler {
         let slice = self.slice_bytes(lane);
         self.give(place, slice, source);
         Some((place.job, slice))
-    }
-
-    /// Returns the limits on compactions at `now`.
-    fn limits(&self, now: Instant) -> Limits {
-        let beside = self.monitor.clients_active() && self.may_harm(now);
-        // A job of a paused database may keep its grant as long as the pause lasts.
-        let jobs = || self.unpaused_jobs().map(|job| (job, self.served_in(job.lane)));
-        let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
-        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
-        Limits {
-            no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
-            brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
-            reserve: if high { self.slice_bytes(Lane::Level0) } else { 0 },
-        }
     }
 
     /// Returns the bytes of the next slice in `lane`.

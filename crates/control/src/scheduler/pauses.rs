@@ -20,9 +20,9 @@ use crate::options::Preemption;
 use crate::types::JobId;
 
 impl IoScheduler {
-    /// Pauses a deep job because the job `by`, out of level 0, needs its slot. With `own` it is one of
-    /// the database that asks, which has more jobs than slots. A job of a paused database has no slot
-    /// to give.
+    /// Pauses a deep job because the job `by`, out of level 0, needs its slot. With `own` it is one
+    /// of the database that asks, which has more jobs than slots. A job of a paused database has no
+    /// slot to give.
     pub(crate) fn preempt(&mut self, by: JobId, own: bool) {
         let current = self.members.current;
         let may = |job: &Running| match own {

@@ -20,7 +20,6 @@ use crate::metrics::{
     ColumnFamilyMetrics, LevelShape, MemoryUse, Metrics, TableFile, TableFileTotals,
 };
 use crate::options::control;
-use crate::runtime::RuntimeMetrics;
 use crate::timeline::Timeline;
 use crate::tree::families::ColumnFamilyData;
 
@@ -28,22 +27,6 @@ use crate::tree::families::ColumnFamilyData;
 const FILES_AT_A_TIME: usize = 1024;
 
 impl Db {
-    /// Returns what the databases that share threads and scheduler with this one have and do
-    /// together; see [`Runtime`](crate::Runtime). Of a runtime it is one device.
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// assert!(db.runtime_metrics().databases >= 1);
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    #[must_use]
-    pub fn runtime_metrics(&self) -> RuntimeMetrics {
-        let mut metrics = RuntimeMetrics::default();
-        metrics.add(&self.core().background.driver.place.device);
-        metrics
-    }
-
     /// Returns everything that the engine counts, at this moment. A read-only database first
     /// examines each table file once, as [`Db::table_files`] does.
     ///

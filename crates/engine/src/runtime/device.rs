@@ -1,8 +1,8 @@
 //! What the databases on one device share: the scheduler of control, and the threads.
 //!
 //! 1. [`Device::join`] makes the control plane of a database, [`Device::leave`] ends it.
-//! 2. [`Device::enlist`] adds a database to those that the threads work for, and starts threads that
-//!    are missing. [`Device::retire`] removes it, and stops the threads after the last one.
+//! 2. [`Device::enlist`] adds a database to those that the threads work for, and starts threads
+//!    that are missing. [`Device::retire`] removes it, and stops the threads after the last one.
 //! 3. [`Device::call`] and [`Device::call_for_chores`] say that a database wants something.
 //! 4. [`Device::relieve`] adds a thread if all are held, for instance by callbacks of the user.
 //!
@@ -176,8 +176,8 @@ impl Device {
         Ok(())
     }
 
-    /// Adds a thread for each kind of work for which all threads are held, so that a callback of one
-    /// database that waits for another one ends. `stop` is the caller's.
+    /// Adds a thread for each kind of work for which all threads are held, so that a callback of
+    /// one database that waits for another one ends. `stop` is the caller's.
     pub(super) fn relieve(self: &Arc<Self>, stop: &Arc<AtomicBool>) {
         let now = self.now();
         let before = Instant(now.0.saturating_sub(HELD_NS));

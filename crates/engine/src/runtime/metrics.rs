@@ -8,8 +8,8 @@ use super::Runtime;
 use super::device::Device;
 
 /// The databases of a runtime together: [`Runtime::metrics`],
-/// [`Db::runtime_metrics`](crate::Db::runtime_metrics). Counters are sums over the databases that are
-/// open; a database that is closed takes its own along.
+/// [`Db::runtime_metrics`](crate::Db::runtime_metrics). Counters are sums over the databases that
+/// are open; a database that is closed takes its own along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuntimeMetrics {

@@ -1,7 +1,7 @@
 //! What databases of one process share: threads, and one scheduler for each device.
 //!
-//! 1. [`Runtime`] is given to databases by `Options::runtime`. One without it is alone on a device of
-//!    its own. `registry` says which databases of a runtime are on one device.
+//! 1. [`Runtime`] is given to databases by `Options::runtime`. One without it is alone on a device
+//!    of its own. `registry` says which databases of a runtime are on one device.
 //! 2. [`device`] has the threads and the scheduler of a device; [`queue`] what its threads do next;
 //!    [`threads`] their loops.
 //! 3. A database is a [`Tenant`] to them.
@@ -13,11 +13,11 @@ mod registry;
 mod threads;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use sateen_control::{ControlOptions, DatabaseId, Instant, Sample};
 use sateen_store::base::error::Error;
-use sateen_store::base::sync::leaf::lock;
+use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::block_cache::SharedBlockCache;
 
 use crate::admission::write_buffers::WriteBufferManager;
@@ -48,8 +48,8 @@ pub(crate) trait Tenant: Send + Sync {
     fn step(&self) -> Stepped;
     /// Returns what has happened since the last call.
     fn take_sample(&self) -> Box<Sample>;
-    /// Takes in what [`Tenant::take_sample`] returned. `late_ns` is the time that the sampler waited
-    /// for a processor, if it is worth recording. Returns true if nothing happens any more.
+    /// Takes in what [`Tenant::take_sample`] returned. `late_ns` is the time that the sampler
+    /// waited for a processor, if it is worth recording. Returns true if nothing happens any more.
     fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool;
     /// Returns true if something has happened since the last sample. The next one begins now.
     fn has_news(&self) -> bool;
@@ -84,9 +84,9 @@ impl Place {
 /// threads, what is known of each device and who may use it when, and, if asked for, a block cache
 /// and a limit on memtables.
 ///
-/// Databases with the same runtime share if they are on one disk and the options of the scheduler are
-/// equal. One without a runtime shares nothing. [`Runtime::process`] is for programs that have no
-/// place where they could keep one.
+/// Databases with the same runtime share if they are on one disk and the options of the scheduler
+/// are equal. One without a runtime shares nothing. [`Runtime::process`] is for programs that have
+/// no place where they could keep one.
 ///
 /// It is cheap to clone. Its threads run while a database is open, and end with the last one.
 ///

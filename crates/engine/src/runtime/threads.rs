@@ -1,5 +1,5 @@
-//! The only place that starts threads (ARCHITECTURE.md, invariant 2): for each device one that takes
-//! samples, some that do chores, and workers that step jobs. The last two run at a lower CPU
+//! The only place that starts threads (ARCHITECTURE.md, invariant 2): for each device one that
+//! takes samples, some that do chores, and workers that step jobs. The last two run at a lower CPU
 //! priority than clients.
 
 use std::path::Path;

@@ -79,8 +79,8 @@ pub(crate) fn open(
     all.pop().ok_or_else(|| Error::Failed("no database was opened".to_owned()))
 }
 
-/// Opens a database in each of the folders, which are in `directory`. They share the block cache, the
-/// manager of memtables and the rate limiter that the settings ask for.
+/// Opens a database in each of the folders, which are in `directory`. They share the block cache,
+/// the manager of memtables and the rate limiter that the settings ask for.
 pub(crate) fn open_all(
     library: &Path,
     directory: &Path,
