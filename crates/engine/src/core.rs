@@ -164,6 +164,9 @@ impl DbCore {
         self.env.metrics.set_sampling(options.sampling());
         let told = Box::new(control::database(&options));
         self.background.driver.report(self.env.now(), Event::OptionsChanged { options: told });
+        if options.scheduling() != self.env.options.load().scheduling() {
+            self.background.driver.place.device.set_scheduling(options.scheduling());
+        }
         self.env.options.store(Arc::new(options));
         for family in self.tree.families().values() {
             let is_default = family.whole() == self.tree.default_family.id();
@@ -250,7 +253,7 @@ impl DbCore {
         }
         self.background.driver.stop();
         self.background.scrubber.stop();
-        self.background.pool.join();
+        self.background.stop_threads();
         self.background.driver.abandon_all();
         if !self.env.read_only {
             self.background.chores.keep_device_hint(true);

@@ -31,12 +31,13 @@ pub(crate) struct Environment {
     pub(crate) work_ended: AtomicBool,
     /// The value of [`forks`] when the database was opened.
     pub(crate) forks: u64,
-    /// The moment of opening, which is the zero of control's clock.
+    /// The zero of control's clock: the moment at which the first database on the device was
+    /// opened.
     pub(crate) start: std::time::Instant,
 }
 
 impl Environment {
-    /// Returns the current time on control's clock, which begins at open.
+    /// Returns the current time on control's clock.
     pub(crate) fn now(&self) -> Instant {
         Instant(u64::try_from(clock::since(self.start).as_nanos()).unwrap_or(u64::MAX))
     }

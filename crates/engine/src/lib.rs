@@ -134,6 +134,7 @@ mod open;
 mod operators;
 mod options;
 mod read;
+mod runtime;
 mod secondary;
 mod snapshot;
 pub mod timeline;
@@ -186,6 +187,7 @@ pub use options::{
     WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
+pub use runtime::{DatabaseTotals, DeviceMetrics, Runtime, RuntimeBuilder, RuntimeMetrics};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use sateen_store::base::error::{CorruptionKind, Error, LockWait, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};
