@@ -101,7 +101,7 @@ final class Counting {
         assertEquals(keys, counts.size());
         counts.forEach((key, all) -> {
             for (int nth = 0; nth < all.size(); nth++) {
-                assertEquals(nth + 1, all.get(nth), topic + ", " + key + ": " + all);
+                assertEquals(nth + 1, all.get(nth), () -> topic + ", " + key + ": " + all);
             }
         });
     }
