@@ -8,6 +8,7 @@ each second; :meth:`Result.plot` draws them (``pip install sateen[plot]``).
 from __future__ import annotations
 
 import argparse
+import importlib
 import random
 import shutil
 import tempfile
@@ -82,11 +83,10 @@ class Result:
     def plot(self, path: str | None = None) -> Any:
         """Draws p50, p99 and the maximum of each second with matplotlib; saves it to ``path``."""
         try:
-            from matplotlib import pyplot
+            # By its name, so that types are checked alike with and without it.
+            pyplot: Any = importlib.import_module("matplotlib.pyplot")
         except ImportError as error:
             raise ImportError("the picture needs matplotlib: pip install 'sateen[plot]'") from error
-        figure: Any
-        axes: Any
         figure, axes = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6))
         for axis, (name, operations) in zip(
             axes, (("write", self.writes), ("read", self.reads)), strict=True
