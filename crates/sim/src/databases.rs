@@ -3,10 +3,9 @@
 //!
 //! 1. [`Databases::run_until`] runs the clients up to the next event, those of all databases in the
 //!    order of time.
-//! 2. [`Databases::with`] lends the device, and the scheduler if it is shared, to the database that
-//!    acts.
-//! 3. [`Databases::settle`] polls the databases whose turn has come, and gives free threads to
-//!    jobs.
+//! 2. [`Databases::with`] lends the device, and the scheduler if it is shared, to the database
+//!    that acts.
+//! 3. [`Databases::settle`] polls the databases whose turn has come, and gives jobs free threads.
 //! 4. [`Databases::sample`] adds up what all did for the scheduler.
 //!
 //! What must stay true: a control plane is called only while it has the scheduler.

@@ -222,31 +222,40 @@ impl KeyLocks {
         }
         let mut others: Vec<_> = self.shards.iter().map(|shard| lock_timed(&shard.held)).collect();
         let mut ranges = lock_timed(&self.ranges);
-        let mut holders = BTreeSet::new();
-        let (mut key, mut at) = (None, 0);
+        // The lock that is met first in the order of keys is the one that an error names.
+        let mut first: Option<(Arc<[u8]>, LockOwner)> = None;
+        let mut meet = |key: Arc<[u8]>, holder| {
+            let before =
+                |(other, _): &(Arc<[u8]>, _)| range.comparator.compare(&key, other).is_lt();
+            if first.as_ref().is_none_or(before) {
+                first = Some((key, holder));
+            }
+        };
+        let (mut holders, mut at) = (BTreeSet::new(), 0);
         for (number, held) in others.iter().enumerate() {
             for (locked, lock) in range.locked(held) {
-                let before = holders.len();
-                holders.extend(lock.blocking(owner, exclusive));
-                if holders.len() > before && key.is_none() {
-                    (key, at) = (Some(locked.1.clone()), number);
+                for holder in lock.blocking(owner, exclusive) {
+                    holders.insert(holder);
+                    meet(locked.1.clone(), holder);
+                    at = number;
                 }
             }
         }
         for held in ranges.iter().filter(|held| held.blocks(owner, exclusive)) {
             if held.range.overlaps(range) {
                 holders.insert(held.owner);
-                key.get_or_insert_with(|| held.range.first_of_both(range));
+                meet(held.range.first_of_both(range), held.owner);
             }
         }
-        let Some(key) = key else {
+        let Some((key, holder)) = first else {
             ranges.push(HeldRange { owner, range: range.clone(), exclusive });
             self.ranges_held.store(ranges.len(), Ordering::Release);
             return Ok(Acquired::New);
         };
         let (shard, ranges) = (self.shards.get(at).ok_or(None)?, Some(ranges));
         let held = others.swap_remove(at);
-        let holders = holders.into_iter().collect();
+        holders.remove(&holder);
+        let holders = std::iter::once(holder).chain(holders).collect();
         Err(Some(Blocked { holders, key, shard, held, others, ranges }))
     }
 
