@@ -111,7 +111,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.0, requires = "databases")]
     skew: f64,
 
-    /// Have this many of the databases written to by a client that never waits between writes,
+    /// Write to this many of the databases by a client that never waits between writes,
     /// instead of its part of the load
     #[arg(long, value_name = "DATABASES", default_value_t = 0, requires = "databases")]
     overload: u32,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, TreeView, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
-use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key::{seek_key, user_key};
 use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::{iterator::InternalIterator, names::shown};
 use sateen_store::memtable::MemTable;
 
 use crate::admission::gate::AdmissionGate;
@@ -535,7 +535,7 @@ fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
 fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
     let head = "level     runs   tables          bytes         target           good";
-    let mut text = format!("** Compaction Stats [{}] **\n{head}\n", family.name());
+    let mut text = format!("** Compaction Stats [{}] **\n{head}\n", shown(family.name()));
     let shape = Observer { core }.family_metrics(family);
     for (number, level) in shape.levels.iter().enumerate() {
         let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;

@@ -122,7 +122,7 @@ impl GatheredValues {
             let Some((from, length)) = value.file.part_with(value.place) else { break };
             let Some((buffer, behind)) = target.split_at_mut_checked(length) else { break };
             target = behind;
-            reads.push(PlacedRead { file: value.file.file(), buffer, offset: from });
+            reads.push(PlacedRead { file: value.file.opened(), buffer, offset: from });
         }
         let results = {
             let _timed = perf::time(PerfMetric::BlockReadTime);

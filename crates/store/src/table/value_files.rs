@@ -99,7 +99,7 @@ impl ValuesFile {
         done.map_err(|error| Error::of_pooled("read", &self.path, error))
     }
 
-    pub(super) fn file(&self) -> &dyn VfsFile {
+    pub(super) fn opened(&self) -> &dyn VfsFile {
         &*self.file
     }
 
