@@ -11,16 +11,17 @@ use crate::txn::prepared;
 impl Transaction {
     /// Makes the transaction survive a crash under this name, of 1 to 255 bytes. After that it can
     /// only be read, committed or rolled back. It is as durable as a write with its options: synced
-    /// if they say so. Dropping it does not roll it back: [`Db::prepared_transaction`] returns it
-    /// again, also after the database was closed or has crashed. Until then its keys stay locked.
-    /// RocksDB: `SetName`, `Prepare`.
+    /// if they say so. Dropping it does not roll it back:
+    /// [`Db::prepared_transaction`](crate::Db::prepared_transaction) returns it again, also after
+    /// the database was closed or has crashed. Until then its keys stay locked. RocksDB: `SetName`,
+    /// `Prepare`.
     ///
     /// # Errors
     /// `InvalidArgument` if the transaction is optimistic, if it is prepared, if a prepared one has
-    /// the name, and if the write would not go to the WAL. `TransactionOver`. As [`Db::write`]:
-    /// after such an error the transaction goes on and keeps the name, but the next open may find
-    /// it prepared. A commit or rollback that succeeds removes it; so does the next transaction
-    /// that is prepared under the name.
+    /// the name, and if the write would not go to the WAL. `TransactionOver`. As
+    /// [`Db::write`](crate::Db::write): after such an error the transaction goes on and keeps the
+    /// name, but the next open may find it prepared. A commit or rollback that succeeds removes it;
+    /// so does the next transaction that is prepared under the name.
     pub fn prepare(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref();
         let had_it = self.name.is_some();
@@ -74,7 +75,7 @@ impl Transaction {
     /// # Errors
     /// `InvalidArgument` if the transaction is optimistic, if it has a name, if another one has
     /// this name, and if the name has not 1 to 255 bytes. `TransactionOver`. As
-    /// [`Db::list_prepared`].
+    /// [`Db::list_prepared`](crate::Db::list_prepared).
     pub fn reserve_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref();
         self.check_change()?;

@@ -47,7 +47,7 @@ pub enum ValueMode {
     Join,
     /// A value that is in another file is read by [`InternalIterator::load_value`].
     OnDemand,
-    /// Values are encoded by [`Separated`], in every table. Those in value files are not read.
+    /// Values are encoded by `Separated`, in every table. Those in value files are not read.
     Encoded,
 }
 
