@@ -58,6 +58,9 @@ fn main() -> io::Result<()> {
     out.push_str(&handles);
     let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or(io::ErrorKind::NotFound)?;
     fs::write(directory.join("stubs.rs"), out)?;
+    let listed = |prefix| stub::listed(declared.values(), prefix);
+    fs::write(directory.join("listed.rs"), listed("rocksdb_options_get_"))?;
+    fs::write(directory.join("listed_of_tables.rs"), listed("rocksdb_block_based_options_get_"))?;
     let known = [
         known_options("KNOWN_OPTIONS", "rocksdb_options_set_", declared.keys()),
         known_options("KNOWN_TABLE_OPTIONS", "rocksdb_block_based_options_set_", declared.keys()),

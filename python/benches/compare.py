@@ -1,11 +1,15 @@
-"""Sateen beside plyvel, RocksDict and LMDB: put, get, scan, batch, bulk load.
+"""Sateen beside plyvel, RocksDict and LMDB: put, get, scan, batch, bulk load, bursts.
 
-    python benches/compare.py DIRECTORY [--keys 1000000] [--value-bytes 100] [--rounds 3]
+    python benches/compare.py DIRECTORY [--part stores|bulk|bursts] [--keys 1000000] [--rounds 3]
 
 Needs the packages that it compares with; those that are missing are left out and named. Each round
-runs all stores one after the other, in turn another one first, in new directories. It prints the
-median of the rounds in operations a second, and the ratio of Sateen to each store. Run it on an idle
-machine, with a wheel that was built by `maturin build --release`.
+runs all stores one after the other, in turn another one first, in new directories.
+
+- `stores` prints the median of the rounds in operations a second, and the ratio of Sateen to each.
+- `bulk` loads rows from Arrow, beside a loop of puts.
+- `bursts` writes in bursts beside reads, and prints quantiles of the latencies of all rounds.
+
+Run it on an idle machine, with a wheel that was built by `maturin build --release`.
 """
 
 from __future__ import annotations
@@ -175,14 +179,15 @@ def measure(kind: type[Store], directory: str, keys: int, value_bytes: int) -> d
     return results
 
 
-def bulk(directory: str, keys: int, value_bytes: int) -> dict[str, float]:
+def bulk(directory: str, keys: int, value_bytes: int) -> None:
     """A load from Arrow beside a loop of puts, in rows a second."""
     import pyarrow as pa
 
     sateen = importlib.import_module("sateen")
     names = [b"%016d" % number for number in range(keys)]
     random.Random(7).shuffle(names)
-    table = pa.table({"key": names, "value": [bytes(value_bytes)] * keys})
+    value = random.Random(8).randbytes(value_bytes)
+    table = pa.table({"key": names, "value": [value] * keys})
     results = {}
     for name in ("loop of puts", "from_arrow"):
         path = tempfile.mkdtemp(dir=directory)
@@ -190,57 +195,90 @@ def bulk(directory: str, keys: int, value_bytes: int) -> dict[str, float]:
             if name == "loop of puts":
 
                 def put(db: Any = db) -> None:
-                    for key, value in zip(names, table["value"].to_pylist(), strict=True):
-                        db.put(key, value)
+                    write = db.put
+                    for key in names:
+                        write(key, value)
 
                 results[name] = timed(keys, put)
+                names.clear()
             else:
                 results["from_arrow"] = timed(keys, lambda db=db: db.from_arrow(table))
                 results["to_arrow"] = timed(keys, db.to_arrow)
         shutil.rmtree(path)
-    return results
+    for name, rows in results.items():
+        ratio = rows / results["loop of puts"]
+        print(f"{name:14}{rows:14,.0f} rows/s{ratio:8.2f}x of a loop of puts")
+
+
+def bursts(kinds: list[type[Store]], directory: str, rounds: int, seconds: float) -> None:
+    """Latencies of bursts, of all rounds together."""
+    bench = importlib.import_module("sateen.bench")
+    load = bench.Burst(seconds=seconds)
+    results = {kind.name: bench.Result(load) for kind in kinds}
+    for number in range(rounds):
+        for kind in kinds[number % len(kinds) :] + kinds[: number % len(kinds)]:
+            path = tempfile.mkdtemp(dir=directory)
+            store = kind(path)
+            try:
+                result = bench.run(store, load)
+            finally:
+                store.close()
+                shutil.rmtree(path)
+            results[kind.name].writes += result.writes
+            results[kind.name].reads += result.reads
+    for name, result in results.items():
+        print(f"{name}\n{result}")
+
+
+def stores(
+    kinds: list[type[Store]], directory: str, rounds: int, keys: int, value_bytes: int
+) -> None:
+    """All operations of all stores."""
+    runs: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
+    for number in range(rounds):
+        for kind in kinds[number % len(kinds) :] + kinds[: number % len(kinds)]:
+            runs[kind.name].append(measure(kind, directory, keys, value_bytes))
+    median = {
+        name: {what: statistics.median(run[what] for run in results) for what in results[0]}
+        for name, results in runs.items()
+    }
+    print(f"{'':16}" + "".join(f"{what + '/s':>14}" for what in next(iter(median.values()))))
+    for name, results in median.items():
+        print(f"{name:16}" + "".join(f"{value:14,.0f}" for value in results.values()))
+    for name, results in median.items():
+        ours = median.get("sateen.rdict" if name == "rocksdict" else "sateen")
+        if name not in ("sateen", "sateen.rdict") and ours is not None:
+            ratios = "".join(f"{ours[what] / results[what]:13.2f}x" for what in results)
+            print(f"{'ours / ' + name:16}" + ratios)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directory", help="where the databases are made, and removed again")
-    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--part", choices=["stores", "bulk", "bursts"], default="stores")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="rows of stores and bulk")
     parser.add_argument("--value-bytes", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of stores and bursts")
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of a round of bursts")
+    parser.add_argument("--only", help="names of stores, with commas")
     given = parser.parse_args()
-    kinds: list[type[Store]] = [Sateen, SateenRdict]
-    for kind in (Plyvel, RocksDict, Lmdb):
+    kinds: list[type[Store]] = []
+    for kind in (Sateen, SateenRdict, Plyvel, RocksDict, Lmdb):
+        if given.only and kind.name not in given.only.split(","):
+            continue
         try:
             importlib.import_module(kind.name)
             kinds.append(kind)
         except ImportError as error:
             print(f"left out: {error}")
-    rounds: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
-    for number in range(given.rounds):
-        for kind in kinds[number % len(kinds) :] + kinds[: number % len(kinds)]:
-            rounds[kind.name].append(
-                measure(kind, given.directory, given.keys, given.value_bytes)
-            )
-    median = {
-        name: {what: statistics.median(run[what] for run in runs) for what in runs[0]}
-        for name, runs in rounds.items()
-    }
-    print(f"{'':14}" + "".join(f"{what + '/s':>14}" for what in median["sateen"]))
-    for name, results in median.items():
-        print(f"{name:14}" + "".join(f"{value:14,.0f}" for value in results.values()))
-    for name, results in median.items():
-        if name not in ("sateen", "sateen.rdict"):
-            ours = median["sateen.rdict" if name == "rocksdict" else "sateen"]
-            ratios = "".join(f"{ours[what] / results[what]:13.2f}x" for what in results)
-            print(f"{'ours / ' + name:14}" + ratios)
-    try:
-        loads = bulk(given.directory, given.keys, given.value_bytes)
-    except ImportError as error:
-        print(f"left out: {error}")
-        return
-    for name, value in loads.items():
-        ratio = value / loads["loop of puts"]
-        print(f"{name:14}{value:14,.0f} rows/s{ratio:8.2f}x of a loop of puts")
+    if given.part == "bulk":
+        bulk(given.directory, given.keys, given.value_bytes)
+    elif given.part == "bursts":
+        bursts(kinds, given.directory, given.rounds, given.seconds)
+    else:
+        stores(kinds, given.directory, given.rounds, given.keys, given.value_bytes)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from ._options import MergeOperator, OptionInfo, option_infos
 from .errors import (
     BackgroundError,
     BehindError,
+    CallbackError,
     ClosedError,
     ComparatorError,
     ConflictError,
@@ -66,6 +67,7 @@ __all__ = [
     "BackgroundError",
     "Backups",
     "BehindError",
+    "CallbackError",
     "ClosedError",
     "ColumnFamily",
     "ComparatorError",

@@ -7,6 +7,7 @@ raises ``NotImplementedError`` because it promises something that Sateen does no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 _MAPPED = {
@@ -130,8 +131,15 @@ def _choice(name: str, *members: str) -> Any:
     """Makes an enumeration."""
     made = type(name, (_Choice,), {"__module__": __name__})
     for member in members:
-        setattr(made, member, staticmethod(lambda *_, member=member: made(member)))
+        setattr(made, member, staticmethod(_member(made, member)))
     return made
+
+
+def _member(made: Callable[[str], _Choice], name: str) -> Callable[..., _Choice]:
+    def member(*_: object) -> _Choice:
+        return made(name)
+
+    return member
 
 
 DataBlockIndexType = _choice("DataBlockIndexType", "binary_and_hash", "binary_search")
@@ -168,12 +176,16 @@ _COMPRESSIONS = {
 }
 
 
+def _accept(*_: object, **__: object) -> None:
+    pass
+
+
 class _Accepting:
     """An object that keeps what it is given: its settings concern speed and space only."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("set_"):
-            return lambda *_, **__: None
+            return _accept
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

@@ -12,18 +12,23 @@
 (b'fig', b'1')
 
 Cancellation, also by ``asyncio.timeout``: a call that has not begun does nothing. A write that waits
-because the database is behind gives up within :data:`WAIT_SLICE` seconds, and nothing is written. A
-call that is at work ends in its thread: a read's result is dropped, what it opened is closed, and a
-write is there as a whole or not at all. ``close`` waits for such calls.
+because the database is behind gives up, and nothing is written: within :data:`WAIT_SLICE` seconds,
+or, if it is so large that its own wait is longer, at the end of that. A call that is at work ends in
+its thread: a read's result is dropped, what it opened is closed, and a write is there as a whole or
+not at all. An iterator gives the entries of a cancelled read to the next one. ``close`` waits for
+such calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import math
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -59,7 +64,8 @@ class _Threads:
     ) -> _T:
         """Runs ``call`` in a thread.
 
-        If the caller is cancelled, sets ``stop`` and passes what the call still returns to ``undo``.
+        If the caller is cancelled, sets ``stop`` and passes what the call still returns to ``undo``,
+        in the thread of the call. So nothing is left open, even if the event loop is gone by then.
         """
         if self.closed:
             raise ClosedError("the database is closed")
@@ -72,17 +78,19 @@ class _Threads:
         except asyncio.CancelledError:
             if stop is not None:
                 stop.set()
-            if not job.cancel():
-                future.add_done_callback(functools.partial(self._abandoned, undo))
+            if not job.cancel() and undo is not None:
+                job.add_done_callback(functools.partial(self._abandoned, undo))
             raise
 
-    def _abandoned(
-        self, undo: Callable[[Any], Any] | None, future: asyncio.Future[Any]
-    ) -> None:
-        if future.cancelled() or future.exception() is not None:
+    def _abandoned(self, undo: Callable[[Any], Any], job: Future[Any]) -> None:
+        if job.cancelled() or job.exception() is not None:
             return
-        if undo is not None:
-            undo(future.result())
+        if threading.current_thread() is threading.main_thread():
+            # The job ended just before. The undo may wait, so it is not for the event loop.
+            with contextlib.suppress(RuntimeError):
+                self.executor.submit(undo, job.result())
+                return
+        undo(job.result())
 
     async def finish(self) -> None:
         while self.running:
@@ -93,21 +101,26 @@ def _patient(
     call: Callable[[float], _T], stop: threading.Event, deadline: float | None
 ) -> _T | None:
     """Repeats a write that would wait, in slices, until it is done or was cancelled."""
-    waited = 0.0
-    while True:
-        left = WAIT_SLICE if deadline is None else min(WAIT_SLICE, max(deadline - waited, 0.0))
+    begin = time.monotonic()
+    wait = WAIT_SLICE
+    while not stop.is_set():
+        left = math.inf if deadline is None else begin + deadline - time.monotonic()
         try:
-            return call(left)
-        except StallError:
-            waited += left
-            if stop.is_set():
-                return None
-            if deadline is not None and waited >= deadline:
+            return call(max(min(wait, left), 0.0))
+        except StallError as error:
+            # The database refuses at once what it expects to wait for longer.
+            expected = error.retry_after or 0.0
+            if max(wait, expected) >= left:
                 raise
+            wait = max(WAIT_SLICE, 2 * expected)
+    return None
 
 
 class AsyncIterable(Generic[_T]):
-    """Entries in order: ``async for``. Closing it, or leaving the loop, gives up what it holds."""
+    """Entries in order: ``async for``. Closing it, or leaving the loop, gives up what it holds.
+
+    Tasks may share it; each entry goes to one of them.
+    """
 
     def __init__(self, threads: _Threads, open_it: Callable[[], _native.Iterator[Any]]) -> None:
         self._threads = threads
@@ -115,41 +128,53 @@ class AsyncIterable(Generic[_T]):
         self._iterator: _native.Iterator[Any] | None = None
         self._ahead: list[_T] = []
         self._over = False
+        self._reading: asyncio.Task[list[_T]] | None = None
 
     def __aiter__(self) -> AsyncIterable[_T]:
         return self
 
     async def __anext__(self) -> _T:
-        if not self._ahead and not self._over:
-            await self._read()
+        while not self._ahead and not self._over:
+            if self._reading is None:
+                self._reading = asyncio.ensure_future(self._threads.run(self._read))
+                self._reading.add_done_callback(_heard)
+            reading = self._reading
+            # A caller that is cancelled does not cancel the read: its entries are not lost.
+            try:
+                entries = await asyncio.shield(reading)
+            except BaseException:
+                if reading.done() and self._reading is reading:
+                    self._reading = None
+                raise
+            if self._reading is reading:
+                self._reading = None
+                self._over = self._over or len(entries) < _CHUNK_ENTRIES
+                self._ahead = entries[::-1]
         if not self._ahead:
             raise StopAsyncIteration
         return self._ahead.pop()
 
-    async def _read(self) -> None:
-        opened = self._iterator
-        iterator = opened if opened else await self._threads.run(self._open, undo=_close)
-        self._iterator = iterator
-
-        def read() -> list[_T]:
-            entries: list[_T] = []
-            for entry in iterator:
-                entries.append(entry)
-                if len(entries) == _CHUNK_ENTRIES:
-                    break
-            return entries
-
-        entries = await self._threads.run(read)
-        self._over = len(entries) < _CHUNK_ENTRIES
-        if self._over:
+    def _read(self) -> list[_T]:
+        """Reads a chunk, in a thread."""
+        iterator = self._iterator
+        if iterator is None:
+            iterator = self._iterator = self._open()
+        entries: list[_T] = []
+        for entry in iterator:
+            entries.append(entry)
+            if len(entries) == _CHUNK_ENTRIES:
+                break
+        if self._over or len(entries) < _CHUNK_ENTRIES:
             iterator.close()
-        entries.reverse()
-        self._ahead = entries
+        return entries
 
     async def aclose(self) -> None:
         """Gives up what the iterator holds."""
         self._over = True
         self._ahead = []
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            await asyncio.wait([reading])
         if self._iterator is not None:
             self._iterator.close()
 
@@ -158,6 +183,12 @@ class AsyncIterable(Generic[_T]):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """Marks the error of a read as heard: the caller that would hear it may have been cancelled."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _close(closable: Any) -> None:

@@ -17,15 +17,15 @@ from ._mapping import Snapshot, Stored
 
 _CHUNK_ROWS = 65_536
 _CHUNK_BYTES = 64 << 20
-_FILE_BYTES = 256 << 20
+_LOAD_BYTES = 256 << 20
 
 Progress = Callable[[int], None]
+_Chunk = tuple[int, memoryview, memoryview, memoryview, memoryview]
 
 
 def _pyarrow() -> Any:
     try:
-        import pyarrow
-        import pyarrow.compute
+        import pyarrow  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ImportError("sateen.arrow needs pyarrow: pip install 'sateen[arrow]'") from error
     return pyarrow
@@ -110,21 +110,27 @@ def from_arrow(
     tables: Iterable[Any]
     if isinstance(data, pa.Table):
         tables = [data]
+    elif not hasattr(data, "__iter__"):
+        text = "a pyarrow Table, RecordBatch or reader, or an iterable of record batches is needed"
+        raise TypeError(f"{text}, not {type(data).__name__}")
     else:
         tables = (pa.Table.from_batches([batch]) for batch in data)
     place = directory or os.path.dirname(os.path.abspath(_path_of(store)))
     work = tempfile.mkdtemp(prefix=".sateen-load-", dir=place)
     loaded = 0
     try:
-        for number, table in enumerate(_together(tables, pa, sorted)):
+        for number, table in enumerate(_together(tables)):
             columns = table.select([key, value]).rename_columns(["key", "value"])
             columns = columns.cast(schema())
             if columns["key"].null_count or columns["value"].null_count:
                 raise ValueError(f"a row of {key!r} or {value!r} is null")
-            if not sorted:
-                columns = _in_order(columns, pa)
-            files = _write_files(store, columns, os.path.join(work, str(number)))
-            store.ingest(files, move_files=True)
+            files = os.path.join(work, str(number))
+            os.mkdir(files)
+            before = loaded
+            written = _native._write_columns(
+                store, files, _chunks(columns), sorted, lambda rows: told(before + rows)
+            )
+            store.ingest(written, move_files=True)
             loaded += table.num_rows
             told(loaded)
     finally:
@@ -136,8 +142,9 @@ def _path_of(store: Stored) -> str:
     return str(_native._path_of(store))
 
 
-def _together(tables: Iterable[Any], pa: Any, is_sorted: bool) -> Iterator[Any]:
+def _together(tables: Iterable[Any]) -> Iterator[Any]:
     """Joins small batches, since each load makes a run of tables of its own."""
+    pa = _pyarrow()
     waiting: list[Any] = []
     size = 0
     for table in tables:
@@ -145,48 +152,41 @@ def _together(tables: Iterable[Any], pa: Any, is_sorted: bool) -> Iterator[Any]:
             continue
         waiting.append(table)
         size += table.nbytes
-        if size >= _FILE_BYTES:
+        if size >= _LOAD_BYTES:
             yield pa.concat_tables(waiting)
             waiting, size = [], 0
     if waiting:
         yield pa.concat_tables(waiting)
 
 
-def _in_order(columns: Any, pa: Any) -> Any:
-    """Sorts rows by key, and keeps the last one of each key."""
-    rows = pa.array(range(columns.num_rows), pa.int64())
-    numbered = columns.append_column("row", rows)
-    order = pa.compute.sort_indices(
-        numbered, sort_keys=[("key", "ascending"), ("row", "ascending")]
-    )
-    columns = columns.take(order).combine_chunks()
-    keys = columns["key"]
-    if len(keys) < 2:
-        return columns
-    same = pa.compute.equal(keys.slice(0, len(keys) - 1), keys.slice(1))
-    last = pa.chunked_array([*pa.compute.invert(same).chunks, pa.array([True])])
-    return columns.filter(last) if pa.compute.any(same).as_py() else columns
-
-
-def _write_files(store: Stored, columns: Any, path: str) -> list[str]:
-    """Writes rows in order into one file."""
-    writer = _native.SstFileWriter(path, store)
-    for batch in columns.to_batches(max_chunksize=_CHUNK_ROWS):
-        buffers: list[Any] = []
+def _chunks(columns: Any) -> list[_Chunk]:
+    """Offsets and bytes of keys and values, of each chunk of rows."""
+    chunks: list[_Chunk] = []
+    for batch in columns.to_batches():
+        buffers: list[memoryview] = []
         for name in ("key", "value"):
             array = batch.column(name)
             _validity, offsets, data = array.buffers()
             begin = array.offset * 8
-            buffers.append(memoryview(offsets)[begin : begin + (len(array) + 1) * 8])
-            buffers.append(memoryview(data) if data is not None else b"")
-        writer.put_columns(batch.num_rows, *buffers)
-    writer.finish()
-    return [path]
+            part = memoryview(offsets).cast("B")[begin : begin + (len(array) + 1) * 8]
+            first, last = (int.from_bytes(part[at:][:8], "little") for at in (0, len(array) * 8))
+            whole = memoryview(data).cast("B") if data is not None else memoryview(b"")
+            buffers += [part, whole[first:last]]
+        key_offsets, keys, value_offsets, values = buffers
+        chunks.append((batch.num_rows, key_offsets, keys, value_offsets, values))
+    return chunks
 
 
 def _progress(progress: Progress | bool, total: int | None) -> Progress:
     if callable(progress):
-        return progress
+        last = [-1]
+
+        def once(done: int) -> None:
+            if done != last[0]:
+                last[0] = done
+                progress(done)
+
+        return once
     if not progress:
         return lambda done: None
 

@@ -8,6 +8,7 @@ each second; :meth:`Result.plot` draws them (``pip install sateen[plot]``).
 from __future__ import annotations
 
 import argparse
+import importlib
 import random
 import shutil
 import tempfile
@@ -50,9 +51,9 @@ class Result:
     """Latencies of a run."""
 
     load: Burst
-    writes: list[tuple[float, float]] = field(default_factory=list)
+    writes: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and latency of each write, in seconds."""
-    reads: list[tuple[float, float]] = field(default_factory=list)
+    reads: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and latency of each read, in seconds."""
 
     def quantile(self, part: float, operations: Sequence[tuple[float, float]]) -> float:
@@ -70,7 +71,7 @@ class Result:
         return [self.quantile(part, second) for second in seconds]
 
     def __str__(self) -> str:
-        lines = []
+        lines: list[str] = []
         for name, operations in (("writes", self.writes), ("reads", self.reads)):
             shown = "  ".join(
                 f"{label} {self.quantile(part, operations) * 1000:.2f} ms"
@@ -82,7 +83,8 @@ class Result:
     def plot(self, path: str | None = None) -> Any:
         """Draws p50, p99 and the maximum of each second with matplotlib; saves it to ``path``."""
         try:
-            from matplotlib import pyplot
+            # By its name, so that types are checked alike with and without it.
+            pyplot: Any = importlib.import_module("matplotlib.pyplot")
         except ImportError as error:
             raise ImportError("the picture needs matplotlib: pip install 'sateen[plot]'") from error
         figure, axes = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6))

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "BackgroundError",
     "BehindError",
+    "CallbackError",
     "ClosedError",
     "ComparatorError",
     "ConflictError",
@@ -84,6 +85,10 @@ class MergeError(Error):
 
 class ComparatorError(Error):
     """The comparator raised, or contradicts itself. ``__cause__`` is what it raised."""
+
+
+class CallbackError(Error, RuntimeError):
+    """A merge operator or comparator called its own database, which would wait for itself."""
 
 
 class ConflictError(Error):

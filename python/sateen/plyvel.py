@@ -156,7 +156,7 @@ class DB(_native.Database, _Methods):
         return None if value is None else value.encode()
 
     def approximate_sizes(self, *ranges: tuple[bytes, bytes]) -> list[int]:
-        sizes = []
+        sizes: list[int] = []
         for pair in ranges:
             if pair is None:
                 raise TypeError("a range is a tuple of two keys")

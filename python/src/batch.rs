@@ -8,7 +8,6 @@ use pyo3::types::PyTuple;
 use sateen::WriteOptions;
 
 use crate::errors;
-use crate::handle;
 use crate::input::Input;
 use crate::store::{Place, Store, write_options};
 
@@ -50,7 +49,7 @@ impl WriteBatch {
         if let Some(order) = &place.order {
             lent.iter().try_for_each(|key| order.try_key(py, key))?;
         }
-        let mut batch = handle::locked(py, &self.batch)?;
+        let mut batch = self.place.shared.locked(py, &self.batch)?;
         add(batch.to(&place.family), &lent).map_err(|error| errors::raise(py, &error))
     }
 }
@@ -71,7 +70,7 @@ impl WriteBatch {
     ) -> PyResult<WriteBatch> {
         let place = store.get().place.clone();
         place.shared.check(py)?;
-        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
         Ok(WriteBatch { place, batch: Mutex::default(), options, transaction })
     }
 
@@ -86,7 +85,7 @@ impl WriteBatch {
         // The usual case, without a list of keys.
         if store.is_none() && self.place.prefix.is_empty() && self.place.order.is_none() {
             self.place.shared.check(py)?;
-            let mut batch = handle::locked(py, &self.batch)?;
+            let mut batch = self.place.shared.locked(py, &self.batch)?;
             let put = batch.to(&self.place.family).put(key.bytes(), value.bytes());
             return put.map_err(|error| errors::raise(py, &error));
         }
@@ -150,18 +149,18 @@ impl WriteBatch {
 
     /// Appends the writes of another batch.
     fn append(&self, py: Python<'_>, other: &Bound<'_, WriteBatch>) -> PyResult<()> {
-        let other = handle::locked(py, &other.get().batch)?.clone();
-        let mut batch = handle::locked(py, &self.batch)?;
+        let other = other.get().place.shared.locked(py, &other.get().batch)?.clone();
+        let mut batch = self.place.shared.locked(py, &self.batch)?;
         batch.append(&other).map_err(|error| errors::raise(py, &error))
     }
 
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        handle::locked(py, &self.batch)?.clear();
+        self.place.shared.locked(py, &self.batch)?.clear();
         Ok(())
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(handle::locked(py, &self.batch)?.count() as usize)
+        Ok(self.place.shared.locked(py, &self.batch)?.count() as usize)
     }
 
     fn __bool__(&self) -> bool {
@@ -170,14 +169,14 @@ impl WriteBatch {
 
     /// Bytes of the batch, as they go into the WAL.
     fn approximate_size(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(handle::locked(py, &self.batch)?.len_bytes())
+        Ok(self.place.shared.locked(py, &self.batch)?.len_bytes())
     }
 
     /// Applies the writes. The batch keeps them.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
-        let batch = handle::locked(py, &self.batch)?;
+        let batch = self.place.shared.locked(py, &self.batch)?;
         let (shared, batch) = (&self.place.shared, &*batch);
-        shared.run(py, || shared.db.write(batch, &self.options))
+        shared.run_write(py, self.options.clone(), |options| shared.db.write(batch, options))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

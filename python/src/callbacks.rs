@@ -6,14 +6,18 @@
 //!   exceptions refuse one write. If the comparator raises later, the order in memory is unknown:
 //!   every further call fails with `ComparatorError`, and no background job may store what it
 //!   sorted. The WAL has all writes, so nothing is lost: the next open sorts them again.
+//! - A callback that calls its own database would wait for itself: for the commit queue, for a job,
+//!   or for the iterator that called it. Such calls are refused (`Orders::is_in_callback`).
+//! - A close drops the functions, so that a function that refers to its database is no cycle.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList};
 use sateen::{Comparator, MergeOperator, Merging};
 
@@ -23,6 +27,49 @@ use crate::handle;
 thread_local! {
     /// The exception of the last merge operator that failed on this thread.
     static MERGE_ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The databases whose callbacks run on this thread, the innermost last.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The length of `RUNNING`, for a quick look.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Returns true on a thread that runs a callback of some database.
+#[inline]
+pub(crate) fn is_in_any() -> bool {
+    DEPTH.with(Cell::get) > 0
+}
+
+/// A callback that runs.
+struct Running;
+
+impl Running {
+    fn begin(orders: &Arc<OrderState>) -> Running {
+        RUNNING.with(|running| running.borrow_mut().push(Arc::as_ptr(orders) as usize));
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with(|running| running.borrow_mut().pop());
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// A Python function, until the database is closed.
+struct Function(Mutex<Option<Py<PyAny>>>);
+
+impl Function {
+    fn new(function: Bound<'_, PyAny>) -> Arc<Function> {
+        Arc::new(Function(Mutex::new(Some(function.unbind()))))
+    }
+
+    fn bind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.0.lock_py_attached(py).map_err(|_| errors::poisoned())?;
+        let function = function.as_ref().map(|function| function.bind(py).clone());
+        function.ok_or_else(|| errors::closed(py, "database"))
+    }
 }
 
 /// Returns `error`, caused by the exception of a callback if there was one.
@@ -37,8 +84,9 @@ pub(crate) fn with_cause(py: Python<'_>, error: PyErr) -> PyErr {
 /// A Python function that merges, for any thread.
 struct PyMerge {
     name: String,
-    full: Py<PyAny>,
-    partial: Option<Py<PyAny>>,
+    full: Arc<Function>,
+    partial: Option<Arc<Function>>,
+    state: Arc<OrderState>,
 }
 
 impl PyMerge {
@@ -75,10 +123,11 @@ impl MergeOperator for PyMerge {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>> {
         Python::try_attach(|py| {
+            let _running = Running::begin(&self.state);
             let existing = existing.map(|bytes| PyBytes::new(py, bytes));
             let operands = PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)));
             let merged = operands.and_then(|operands| {
-                self.full.bind(py).call1((PyBytes::new(py, key), existing, operands))
+                self.full.bind(py)?.call1((PyBytes::new(py, key), existing, operands))
             });
             self.bytes_of(merged)
         })
@@ -88,9 +137,10 @@ impl MergeOperator for PyMerge {
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let partial = self.partial.as_ref()?;
         Python::try_attach(|py| {
+            let _running = Running::begin(&self.state);
             let operands = PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)));
             let merged = operands
-                .and_then(|operands| partial.bind(py).call1((PyBytes::new(py, key), operands)));
+                .and_then(|operands| partial.bind(py)?.call1((PyBytes::new(py, key), operands)));
             self.bytes_of(merged)
         })
         .flatten()
@@ -98,7 +148,7 @@ impl MergeOperator for PyMerge {
 }
 
 /// Returns the merge operator that `value` names or is.
-pub(crate) fn merging(value: &Bound<'_, PyAny>) -> PyResult<Option<Merging>> {
+pub(crate) fn merging(value: &Bound<'_, PyAny>, orders: &Orders) -> PyResult<Option<Merging>> {
     if value.is_none() {
         return Ok(None);
     }
@@ -121,8 +171,9 @@ pub(crate) fn merging(value: &Bound<'_, PyAny>) -> PyResult<Option<Merging>> {
     let partial = value.getattr_opt("partial_merge")?.filter(|partial| !partial.is_none());
     Ok(Some(Merging::new(PyMerge {
         name: name_of(value),
-        full: value.clone().unbind(),
-        partial: partial.map(Bound::unbind),
+        full: orders.function(value.clone()),
+        partial: partial.map(|partial| orders.function(partial)),
+        state: orders.0.clone(),
     })))
 }
 
@@ -145,23 +196,55 @@ fn name_of(value: &Bound<'_, PyAny>) -> String {
 /// A Python function that orders keys.
 pub(crate) struct Order {
     name: String,
-    compare: Py<PyAny>,
+    compare: Arc<Function>,
     state: Arc<OrderState>,
 }
 
-/// Whether a comparator of a database failed.
+/// The functions of a database, and whether a comparator failed.
 #[derive(Default)]
 struct OrderState {
     failed: AtomicBool,
     reported: AtomicBool,
     error: Mutex<Option<(String, PyErr)>>,
+    functions: Mutex<Vec<Arc<Function>>>,
 }
 
-/// The comparators of a database.
+/// The comparators and merge operators of a database.
 #[derive(Clone, Default)]
 pub(crate) struct Orders(Arc<OrderState>);
 
 impl Orders {
+    fn function(&self, function: Bound<'_, PyAny>) -> Arc<Function> {
+        let function = Function::new(function);
+        if let Ok(mut functions) = self.0.functions.lock() {
+            functions.push(function.clone());
+        }
+        function
+    }
+
+    /// Returns true on a thread that runs a callback of this database.
+    #[inline]
+    pub(crate) fn is_in_callback(&self) -> bool {
+        is_in_any() && self.is_running()
+    }
+
+    #[cold]
+    fn is_running(&self) -> bool {
+        let this = Arc::as_ptr(&self.0) as usize;
+        RUNNING.with(|running| running.borrow().contains(&this))
+    }
+
+    /// Drops the functions of a database that is closed.
+    pub(crate) fn forget(&self, py: Python<'_>) {
+        let functions =
+            self.0.functions.lock_py_attached(py).map(|mut all| std::mem::take(&mut *all));
+        for function in functions.unwrap_or_default() {
+            let dropped = function.0.lock_py_attached(py).map(|mut one| one.take());
+            // The lock is free by now: a drop may run any code.
+            drop(dropped);
+        }
+    }
+
     #[inline]
     pub(crate) fn have_failed(&self) -> bool {
         self.0.failed.load(atomic::Ordering::Relaxed)
@@ -196,7 +279,7 @@ impl Orders {
         let name = name.unwrap_or_else(|| name_of(compare));
         let order = Arc::new(Order {
             name: name.clone(),
-            compare: compare.clone().unbind(),
+            compare: self.function(compare.clone()),
             state: self.0.clone(),
         });
         let called = order.clone();
@@ -215,7 +298,8 @@ impl Order {
     }
 
     fn call(&self, py: Python<'_>, a: &[u8], b: &[u8]) -> PyResult<Ordering> {
-        let order = self.compare.bind(py).call1((PyBytes::new(py, a), PyBytes::new(py, b)))?;
+        let _running = Running::begin(&self.state);
+        let order = self.compare.bind(py)?.call1((PyBytes::new(py, a), PyBytes::new(py, b)))?;
         let number: i64 = order.extract().map_err(|_| {
             PyTypeError::new_err(format!("the comparator {} must return an int", self.name))
         })?;

@@ -22,8 +22,23 @@ impl<'a> Columns<'a> {
         offsets: &[u8],
         bytes: &'a [u8],
     ) -> PyResult<Columns<'a>> {
+        let offsets = Columns::offsets_of(name, rows, offsets)?;
+        Columns::within(name, offsets, bytes)
+    }
+
+    fn within(name: &str, offsets: Vec<usize>, bytes: &'a [u8]) -> PyResult<Columns<'a>> {
+        if offsets.last().is_some_and(|end| *end > bytes.len()) {
+            let text = format!("{name}: an offset is behind the end of the bytes");
+            return Err(PyValueError::new_err(text));
+        }
+        Ok(Columns { offsets, bytes })
+    }
+
+    /// Returns the offsets, which ascend.
+    fn offsets_of(name: &str, rows: usize, offsets: &[u8]) -> PyResult<Vec<usize>> {
         let refuse = |text: &str| Err(PyValueError::new_err(format!("{name}: {text}")));
-        let Some(offsets) = offsets.get(..(rows + 1) * OFFSET_BYTES) else {
+        let end = rows.checked_add(1).and_then(|count| count.checked_mul(OFFSET_BYTES));
+        let Some(offsets) = end.and_then(|end| offsets.get(..end)) else {
             return refuse("there are fewer offsets than rows");
         };
         let read = |chunk: &[u8]| {
@@ -35,12 +50,28 @@ impl<'a> Columns<'a> {
         if !offsets.is_sorted() {
             return refuse("offsets must ascend");
         }
-        if offsets.last().is_some_and(|end| *end > bytes.len()) {
-            return refuse("an offset is behind the end of the bytes");
-        }
-        Ok(Columns { offsets, bytes })
+        Ok(offsets)
     }
 
+    /// Returns a column whose bytes are those of its rows alone: they begin at the first offset.
+    pub(crate) fn of_slice(
+        name: &str,
+        rows: usize,
+        offsets: &[u8],
+        bytes: &'a [u8],
+    ) -> PyResult<Columns<'a>> {
+        let mut offsets = Columns::offsets_of(name, rows, offsets)?;
+        let begin = offsets.first().copied().unwrap_or_default();
+        offsets.iter_mut().for_each(|offset| *offset -= begin);
+        Columns::within(name, offsets, bytes)
+    }
+
+    /// Returns the number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    #[inline]
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         let end = |at: usize| self.offsets.get(at).copied().unwrap_or_default();
         self.bytes.get(end(row)..end(row + 1)).unwrap_or_default()

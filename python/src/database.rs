@@ -28,7 +28,7 @@ impl Database {
         path: PathBuf,
         read_only: bool,
         secondary: bool,
-        column_families: Option<&Bound<'_, PyDict>>,
+        column_families: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Database>> {
         let orders = Orders::default();
@@ -113,7 +113,7 @@ impl Database {
 
     fn wait_idle(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.wait_idle())
+        shared.wait(slf.py(), false, None)
     }
 
     fn checkpoint(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<()> {
@@ -157,8 +157,9 @@ impl Database {
         let changes = options::changes(changes)?;
         let changes: Vec<(&str, &str)> =
             changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.set_options(&changes))
+        let (py, shared) = (slf.py(), shared(slf));
+        let set = shared.run(py, || shared.db.set_options(&changes));
+        set.map_err(|error| errors::with_option(py, error, changes.iter().map(|change| change.0)))
     }
 
     /// The options in force, as text.
@@ -198,9 +199,7 @@ impl Database {
     #[pyo3(signature = (*, flush = false, timeout = None))]
     fn wait_for_compact(slf: &Bound<'_, Self>, flush: bool, timeout: Option<f64>) -> PyResult<()> {
         let timeout = timeout.map(|seconds| duration("timeout", seconds)).transpose()?;
-        let options = sateen::WaitForCompactOptions { flush, timeout, ..Default::default() };
-        let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.wait_for_compact(&options))
+        shared(slf).wait(slf.py(), flush, timeout)
     }
 
     fn pause_background_work(slf: &Bound<'_, Self>) -> PyResult<()> {

@@ -36,6 +36,19 @@ pub(crate) fn bad_option(py: Python<'_>, option: &str, message: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
+/// Notes on an exception which of `names` it is about.
+pub(crate) fn with_option<'a>(
+    py: Python<'_>,
+    error: PyErr,
+    mut names: impl Iterator<Item = &'a str>,
+) -> PyErr {
+    let text = error.value(py).to_string();
+    if let Some(name) = names.find(|name| text.contains(&format!("option {name} "))) {
+        return error.value(py).setattr("option", name).map_or_else(|failed| failed, |()| error);
+    }
+    error
+}
+
 pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     exception(py, "ClosedError", &format!("the {what} is closed"))
 }
@@ -44,6 +57,14 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
     let text = "the database was opened by the parent process; a child of fork must open it \
                 itself, after the parent has closed it";
     exception(py, "ForkedError", text)
+}
+
+/// Returns the exception for a call of a database from its own callback.
+#[cold]
+pub(crate) fn in_callback(py: Python<'_>) -> PyErr {
+    let text = "a merge operator or comparator called its own database, which would wait for \
+                itself; it may use its arguments only";
+    exception(py, "CallbackError", text)
 }
 
 /// Returns the exception for `error`.

@@ -3,18 +3,25 @@
 //! 1. `Shared::run` refuses a closed database, or one whose comparator failed.
 //! 2. It releases the interpreter lock and calls the engine.
 //! 3. It turns the error into an exception, with that of a callback as its cause.
+//!
+//! Calls that may wait for long look for signals, so that Ctrl-C ends them: `run_write`, `wait`,
+//! `run_watched`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use sateen::{Db, Error};
+use sateen::{Db, Error, WaitForCompactOptions, WriteOptions};
 
 use crate::callbacks::{self, Order, Orders};
 use crate::errors;
+
+/// How long a call waits before it looks for signals.
+const WAIT_SLICE: Duration = Duration::from_millis(100);
 
 /// A database that is open, or was.
 pub(crate) struct Shared {
@@ -76,8 +83,16 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
     callbacks::with_cause(py, errors::raise(py, error))
 }
 
-/// Takes a lock that is never held while its owner waits for the interpreter lock only.
+/// Takes a lock that is never held while its owner waits for the interpreter lock only. A callback
+/// does not wait for it: the call that runs the callback may hold it.
 pub(crate) fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> PyResult<MutexGuard<'a, T>> {
+    if callbacks::is_in_any() {
+        return match mutex.try_lock() {
+            Ok(guard) => Ok(guard),
+            Err(TryLockError::WouldBlock) => Err(errors::in_callback(py)),
+            Err(TryLockError::Poisoned(_)) => Err(errors::poisoned()),
+        };
+    }
     mutex.lock_py_attached(py).map_err(|_| errors::poisoned())
 }
 
@@ -136,6 +151,9 @@ impl Shared {
         if self.orders.have_failed() {
             return Err(self.orders.failure(py));
         }
+        if self.orders.is_in_callback() {
+            return Err(errors::in_callback(py));
+        }
         Ok(())
     }
 
@@ -154,6 +172,134 @@ impl Shared {
         result.map_err(|error| raised(py, &error))
     }
 
+    /// Takes the lock of an object of this database. In a child of fork nobody might release it.
+    pub(crate) fn locked<'a, T>(
+        &self,
+        py: Python<'_>,
+        mutex: &'a Mutex<T>,
+    ) -> PyResult<MutexGuard<'a, T>> {
+        if self.db.is_of_parent_process() {
+            return Err(errors::forked(py));
+        }
+        locked(py, mutex)
+    }
+
+    /// Closes an object of this database. In a child of fork it does nothing: another thread of the
+    /// parent may have been at work with the object.
+    pub(crate) fn close_part<T: Send>(
+        &self,
+        py: Python<'_>,
+        part: &Mutex<Option<T>>,
+    ) -> PyResult<()> {
+        if !self.db.is_of_parent_process() {
+            let part = locked(py, part)?.take();
+            part.into_iter().for_each(drop_detached);
+        }
+        Ok(())
+    }
+
+    /// As `close_part`, in a drop.
+    pub(crate) fn drop_part<T: Send>(&self, part: &mut Mutex<Option<T>>) {
+        if let Some(part) = part.get_mut().ok().and_then(Option::take) {
+            match self.db.is_of_parent_process() {
+                true => std::mem::forget(part),
+                false => drop_detached(part),
+            }
+        }
+    }
+
+    /// Calls the engine with a write that may be held back. Without a deadline of its own it looks
+    /// for signals every `WAIT_SLICE`. If the gate expects a longer wait, it waits that long.
+    #[inline]
+    pub(crate) fn run_write<T: Send>(
+        &self,
+        py: Python<'_>,
+        mut options: WriteOptions,
+        work: impl Fn(&WriteOptions) -> sateen::Result<T> + Send + Sync,
+    ) -> PyResult<T> {
+        let patient = options.deadline.is_none() && !options.no_slowdown;
+        if patient {
+            options.deadline = Some(WAIT_SLICE);
+        }
+        loop {
+            self.check(py)?;
+            let result = detached(py, || work(&options));
+            if self.orders.have_failed() {
+                return Err(self.order_failed(py));
+            }
+            match result {
+                Err(Error::WouldStall { retry_after, .. }) if patient => {
+                    py.check_signals()?;
+                    // The gate refuses at once a wait that would exceed the deadline.
+                    options.deadline = Some(WAIT_SLICE.max(retry_after.saturating_mul(2)));
+                }
+                other => return other.map_err(|error| raised(py, &error)),
+            }
+        }
+    }
+
+    /// Waits for background work in slices, between which it looks for signals.
+    pub(crate) fn wait(
+        &self,
+        py: Python<'_>,
+        mut flush: bool,
+        timeout: Option<Duration>,
+    ) -> PyResult<()> {
+        let begin = Instant::now();
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            let slice = left.map_or(WAIT_SLICE, |left| left.min(WAIT_SLICE));
+            self.check(py)?;
+            let options =
+                WaitForCompactOptions { flush, timeout: Some(slice), ..Default::default() };
+            match detached(py, || self.db.wait_for_compact(&options)) {
+                Err(Error::TimedOut(_)) if left.is_none_or(|left| left > slice) => {
+                    py.check_signals()?;
+                    flush = false;
+                }
+                other => {
+                    self.check(py)?;
+                    return other.map_err(|error| raised(py, &error));
+                }
+            }
+        }
+    }
+
+    /// Calls the engine in another thread, and looks for signals meanwhile. An exception from one
+    /// calls `stop`, after which `work` must end soon.
+    pub(crate) fn run_watched<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> sateen::Result<T> + Send,
+        stop: impl FnOnce() + Send,
+    ) -> PyResult<T> {
+        self.run(py, || {
+            std::thread::scope(|scope| {
+                let caller = std::thread::current();
+                let worker = scope.spawn(move || {
+                    let _calling = Calling::begin();
+                    let result = work();
+                    caller.unpark();
+                    result
+                });
+                let mut interrupted = Ok(());
+                while !worker.is_finished() && interrupted.is_ok() {
+                    std::thread::park_timeout(WAIT_SLICE);
+                    interrupted = Python::attach(|py| py.check_signals());
+                }
+                if interrupted.is_err() {
+                    stop();
+                }
+                let result = match worker.join() {
+                    Ok(result) => result,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+                Ok(interrupted.and(Ok(result)))
+            })
+        })?
+        .and_then(|result| result.map_err(|error| raised(py, &error)))
+    }
+
     /// Stops background work, whose order of keys cannot be trusted any more, and returns the
     /// error.
     #[cold]
@@ -167,10 +313,15 @@ impl Shared {
 
     /// Closes the database; a second time does nothing.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.orders.is_in_callback() {
+            return Err(errors::in_callback(py));
+        }
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        match detached(py, || self.db.close()) {
+        let closed = detached(py, || self.db.close());
+        self.orders.forget(py);
+        match closed {
             Ok(()) => Ok(()),
             Err(Error::Closed) => Ok(()),
             Err(error) => Err(raised(py, &error)),
@@ -183,11 +334,15 @@ impl Drop for Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
+        // `close` reports the error; a drop cannot.
+        if self.orders.is_in_callback() {
+            // A collection of garbage within a callback, which the close would wait for.
+            let db = self.db.clone();
+            std::thread::spawn(move || drop(db.close()));
+            return;
+        }
         let db = &self.db;
-        let close = || {
-            // `close` reports the error; a drop cannot.
-            let _unheard = db.close();
-        };
+        let close = || drop(db.close());
         if Python::try_attach(|py| detached(py, close)).is_none() {
             close();
         }

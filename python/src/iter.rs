@@ -17,7 +17,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use sateen::{Comparator, Cursor, ReadOptions};
 
 use crate::errors;
-use crate::handle;
 use crate::input::Input;
 use crate::store::Place;
 
@@ -264,9 +263,7 @@ pub(crate) struct Entries {
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        if let Ok(walk) = self.walk.get_mut() {
-            walk.take().into_iter().for_each(handle::drop_detached);
-        }
+        self.place.shared.drop_part(&mut self.walk);
     }
 }
 
@@ -327,7 +324,7 @@ impl Entries {
     /// Moves the gap over one entry and returns that.
     fn step<'py>(&self, py: Python<'py>, forward: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.place.shared.check(py)?;
-        let mut guard = handle::locked(py, &self.walk)?;
+        let mut guard = self.place.shared.locked(py, &self.walk)?;
         let walk = guard.as_mut().ok_or_else(|| errors::closed(py, "iterator"))?;
         if self.empty {
             return Ok(None);
@@ -349,7 +346,7 @@ impl Entries {
 
     fn go_to(&self, py: Python<'_>, gap: Gap) -> PyResult<()> {
         self.place.shared.check(py)?;
-        let mut guard = handle::locked(py, &self.walk)?;
+        let mut guard = self.place.shared.locked(py, &self.walk)?;
         let walk = guard.as_mut().ok_or_else(|| errors::closed(py, "iterator"))?;
         walk.go_to(gap);
         Ok(())
@@ -363,7 +360,7 @@ impl Entries {
         bytes: usize,
         mut take: impl FnMut(&[u8], &[u8]) + Send,
     ) -> PyResult<usize> {
-        let mut guard = handle::locked(py, &self.walk)?;
+        let mut guard = self.place.shared.locked(py, &self.walk)?;
         let walk = guard.as_mut().ok_or_else(|| errors::closed(py, "iterator"))?;
         let (cut, forward, empty) = (self.place.prefix.len(), !self.reverse, self.empty);
         self.place.shared.run(py, || {
@@ -413,9 +410,7 @@ impl Entries {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let walk = handle::locked(py, &self.walk)?.take();
-        walk.into_iter().for_each(handle::drop_detached);
-        Ok(())
+        self.place.shared.close_part(py, &self.walk)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -429,6 +424,6 @@ impl Entries {
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.place.shared.is_closed() || handle::locked(py, &self.walk)?.is_none())
+        Ok(self.place.shared.is_closed() || self.place.shared.locked(py, &self.walk)?.is_none())
     }
 }

@@ -18,6 +18,7 @@ mod errors;
 mod handle;
 mod input;
 mod iter;
+mod load;
 mod options;
 mod raw_iter;
 mod snapshot;
@@ -43,6 +44,8 @@ mod _native {
     use super::handle::close_all;
     #[pymodule_export]
     use super::iter::Entries;
+    #[pymodule_export]
+    use super::load::write_columns;
     #[pymodule_export]
     use super::options::{option_infos, profiles};
     #[pymodule_export]

@@ -30,7 +30,7 @@ impl Parsed {
 /// Reads the options of a database, and of `families`: a dict of dicts.
 pub(crate) fn database(
     arguments: Option<&Bound<'_, PyDict>>,
-    families: Option<&Bound<'_, PyDict>>,
+    families: Option<&Bound<'_, PyAny>>,
     orders: &Orders,
 ) -> PyResult<Parsed> {
     let mut parsed =
@@ -39,7 +39,9 @@ pub(crate) fn database(
         let py = arguments.py();
         // A profile replaces all options, so it comes first.
         if let Some(profile) = arguments.get_item("profile")? {
-            let name: String = profile.extract()?;
+            let name: String = profile
+                .extract()
+                .map_err(|_| wrong_type("profile", "the name of a profile", &profile))?;
             parsed.options = Options::profile(&name)
                 .map_err(|error| errors::bad_option(py, "profile", &error.to_string()))?;
         }
@@ -51,11 +53,20 @@ pub(crate) fn database(
             parsed.orders.insert(sateen::DEFAULT_COLUMN_FAMILY.to_owned(), order);
         }
     }
-    for (name, options) in families.iter().flat_map(|families| families.iter()) {
-        let name: String = name.extract()?;
+    const FAMILIES: &str = "a dict of the options of each column family by its name";
+    let families = families.filter(|families| !families.is_none());
+    let families = families.map(|families| {
+        families.cast::<PyDict>().map_err(|_| wrong_type("column_families", FAMILIES, families))
+    });
+    for (name, options) in families.transpose()?.iter().flat_map(|families| families.iter()) {
+        let name: String =
+            name.extract().map_err(|_| wrong_type("column_families", FAMILIES, &name))?;
         let (options, order) = match options.is_none() {
             true => (parsed.options.column_family.clone(), None),
-            false => family(Some(options.cast::<PyDict>()?), orders)?,
+            false => {
+                let wrong = |_| wrong_type(&format!("column family {name}"), "a dict", &options);
+                family(Some(options.cast::<PyDict>().map_err(wrong)?), orders)?
+            }
         };
         if let Some(order) = order {
             parsed.orders.insert(name.clone(), order);
@@ -72,6 +83,13 @@ pub(crate) fn family(
 ) -> PyResult<(ColumnFamilyOptions, Option<Arc<Order>>)> {
     let mut options = ColumnFamilyOptions::default();
     let Some(arguments) = arguments else { return Ok((options, None)) };
+    for name in arguments.keys() {
+        let name: String = name.extract()?;
+        if Options::info(&name).is_ok_and(|info| !info.column_family) {
+            let text = format!("the option {name} is one of the whole database: give it to Db");
+            return Err(errors::bad_option(arguments.py(), &name, &text));
+        }
+    }
     let rest = each(arguments, &mut |info, text| options.set(info.name, text))?;
     let order = rest.apply(arguments, &mut options, orders)?;
     Ok((options, order))
@@ -96,7 +114,7 @@ impl Rest {
         orders: &Orders,
     ) -> PyResult<Option<Arc<Order>>> {
         if let Some(merge) = arguments.get_item("merge_operator")? {
-            options.merge_operator = callbacks::merging(&merge)?;
+            options.merge_operator = callbacks::merging(&merge, orders)?;
         }
         let name = arguments.get_item("comparator_name")?;
         let name = name.map(|name| name.extract::<String>()).transpose()?;
@@ -156,12 +174,12 @@ fn text_of(info: &OptionInfo, value: &Bound<'_, PyAny>) -> PyResult<String> {
     let is_time = info.unit.starts_with("duration");
     if is_time {
         let seconds = value.call_method0("total_seconds").unwrap_or_else(|_| value.clone());
-        if let Ok(seconds) = seconds.extract::<f64>()
-            && seconds.is_finite()
-            && seconds >= 0.0
-        {
-            let nanos = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
-            return Ok(format!("{}ns", nanos.as_nanos()));
+        if let Ok(seconds) = seconds.extract::<f64>() {
+            return match std::time::Duration::try_from_secs_f64(seconds) {
+                Ok(time) => Ok(format!("{}ns", time.as_nanos())),
+                // The option refuses it, with the value as the caller wrote it.
+                Err(_) => Ok(value.str()?.to_string()),
+            };
         }
     }
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
@@ -177,12 +195,15 @@ fn text_of(info: &OptionInfo, value: &Bound<'_, PyAny>) -> PyResult<String> {
     {
         return Ok(text.to_owned());
     }
-    Err(PyTypeError::new_err(format!(
-        "{}: {} is needed, not {}",
-        info.name,
-        info.accepts,
-        value.get_type().name()?
-    )))
+    Err(wrong_type(info.name, info.accepts, value))
+}
+
+/// Returns the exception for a value of a type that an option does not take.
+fn wrong_type(name: &str, accepts: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    match value.get_type().name() {
+        Ok(kind) => PyTypeError::new_err(format!("{name}: {accepts} is needed, not {kind}")),
+        Err(error) => error,
+    }
 }
 
 /// Returns changes of options as text.

@@ -7,7 +7,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use sateen::{Cursor, ReadOptions};
 
 use crate::errors;
-use crate::handle;
 use crate::input::Input;
 use crate::store::Place;
 
@@ -20,9 +19,7 @@ pub(crate) struct RawIterator {
 
 impl Drop for RawIterator {
     fn drop(&mut self) {
-        if let Ok(cursor) = self.cursor.get_mut() {
-            cursor.take().into_iter().for_each(handle::drop_detached);
-        }
+        self.place.shared.drop_part(&mut self.cursor);
     }
 }
 
@@ -41,7 +38,7 @@ impl RawIterator {
 
     /// Moves the cursor; fails with the error that the move met.
     fn moved(&self, py: Python<'_>, move_it: impl FnOnce(&mut Cursor) + Send) -> PyResult<()> {
-        let mut guard = handle::locked(py, &self.cursor)?;
+        let mut guard = self.place.shared.locked(py, &self.cursor)?;
         let cursor = guard.as_mut().ok_or_else(|| errors::closed(py, "iterator"))?;
         self.place.shared.run(py, || {
             move_it(cursor);
@@ -55,7 +52,7 @@ impl RawIterator {
         py: Python<'_>,
         read: impl FnOnce(&Cursor) -> T + Send,
     ) -> PyResult<T> {
-        let guard = handle::locked(py, &self.cursor)?;
+        let guard = self.place.shared.locked(py, &self.cursor)?;
         let cursor = guard.as_ref().ok_or_else(|| errors::closed(py, "iterator"))?;
         let read = self.place.shared.run(py, || {
             if !cursor.valid() {
@@ -77,7 +74,7 @@ impl RawIterator {
 impl RawIterator {
     fn valid(&self, py: Python<'_>) -> PyResult<bool> {
         self.place.shared.check(py)?;
-        let guard = handle::locked(py, &self.cursor)?;
+        let guard = self.place.shared.locked(py, &self.cursor)?;
         let cursor = guard.as_ref().ok_or_else(|| errors::closed(py, "iterator"))?;
         Ok(cursor.valid())
     }
@@ -138,9 +135,7 @@ impl RawIterator {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let cursor = handle::locked(py, &self.cursor)?.take();
-        cursor.into_iter().for_each(handle::drop_detached);
-        Ok(())
+        self.place.shared.close_part(py, &self.cursor)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::errors;
-use crate::handle;
 use crate::input::Input;
 use crate::iter::{Entries, Range};
 use crate::raw_iter::RawIterator;
@@ -22,16 +21,14 @@ pub(crate) struct Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        if let Ok(snapshot) = self.snapshot.get_mut() {
-            snapshot.take().into_iter().for_each(handle::drop_detached);
-        }
+        self.place.shared.drop_part(&mut self.snapshot);
     }
 }
 
 impl Snapshot {
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<sateen::Snapshot> {
         self.place.shared.check(py)?;
-        let snapshot = handle::locked(py, &self.snapshot)?.clone();
+        let snapshot = self.place.shared.locked(py, &self.snapshot)?.clone();
         snapshot.ok_or_else(|| errors::closed(py, "snapshot"))
     }
 }
@@ -148,14 +145,12 @@ impl Snapshot {
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.place.shared.is_closed() || handle::locked(py, &self.snapshot)?.is_none())
+        Ok(self.place.shared.is_closed() || self.place.shared.locked(py, &self.snapshot)?.is_none())
     }
 
     /// Gives the snapshot up; a second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let snapshot = handle::locked(py, &self.snapshot)?.take();
-        snapshot.into_iter().for_each(handle::drop_detached);
-        Ok(())
+        self.place.shared.close_part(py, &self.snapshot)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

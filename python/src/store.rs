@@ -2,6 +2,7 @@
 //! column families and prefixed databases of the package are stores.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -19,6 +20,9 @@ use crate::input::Input;
 use crate::iter::{Entries, Range};
 use crate::options;
 use crate::raw_iter::RawIterator;
+
+/// Keys that are counted between two looks for signals.
+const COUNT_STRIDE: usize = 1 << 17;
 
 /// Where a store is, and what its keys begin with. The database comes first: its drop closes it
 /// without the interpreter lock, before the other handles are dropped.
@@ -46,6 +50,7 @@ impl Place {
     ) -> PyResult<Input<'py>> {
         let key = key.behind(&self.prefix);
         if let Some(order) = &self.order {
+            self.shared.check(py)?;
             order.try_key(py, key.bytes())?;
         }
         Ok(key)
@@ -67,20 +72,17 @@ pub(crate) fn read_options(
     })
 }
 
-/// Options of a write; `None` if all are the defaults.
+/// Options of a write.
 #[inline]
 pub(crate) fn write_options(
     sync: Option<bool>,
     disable_wal: bool,
     deadline: Option<f64>,
     low_priority: bool,
-) -> PyResult<Option<WriteOptions>> {
+) -> PyResult<WriteOptions> {
     let sync = sync.unwrap_or(false);
-    if !sync && !disable_wal && deadline.is_none() && !low_priority {
-        return Ok(None);
-    }
     let deadline = deadline.map(|seconds| duration("deadline", seconds)).transpose()?;
-    Ok(Some(WriteOptions { sync, disable_wal, deadline, low_priority, ..WriteOptions::default() }))
+    Ok(WriteOptions { sync, disable_wal, deadline, low_priority, ..WriteOptions::default() })
 }
 
 /// Returns a time in seconds as the engine's.
@@ -215,16 +217,17 @@ impl Store {
         let key = self.place.key_to_write(py, key)?;
         let place = &self.place;
         let (key, value) = (key.bytes(), value.bytes());
-        place.shared.run(py, || place.family.put(key, value))
+        let options = WriteOptions::default();
+        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<()> {
         let whole = self.place.key_to_write(py, key)?;
         let (place, key) = (&self.place, whole.bytes());
-        let found = place.shared.run(py, || {
+        let found = place.shared.run_write(py, WriteOptions::default(), |options| {
             let found = place.family.contains_key(key)?;
             if found {
-                place.family.delete(key)?;
+                place.family.writing(options).delete(key)?;
             }
             Ok(found)
         })?;
@@ -252,10 +255,7 @@ impl Store {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key, value) = (&self.place, key.bytes(), value.bytes());
-        place.shared.run(py, || match &options {
-            None => place.family.put(key, value),
-            Some(options) => place.family.writing(options).put(key, value),
-        })
+        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -269,10 +269,11 @@ impl Store {
         deadline: Option<f64>,
         low_priority: bool,
     ) -> PyResult<()> {
-        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key) = (&self.place, key.bytes());
-        place.shared.run(py, || place.family.writing(&options).delete(key))
+        let write = |options: &WriteOptions| place.family.writing(options).delete(key);
+        place.shared.run_write(py, options, write)
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -286,10 +287,11 @@ impl Store {
         deadline: Option<f64>,
         low_priority: bool,
     ) -> PyResult<()> {
-        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key) = (&self.place, key.bytes());
-        place.shared.run(py, || place.family.writing(&options).single_delete(key))
+        let write = |options: &WriteOptions| place.family.writing(options).single_delete(key);
+        place.shared.run_write(py, options, write)
     }
 
     #[pyo3(signature = (key, operand, *, sync = None, disable_wal = false, deadline = None,
@@ -304,10 +306,11 @@ impl Store {
         deadline: Option<f64>,
         low_priority: bool,
     ) -> PyResult<()> {
-        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key, operand) = (&self.place, key.bytes(), operand.bytes());
-        place.shared.run(py, || place.family.writing(&options).merge(key, operand))
+        let write = |options: &WriteOptions| place.family.writing(options).merge(key, operand);
+        place.shared.run_write(py, options, write)
     }
 
     #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,
@@ -322,11 +325,12 @@ impl Store {
         deadline: Option<f64>,
         low_priority: bool,
     ) -> PyResult<()> {
-        let options = write_options(sync, disable_wal, deadline, low_priority)?.unwrap_or_default();
+        let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let begin = self.place.key_to_write(py, begin)?;
         let end = self.place.key_to_write(py, end)?;
         let (place, begin, end) = (&self.place, begin.bytes(), end.bytes());
-        place.shared.run(py, || place.family.writing(&options).delete_range(begin, end))
+        let write = |options: &WriteOptions| place.family.writing(options).delete_range(begin, end);
+        place.shared.run_write(py, options, write)
     }
 
     #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
@@ -371,16 +375,29 @@ impl Store {
             ..ReadOptions::default()
         };
         let place = &self.place;
-        place.shared.run(py, || {
+        let mut cursor = place.shared.run(py, || {
             let mut cursor = place.family.cursor(&options)?;
-            let mut count = 0;
             cursor.seek_to_first();
-            while cursor.valid() {
-                count += 1;
-                cursor.next();
+            Ok(cursor)
+        })?;
+        let mut count = 0;
+        let counted = loop {
+            let stride = place.shared.run(py, || {
+                let mut stride = 0;
+                while stride < COUNT_STRIDE && cursor.valid() {
+                    stride += 1;
+                    cursor.next();
+                }
+                cursor.status().map(|()| stride)
+            });
+            count += stride.as_ref().map_or(0, |stride| *stride);
+            match stride.and_then(|stride| py.check_signals().map(|()| stride)) {
+                Ok(COUNT_STRIDE) => {}
+                other => break other.map(|_| count),
             }
-            cursor.status().map(|()| count)
-        })
+        };
+        handle::drop_detached(cursor);
+        counted
     }
 
     /// Returns true if there is a key.
@@ -435,9 +452,17 @@ impl Store {
         let (start, stop) = self.bounds(start, stop);
         let options = CompactRangeOptions { rewrite_last_level, ..CompactRangeOptions::default() };
         let place = &self.place;
-        place
-            .shared
-            .run(py, || place.family.compact_range(start.as_deref(), stop.as_deref(), &options))
+        let db = &place.shared.db;
+        let compact = || place.family.compact_range(start.as_deref(), stop.as_deref(), &options);
+        let paused = AtomicBool::new(false);
+        let compacted = place.shared.run_watched(py, compact, || {
+            paused.store(true, Ordering::Relaxed);
+            db.pause_manual_compactions();
+        });
+        if paused.into_inner() {
+            db.resume_manual_compactions();
+        }
+        compacted
     }
 
     fn approximate_size(&self, py: Python<'_>, start: Input<'_>, stop: Input<'_>) -> PyResult<u64> {
@@ -480,7 +505,8 @@ impl Store {
         let changes: Vec<(&str, &str)> =
             changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let place = &self.place;
-        place.shared.run(py, || place.family.set_options(&changes))
+        let set = place.shared.run(py, || place.family.set_options(&changes));
+        set.map_err(|error| errors::with_option(py, error, changes.iter().map(|change| change.0)))
     }
 
     /// Seconds until writes would be slowed down at the present rate; `None` if they will not be.

@@ -35,7 +35,7 @@ pub(crate) fn destroy(
 pub(crate) fn repair(
     py: Python<'_>,
     path: PathBuf,
-    column_families: Option<&Bound<'_, PyDict>>,
+    column_families: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let orders = Orders::default();
@@ -53,7 +53,7 @@ pub(crate) fn repair(
 pub(crate) fn check<'py>(
     py: Python<'py>,
     path: PathBuf,
-    column_families: Option<&Bound<'py, PyDict>>,
+    column_families: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let orders = Orders::default();

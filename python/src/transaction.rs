@@ -10,7 +10,6 @@ use sateen::{ColumnFamily, ReadOptions, TransactionOptions};
 
 use crate::database::{Database, shared};
 use crate::errors;
-use crate::handle;
 use crate::input::Input;
 use crate::iter::{Entries, Range};
 use crate::store::{Place, Store, duration, read_options, write_options};
@@ -24,9 +23,7 @@ pub(crate) struct Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Ok(transaction) = self.transaction.get_mut() {
-            transaction.take().into_iter().for_each(handle::drop_detached);
-        }
+        self.place.shared.drop_part(&mut self.transaction);
     }
 }
 
@@ -46,7 +43,7 @@ impl Transaction {
         py: Python<'_>,
         work: impl FnOnce(&mut sateen::Transaction) -> sateen::Result<T> + Send,
     ) -> PyResult<T> {
-        let mut guard = handle::locked(py, &self.transaction)?;
+        let mut guard = self.place.shared.locked(py, &self.transaction)?;
         let transaction = guard.as_mut().ok_or_else(|| errors::closed(py, "transaction"))?;
         self.place.shared.run(py, || work(transaction))
     }
@@ -108,8 +105,7 @@ impl Transaction {
                 options.lock_timeout =
                     lock_timeout.map(|seconds| duration("lock_timeout", seconds)).transpose()?;
                 options.locks_max = locks_max.unwrap_or(options.locks_max);
-                options.write =
-                    write_options(sync, disable_wal, deadline, false)?.unwrap_or_default();
+                options.write = write_options(sync, disable_wal, deadline, false)?;
                 shared.run(py, || Ok(shared.db.transaction_with(&options)))?
             }
         };
@@ -237,7 +233,7 @@ impl Transaction {
         let range = Range::new(&place, start, stop, include_start, include_stop, prefix)?;
         let snapshot = self.run(py, |transaction| Ok(transaction.snapshot().cloned()))?;
         let options: ReadOptions = read_options(fill_cache, snapshot.as_ref()).unwrap_or_default();
-        let guard = handle::locked(py, &self.transaction)?;
+        let guard = self.place.shared.locked(py, &self.transaction)?;
         let transaction = guard.as_ref().ok_or_else(|| errors::closed(py, "transaction"))?;
         let family = place.family.clone();
         let shown = (include_key, include_value);
@@ -284,9 +280,7 @@ impl Transaction {
 
     /// Gives the transaction up without a word about what it wrote; locks are released.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let transaction = handle::locked(py, &self.transaction)?.take();
-        transaction.into_iter().for_each(handle::drop_detached);
-        Ok(())
+        self.place.shared.close_part(py, &self.transaction)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

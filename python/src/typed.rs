@@ -104,6 +104,12 @@ impl Codec {
         work(&encoded)
     }
 
+    /// Returns true if decoding a value may run Python code: a pickle may run any.
+    #[inline]
+    pub(crate) fn runs_code(&self, value: &[u8]) -> bool {
+        !self.raw && value.first() == Some(&PICKLE)
+    }
+
     pub(crate) fn decode<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         if self.raw {
             return Ok(PyBytes::new(py, bytes).into_any());
@@ -363,7 +369,9 @@ impl Typed {
         let place = &self.place;
         codec.with_key(key, |key| {
             codec.with_value(value, |value| {
-                place.shared.run(py, || place.family.writing(&write).put(key, value))
+                place
+                    .shared
+                    .run_write(py, write, |write| place.family.writing(write).put(key, value))
             })
         })
     }
@@ -387,7 +395,9 @@ impl Typed {
         let (codec, _, write) = self.settings(py)?;
         let write = write_of(write_opt, write)?;
         let place = &self.place;
-        codec.with_key(key, |key| place.shared.run(py, || place.family.writing(&write).delete(key)))
+        codec.with_key(key, |key| {
+            place.shared.run_write(py, write, |write| place.family.writing(write).delete(key))
+        })
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<()> {
@@ -407,7 +417,9 @@ impl Typed {
         let place = &self.place;
         codec.with_key(begin, |begin| {
             codec.with_key(end, |end| {
-                place.shared.run(py, || place.family.writing(&write).delete_range(begin, end))
+                let delete =
+                    |write: &WriteOptions| place.family.writing(write).delete_range(begin, end);
+                place.shared.run_write(py, write, delete)
             })
         })
     }

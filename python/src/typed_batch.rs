@@ -73,7 +73,7 @@ impl TypedBatch {
     ) -> PyResult<()> {
         let writes = handle::locked(py, &self.writes)?;
         let batch = &writes.batch;
-        shared.run(py, || shared.db.write(batch, options))
+        shared.run_write(py, options.clone(), |options| shared.db.write(batch, options))
     }
 }
 

@@ -7,7 +7,6 @@ use pyo3::types::PyTuple;
 use sateen::{Cursor, ReadOptions};
 
 use crate::errors;
-use crate::handle;
 use crate::store::Place;
 use crate::typed::Codec;
 
@@ -58,9 +57,7 @@ pub(crate) struct TypedIterator {
 
 impl Drop for TypedIterator {
     fn drop(&mut self) {
-        if let Ok(ahead) = self.ahead.get_mut() {
-            ahead.take().into_iter().for_each(handle::drop_detached);
-        }
+        self.place.shared.drop_part(&mut self.ahead);
     }
 }
 
@@ -94,6 +91,17 @@ impl TypedIterator {
         let ahead = Mutex::new(Some(ahead));
         Ok(TypedIterator { place: place.clone(), codec, ahead, what, backwards })
     }
+
+    fn shown<'py>(&self, py: Python<'py>, key: &[u8], value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        match self.what {
+            1 => self.codec.decode(py, key),
+            2 => self.codec.decode(py, value),
+            _ => {
+                let entry = [self.codec.decode(py, key)?, self.codec.decode(py, value)?];
+                Ok(PyTuple::new(py, entry)?.into_any())
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -106,7 +114,7 @@ impl TypedIterator {
         if self.place.shared.is_closed() {
             return Err(errors::exception(py, "DbClosedError", "the database is closed"));
         }
-        let mut guard = handle::locked(py, &self.ahead)?;
+        let mut guard = self.place.shared.locked(py, &self.ahead)?;
         let ahead = guard.as_mut().ok_or_else(|| errors::closed(py, "iterator"))?;
         if ahead.taken == ahead.ends.len() {
             self.place.shared.run(py, || ahead.fill(self.backwards, self.what != 1))?;
@@ -114,18 +122,15 @@ impl TypedIterator {
         let Some(&(key_end, end)) = ahead.ends.get(ahead.taken) else { return Ok(None) };
         let before = ahead.taken.checked_sub(1).and_then(|at| ahead.ends.get(at));
         let begin = before.map_or(0, |entry| entry.1);
-        // A pickle may run any code, which must not wait for this lock.
-        let key = ahead.data.get(begin..key_end).unwrap_or_default().to_vec();
-        let value = ahead.data.get(key_end..end).unwrap_or_default().to_vec();
         ahead.taken += 1;
-        drop(guard);
-        Ok(Some(match self.what {
-            1 => self.codec.decode(py, &key)?,
-            2 => self.codec.decode(py, &value)?,
-            _ => {
-                let entry = [self.codec.decode(py, &key)?, self.codec.decode(py, &value)?];
-                PyTuple::new(py, entry)?.into_any()
-            }
-        }))
+        let key = ahead.data.get(begin..key_end).unwrap_or_default();
+        let value = ahead.data.get(key_end..end).unwrap_or_default();
+        if self.codec.runs_code(value) {
+            // It must not wait for this lock.
+            let (key, value) = (key.to_vec(), value.to_vec());
+            drop(guard);
+            return self.shown(py, &key, &value).map(Some);
+        }
+        self.shown(py, key, value).map(Some)
     }
 }

@@ -47,6 +47,9 @@ struct LoadMark {
     sizes: String,
     compression: String,
     ratio: f64,
+    /// The number of databases, if there are several, and whether the first one has no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    databases: Option<(u32, bool)>,
 }
 
 /// Runs the task that the file describes and replaces the file by the result as JSON.
@@ -82,6 +85,7 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
             None => format!("as {}", config.profile.as_deref().unwrap_or_default()),
         },
         ratio: args.compression_ratio,
+        databases: config.databases.map(|count| (count, config.overload)),
     };
     let existing =
         args.use_existing && !plan.spec.fills && read_mark(directory)? == Some(mark_text(&mark)?);
@@ -144,6 +148,7 @@ fn phase<'a>(args: &BenchArgs, plan: &'a Plan, values: &'a ValueSource) -> Phase
         scan: plan.scan,
         values,
         write_rate: args.write_rate.map(|rate| rate as f64),
+        overload: args.overload,
         replay: None,
         live: Live::Nothing,
         trace: None,
@@ -266,7 +271,12 @@ fn measured_phase(
 fn live_bytes(args: &BenchArgs, plan: &Plan) -> Option<u64> {
     let ValueSize::Fixed(value) = plan.sizes else { return None };
     let (mix, entry) = (&plan.spec.mix, args.key_size as u64 + u64::from(value));
-    let same = !plan.spec.fills && plan.replay.is_none() && mix.insert == 0 && mix.delete == 0;
+    // What is written into the database in overload is not known.
+    let same = !args.overload
+        && !plan.spec.fills
+        && plan.replay.is_none()
+        && mix.insert == 0
+        && mix.delete == 0;
     same.then_some(args.num * entry)
 }
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::databases::Databases;
 use crate::peer::{self, About, Kind};
 use crate::store::{Store, StoreConfig};
-use crate::{Result, sateen_store};
+use crate::{Error, Result, sateen_store};
 
 /// An engine, and where to find it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,11 +51,17 @@ impl Engine {
 
     /// Refuses settings that the engine does not have. `given` has no defaults.
     pub(crate) fn check(&self, given: &StoreConfig) -> Result<()> {
+        let many = given.databases.is_some();
         match self {
             Engine::Sateen | Engine::RocksDb { .. } => Ok(()),
+            Engine::LevelDb { .. } | Engine::Other { .. } if many => Err(self.shares_nothing()),
             Engine::LevelDb { .. } => peer::leveldb::check(given),
             Engine::Other { about, .. } => about.check(given),
         }
+    }
+
+    fn shares_nothing(&self) -> Error {
+        Error::Usage(format!("--databases: those of {} share nothing", self.name()))
     }
 
     /// Returns the settings that the engine runs with.
@@ -77,11 +84,27 @@ impl Engine {
         }
     }
 
-    /// Opens (or creates) the database in `directory`.
+    /// Opens (or creates) the database in `directory`, or several in folders of it.
     ///
     /// # Errors
     /// The error of the engine.
     pub fn open(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
+        let Some(count) = config.databases else { return self.open_one(directory, config) };
+        let folders: Vec<_> = (0..count).map(|nth| directory.join(format!("db{nth}"))).collect();
+        for folder in &folders {
+            std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, error))?;
+        }
+        let all = match self {
+            Engine::Sateen => sateen_store::open_all(&folders, config)?,
+            Engine::RocksDb { library } => {
+                peer::rocksdb::open_all(library, directory, &folders, config)?
+            }
+            Engine::LevelDb { .. } | Engine::Other { .. } => return Err(self.shares_nothing()),
+        };
+        Ok(Box::new(Databases::new(all, config.overload)))
+    }
+
+    fn open_one(&self, directory: &Path, config: &StoreConfig) -> Result<Box<dyn Store>> {
         match self {
             Engine::Sateen => sateen_store::open(directory, config),
             Engine::RocksDb { library } => peer::rocksdb::open(library, directory, config),

@@ -8,6 +8,7 @@ mod args;
 mod child;
 mod compare;
 mod csv;
+mod databases;
 mod demo;
 mod device;
 mod engine;

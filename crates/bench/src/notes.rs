@@ -68,12 +68,37 @@ pub(crate) fn of_report(report: &Report) -> Vec<String> {
         let told = notes.iter().any(|note| note.starts_with("Sateen left"));
         notes.extend(debt(run, other, &other.version).filter(|_| !told));
     }
+    notes.extend(report.runs.iter().filter_map(databases));
     for note in report.runs.iter().flat_map(|run| &run.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
     }
     notes
+}
+
+/// Says what the databases of a run had each, if there were several.
+fn databases(run: &RunResult) -> Option<String> {
+    let all = &run.measured.databases;
+    let overloaded = usize::from(run.config.overload);
+    let mut p99: Vec<u64> = all.iter().skip(overloaded).flatten().map(|own| own.p99).collect();
+    p99.sort_unstable();
+    let time = units::time;
+    let (least, most) = (*p99.first()?, *p99.last()?);
+    let of = format!("{} {} #{}", run.engine, run.workload, run.round);
+    let mut text = format!(
+        "{of}: of {} databases the best has a p99 of {}, the median {}, the worst {}.",
+        p99.len(),
+        time(least),
+        time(p99[p99.len() / 2]),
+        time(most),
+    );
+    if let Some(own) = all.first().copied().flatten().filter(|_| run.config.overload) {
+        let rate = units::count(own.count as f64 / run.measured.seconds.max(1e-3));
+        text +=
+            &format!(" The one in overload took {rate} writes a second, p99 {}.", time(own.p99));
+    }
+    Some(text)
 }
 
 /// Returns the setting in a line: keys and threads, then what the engines were given.
@@ -88,6 +113,7 @@ pub(crate) fn setting(report: &Report) -> String {
         config.block_cache_bytes.map(|bytes| format!("block cache {}", mebibytes(bytes))),
         config.wal.map(wal),
         config.direct.map(|direct| if direct { "direct I/O" } else { "buffered I/O" }.to_owned()),
+        config.databases.map(|count| format!("{count} databases")),
         Some(device(config)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

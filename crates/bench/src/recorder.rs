@@ -80,6 +80,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) total: [Histogram; 3],
     /// The same, counted from the beginning of each operation. Open loop only.
     pub(crate) service: [Histogram; 3],
+    /// Histograms of the whole run by database, if there are several.
+    pub(crate) databases: Vec<Histogram>,
     /// The delays of the thread's wake-ups.
     pub(crate) wake_up: Histogram,
     /// The number of operations due, by second.
@@ -95,9 +97,16 @@ impl<'a> Recorder<'a> {
             second_end_ns: SECOND_NS,
             total: Default::default(),
             service: Default::default(),
+            databases: Vec::new(),
             wake_up: Histogram::new(),
             offered: Vec::new(),
         }
+    }
+
+    /// Also records by database, of which there are so many.
+    pub(crate) fn by_database(mut self, count: usize) -> Recorder<'a> {
+        self.databases.resize_with(count, Histogram::new);
+        self
     }
 
     /// Counts an operation that ended at `now_ns` of the phase.

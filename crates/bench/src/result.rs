@@ -205,6 +205,10 @@ pub struct Measured {
     pub ops_per_second: f64,
     /// Latencies of all operations together.
     pub all: Option<Quantiles>,
+    /// Latencies of all operations by database, if there are several. The first one may be in
+    /// overload, and then counts nowhere else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub databases: Vec<Option<Quantiles>>,
     /// Latencies by kind, without kinds that did not occur.
     pub kinds: BTreeMap<String, KindSummary>,
     /// Processor time.

@@ -1,12 +1,12 @@
 //! The adapter for Sateen.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sateen::timeline::Timeline;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, PosixVfs, Vfs, VfsOperation};
-use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, WriteBatch, WriteOptions};
+use sateen::{ColumnFamily, Db, Options, ReadOptions, Regions, Runtime, WriteBatch, WriteOptions};
 
 use crate::device::{Device, LimitedVfs};
 use crate::store::{
@@ -23,6 +23,27 @@ pub(crate) fn open(directory: &Path, config: &StoreConfig) -> Result<Box<dyn Sto
     let options = options(config)?;
     let db = Db::open_with(vfs(config), directory, options, &[]).map_err(failed)?;
     Ok(Box::new(SateenStore { family: db.default_column_family(), db }))
+}
+
+/// Opens a database in each of the folders. They share threads, the scheduler and memory, unless
+/// the settings say otherwise.
+pub(crate) fn open_all(folders: &[PathBuf], config: &StoreConfig) -> Result<Vec<Box<dyn Store>>> {
+    let mut options = options(config)?;
+    let mut runtime = Runtime::builder().block_cache_bytes(options.block_cache_bytes);
+    runtime = runtime.threads(options.background_threads);
+    if let Some(bytes) = config.all_memtables_bytes {
+        runtime = runtime.all_memtables_bytes(bytes);
+    }
+    let runtime = runtime.build();
+    options.shared_block_cache = runtime.block_cache().cloned();
+    options.write_buffer_manager = runtime.write_buffer_manager().cloned();
+    options.runtime = (!config.apart).then_some(runtime);
+    let vfs = vfs(config);
+    let open = |folder: &PathBuf| {
+        let db = Db::open_with(vfs.clone(), folder, options.clone(), &[]).map_err(failed)?;
+        Ok(Box::new(SateenStore { family: db.default_column_family(), db }) as Box<dyn Store>)
+    };
+    folders.iter().map(open).collect()
 }
 
 /// Returns the file system, with the device limit and the extra cost of barriers that the settings

@@ -72,6 +72,18 @@ pub struct StoreConfig {
     /// The file in which that limit is changed while the load runs.
     #[serde(default)]
     pub device_limit_file: Option<PathBuf>,
+    /// Databases that share memory, threads and the rate limit; absent for one.
+    #[serde(default)]
+    pub databases: Option<u32>,
+    /// True if an extra writer overloads the first of these, which gets no other operation.
+    #[serde(default)]
+    pub overload: bool,
+    /// Bytes of all memtables of all databases; absent for no such limit.
+    #[serde(default)]
+    pub all_memtables_bytes: Option<u64>,
+    /// Sateen: true if each of several databases has threads and a scheduler of its own.
+    #[serde(default)]
+    pub apart: bool,
     /// Sateen: the profile.
     pub profile: Option<String>,
     /// Sateen: the keys at which all regions but the first begin.
@@ -134,6 +146,10 @@ impl StoreConfig {
             jobs: None,
             device_limit: None,
             device_limit_file: None,
+            databases: None,
+            overload: false,
+            all_memtables_bytes: None,
+            apart: false,
             profile: None,
             regions: Vec::new(),
             set: Vec::new(),
@@ -205,6 +221,21 @@ pub trait Store: Send + Sync {
 
     /// Extends the timeline with new events of the engine, if it has any. Called once a second.
     fn extend_timeline(&self, _timeline: &mut Timeline) {}
+
+    /// Returns the number of databases.
+    fn databases(&self) -> usize {
+        1
+    }
+
+    /// Returns the number of the database that has a key.
+    fn database_of(&self, _key: &[u8]) -> usize {
+        0
+    }
+
+    /// A handle for a thread that writes into the first database only, whatever the keys.
+    fn client_of_first(&self) -> Box<dyn Client + '_> {
+        self.client()
+    }
 }
 
 /// One thread's access to a [`Store`].

@@ -203,7 +203,8 @@ mod tests {
             watch.extend(store.as_ref());
             let jobs = watch.jobs();
             let why = watch.why().unwrap();
-            assert!(why.contains(" slow"), "{why}");
+            // A phase may be too short for a whole second.
+            assert!(why.contains(" slow") || why.contains("No operation"), "{why}");
             let flushes: Vec<_> = jobs.iter().filter(|job| job.what == "flush").collect();
             assert_eq!(flushes.len(), 1);
             assert!(flushes[0].start >= 0.0 && flushes[0].end >= flushes[0].start);

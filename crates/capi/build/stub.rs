@@ -128,6 +128,34 @@ impl Known<'_> {
     }
 }
 
+/// Returns a function that calls each getter of a number whose name begins with `prefix`, and shows
+/// the value with the name of the option.
+pub(crate) fn listed<'a>(all: impl Iterator<Item = &'a Declaration>, prefix: &str) -> String {
+    let (mut declared, mut calls) = (String::new(), String::new());
+    for Declaration { name, returns, parameters } in all {
+        let (Some(option), Type::Number(number)) = (name.strip_prefix(prefix), returns) else {
+            continue;
+        };
+        if !matches!(parameters.as_slice(), [Type::Handle(_)]) {
+            continue;
+        }
+        let _never = writeln!(declared, "    fn {name}(options: *mut c_void) -> {number};");
+        let value = match *number {
+            "f64" => format!("format_args!(\"{{:.6}}\", {name}(options))"),
+            "bool" => format!("u8::from({name}(options))"),
+            _ => format!("{name}(options)"),
+        };
+        let _never = writeln!(calls, "        add({option:?}, &{value});");
+    }
+    format!(
+        "unsafe extern \"C\" {{\n{declared}}}\n\n\
+         #[allow(clippy::too_many_lines, reason = \"a line for each option\")]\n\
+         pub(super) unsafe fn each(\n    options: *mut c_void,\n    \
+         add: &mut dyn FnMut(&str, &dyn Display),\n) {{\n    \
+         // SAFETY: the getters read a valid handle.\n    unsafe {{\n{calls}    }}\n}}\n"
+    )
+}
+
 /// Returns the stub of a function with unknown parameters.
 pub(crate) fn of_unknown(name: &str) -> String {
     format!("#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}() {{ absent({name:?}) }}\n")

@@ -1,10 +1,11 @@
 //! Functions that are accepted without effect and need more than a stub: directories for files,
-//! loggers, triggers of compactions; and getters of options that are texts.
+//! triggers of compactions; and getters of options that are texts.
 
-use std::ffi::{c_char, c_double, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_double};
 
 use crate::abi::{free, give, text};
-use crate::options::rocksdb_options_t;
+use crate::info_log::COLLECTOR;
+use crate::options::{change, rocksdb_options_t};
 
 /// A directory for tables.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -27,73 +28,55 @@ pub unsafe extern "C" fn rocksdb_dbpath_destroy(path: *mut rocksdb_dbpath_t) {
     unsafe { free(path) };
 }
 
-/// A logger, which never receives a message.
-#[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_logger_t(());
-
-/// Makes a logger that never receives a message.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_logger_create_stderr_logger(
-    _level: c_int,
-    _prefix: *const c_char,
-) -> *mut rocksdb_logger_t {
-    give(rocksdb_logger_t(()))
-}
-
-/// Makes a logger that never receives a message, so that the function is never called.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_logger_create_callback_logger(
-    _level: c_int,
-    _told: Option<unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize)>,
-    _state: *mut c_void,
-) -> *mut rocksdb_logger_t {
-    give(rocksdb_logger_t(()))
-}
-
-/// Frees the caller's reference to a logger.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_logger_destroy(logger: *mut rocksdb_logger_t) {
+unsafe fn keep_collector(
+    options: *mut rocksdb_options_t,
+    window: usize,
+    deletions: usize,
+    ratio: c_double,
+) {
+    let text = format!(
+        "CompactOnDeletionCollector (Sliding window size = {window} Deletion trigger = {deletions} \
+         Deletion ratio = {ratio})"
+    );
     // SAFETY: the contract of the crate.
-    unsafe { free(logger) };
-}
-
-/// Returns a logger to be freed. `rocksdb_options_set_info_log` accepts it without effect.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_get_info_log(
-    _options: *mut rocksdb_options_t,
-) -> *mut rocksdb_logger_t {
-    give(rocksdb_logger_t(()))
+    unsafe { change(options, |options| options.2.put_text(COLLECTOR, &text)) };
 }
 
 /// Accepted without effect: compactions weigh tombstones by their number, not by how close they
-/// lie.
+/// lie. LOG lists it.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory(
-    _options: *mut rocksdb_options_t,
-    _window: usize,
-    _deletions: usize,
+pub unsafe extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory(
+    options: *mut rocksdb_options_t,
+    window: usize,
+    deletions: usize,
 ) {
+    // SAFETY: the contract of the crate.
+    unsafe { keep_collector(options, window, deletions, 0.0) };
 }
 
 /// Accepted without effect, like the function above.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(
-    _options: *mut rocksdb_options_t,
-    _window: usize,
-    _deletions: usize,
-    _ratio: c_double,
+pub unsafe extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(
+    options: *mut rocksdb_options_t,
+    window: usize,
+    deletions: usize,
+    ratio: c_double,
 ) {
+    // SAFETY: the contract of the crate.
+    unsafe { keep_collector(options, window, deletions, ratio) };
 }
 
 /// Accepted without effect, like the function above.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(
-    _options: *mut rocksdb_options_t,
-    _window: usize,
-    _deletions: usize,
-    _ratio: c_double,
+pub unsafe extern "C" fn rocksdb_options_add_compact_on_deletion_collector_factory_min_file_size(
+    options: *mut rocksdb_options_t,
+    window: usize,
+    deletions: usize,
+    ratio: c_double,
     _file_bytes_min: u64,
 ) {
+    // SAFETY: the contract of the crate.
+    unsafe { keep_collector(options, window, deletions, ratio) };
 }
 
 macro_rules! texts {

@@ -9,30 +9,38 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use sateen::vfs::{MemVfs, PosixVfs, Vfs};
-use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode};
+use sateen::{ColumnFamilyOptions, Db, Error, Options, RateLimitMode, Runtime};
 
 use crate::abi::{ErrPtr, free, give, guard, missing, quiet};
 use crate::options::{change, rocksdb_options_t};
 
-/// The file system of the process, or one in memory. Threads belong to databases, whose options set
-/// their number.
+/// The file system of the process, or one in memory, and what databases with this environment
+/// share: threads and a scheduler.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_env_t(Option<MemVfs>);
+pub struct rocksdb_env_t {
+    memory: Option<Arc<MemVfs>>,
+    runtime: Runtime,
+}
 
-/// Makes the environment of the process.
+/// Makes an environment on disk. Databases that are opened with it, and are on one disk, share
+/// threads. Those that are opened with another one do not.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_default_env() -> *mut rocksdb_env_t {
-    give(rocksdb_env_t(None))
+    give(rocksdb_env_t { memory: None, runtime: Runtime::new() })
 }
 
 /// Makes an environment with files in memory. All databases that are opened with it share the
 /// files, which live as long as it or one of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_create_mem_env() -> *mut rocksdb_env_t {
-    quiet(std::ptr::null_mut(), || give(rocksdb_env_t(Some(MemVfs::new()))))
+    quiet(std::ptr::null_mut(), || {
+        let memory = Some(Arc::new(MemVfs::new()));
+        give(rocksdb_env_t { memory, runtime: Runtime::new() })
+    })
 }
 
-/// Sets the environment of databases that are opened with the options; null for the disk.
+/// Sets the environment of databases that are opened with the options; null for the disk and
+/// threads of their own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_env(
     options: *mut rocksdb_options_t,
@@ -40,8 +48,12 @@ pub unsafe extern "C" fn rocksdb_options_set_env(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        let memory = env.as_ref().and_then(|env| env.0.clone());
-        change(options, |options| options.4 = memory);
+        let env = env.as_ref();
+        change(options, |options| {
+            options.4.memory = env.and_then(|env| env.memory.clone());
+            options.4.runtime = env.map(|env| env.runtime.clone());
+            options.0.runtime = options.4.runtime();
+        });
     }
 }
 
@@ -68,9 +80,9 @@ pub unsafe extern "C" fn rocksdb_create_dir_if_missing(
     }
 }
 
-fn files(memory: Option<&MemVfs>) -> Arc<dyn Vfs> {
+fn files(memory: Option<&Arc<MemVfs>>) -> Arc<dyn Vfs> {
     match memory {
-        Some(memory) => Arc::new(memory.clone()),
+        Some(memory) => memory.clone(),
         None => Arc::new(PosixVfs::new()),
     }
 }
@@ -81,7 +93,7 @@ fn files(memory: Option<&MemVfs>) -> Arc<dyn Vfs> {
 /// The contract of the module.
 pub(crate) unsafe fn vfs_of(env: *const rocksdb_env_t) -> Arc<dyn Vfs> {
     // SAFETY: the caller's promise.
-    files(unsafe { env.as_ref() }.and_then(|env| env.0.as_ref()))
+    files(unsafe { env.as_ref() }.and_then(|env| env.memory.as_ref()))
 }
 
 /// A path and its file system.
@@ -99,7 +111,7 @@ impl Place {
     pub(crate) unsafe fn new(options: *const rocksdb_options_t, path: *const c_char) -> Place {
         // SAFETY: the caller's promise.
         let (memory, path) = unsafe {
-            let memory = options.as_ref().and_then(|options| options.4.as_ref());
+            let memory = options.as_ref().and_then(|options| options.4.memory.as_ref());
             (memory, crate::abi::path(path))
         };
         // A file system in memory has no current directory.
@@ -133,15 +145,31 @@ pub unsafe extern "C" fn rocksdb_env_destroy(env: *mut rocksdb_env_t) {
     unsafe { free(env) };
 }
 
-/// The sizes of the process's thread pools, kept for their getters.
+/// The most threads that a database may have (`background_threads`).
+const THREADS_MAX: u32 = 1024;
+/// The sizes of thread pools that were set last. All environments have the same ones, as in
+/// RocksDB.
 static THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
+
+/// Tells the runtime of the environment the number of threads: that of the pools together.
+unsafe fn set_threads(env: *const rocksdb_env_t) {
+    let pools = THREADS.iter().map(|pool| pool.load(Ordering::Relaxed));
+    let threads: i64 = pools.map(|threads| i64::from(threads.max(0))).sum();
+    // SAFETY: the caller's promise.
+    if let (Some(env), Ok(threads @ 1..)) = (unsafe { env.as_ref() }, u32::try_from(threads)) {
+        env.runtime.set_threads(threads.min(THREADS_MAX));
+    }
+}
 
 macro_rules! threads {
     ($($pool:literal $set:ident $get:ident;)*) => { $(
-        /// Accepted without effect: threads belong to databases.
+        /// Sets the size of a thread pool. Databases that are opened with the environment from now
+        /// on have as many threads together as the pools.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $set(_env: *mut rocksdb_env_t, threads: c_int) {
+        pub unsafe extern "C" fn $set(env: *mut rocksdb_env_t, threads: c_int) {
             THREADS[$pool].store(threads, Ordering::Relaxed);
+            // SAFETY: the contract of the module.
+            unsafe { set_threads(env) };
         }
 
         /// Returns the value that was set last.
@@ -164,8 +192,8 @@ threads! {
 
 macro_rules! accepted {
     ($($function:ident;)*) => { $(
-        /// Accepted without effect: threads belong to databases, and their priority is below that
-        /// of clients anyway.
+        /// Accepted without effect: threads end with the databases, and their priority is below
+        /// that of clients anyway.
         #[unsafe(no_mangle)]
         pub extern "C" fn $function(_env: *mut rocksdb_env_t) {}
     )* };
@@ -179,8 +207,8 @@ accepted! {
     rocksdb_env_lower_high_priority_thread_pool_cpu_priority;
 }
 
-/// A rate limit of flushes and compactions. Each database that is opened with it has the whole rate
-/// for itself.
+/// A rate limit of flushes and compactions. Databases that are opened with the same limiter share
+/// the rate if they are on one disk.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_ratelimiter_t {
     bytes_per_second: u64,
@@ -188,6 +216,7 @@ pub struct rocksdb_ratelimiter_t {
     fairness: u32,
     mode: RateLimitMode,
     auto_tune: bool,
+    runtime: Runtime,
 }
 
 fn limiter(
@@ -204,6 +233,7 @@ fn limiter(
         fairness: u32::try_from(fairness).unwrap_or(0).min(100),
         mode,
         auto_tune,
+        runtime: Runtime::new(),
     })
 }
 
@@ -254,7 +284,8 @@ pub unsafe extern "C" fn rocksdb_ratelimiter_destroy(limiter: *mut rocksdb_ratel
     unsafe { free(limiter) };
 }
 
-/// Sets the options `rate_limit_…`; null for no limit.
+/// Sets the options `rate_limit_…`, and that databases with the same limiter share it; null for no
+/// limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
     options: *mut rocksdb_options_t,
@@ -264,6 +295,8 @@ pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
     unsafe {
         let limiter = limiter.as_ref();
         change(options, |options| {
+            options.4.limiter = limiter.map(|it| it.runtime.clone());
+            options.0.runtime = options.4.runtime();
             let options = &mut options.0;
             options.rate_limit_bytes_per_second = limiter.map_or(0, |it| it.bytes_per_second);
             options.rate_limit_auto_tune = limiter.is_some_and(|it| it.auto_tune);
@@ -273,5 +306,45 @@ pub unsafe extern "C" fn rocksdb_options_set_ratelimiter(
                 options.rate_limit_mode = limiter.mode;
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{rocksdb_options_create, rocksdb_options_destroy};
+
+    #[test]
+    fn databases_share_what_their_limiter_or_else_their_environment_has() {
+        let (env, other) = (rocksdb_create_default_env(), rocksdb_create_mem_env());
+        let limiter = rocksdb_ratelimiter_create(1 << 20, 100_000, 10);
+        let options = rocksdb_options_create();
+        // SAFETY: the handles are fresh, and destroyed once.
+        unsafe {
+            let runtime = || (*options).0.runtime.clone();
+            assert_eq!(runtime(), None);
+            rocksdb_options_set_env(options, env);
+            assert_eq!(runtime(), Some((*env).runtime.clone()));
+            rocksdb_options_set_env(options, other);
+            assert_eq!(runtime(), Some((*other).runtime.clone()));
+            rocksdb_options_set_ratelimiter(options, limiter);
+            assert_eq!(runtime(), Some((*limiter).runtime.clone()));
+            rocksdb_options_set_env(options, env);
+            assert_eq!(runtime(), Some((*limiter).runtime.clone()));
+            rocksdb_options_set_ratelimiter(options, std::ptr::null_mut());
+            assert_eq!(runtime(), Some((*env).runtime.clone()));
+            rocksdb_options_set_env(options, std::ptr::null_mut());
+            assert_eq!(runtime(), None);
+            // Each environment has threads of its own, and the last sizes are told.
+            rocksdb_env_set_background_threads(env, 3);
+            rocksdb_env_set_high_priority_background_threads(env, 2);
+            assert_eq!(rocksdb_env_get_background_threads(other), 3);
+            assert_eq!((*env).runtime.threads(), Some(5));
+            assert_eq!((*other).runtime.threads(), None);
+            rocksdb_options_destroy(options);
+            rocksdb_ratelimiter_destroy(limiter);
+            rocksdb_env_destroy(env);
+            rocksdb_env_destroy(other);
+        }
     }
 }

@@ -1,80 +1,115 @@
-//! Managers of table files: how fast obsolete files are deleted.
-//!
-//! There is no limit for the space of databases. The functions that set one say so.
+//! Managers of table files: a limit for the space of databases, and how fast obsolete tables are
+//! deleted.
 
 use std::sync::Mutex;
 
-use crate::abi::{free, give};
+use sateen::SpaceManager;
+
+use crate::abi::{free, give, quiet};
 use crate::environment::rocksdb_env_t;
+use crate::options::{change, rocksdb_options_t};
 
 /// RocksDB's default for the largest share of a database that obsolete files may have.
 const MAX_TRASH_DB_RATIO: f64 = 0.25;
 
-/// The settings of a manager. They have no effect: obsolete bytes are freed in the background when
-/// clients leave bandwidth, and there is no trash.
+/// A manager, and its settings without a counterpart. There is no trash: dead tables are punched
+/// out of their files.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sst_file_manager_t {
-    delete_rate_bytes_per_second: Mutex<i64>,
+    space: SpaceManager,
+    compaction_buffer_bytes: Mutex<u64>,
     max_trash_db_ratio: Mutex<f64>,
 }
 
-/// Makes a manager.
+type Manager = rocksdb_sst_file_manager_t;
+
+/// Makes a manager without limits.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_sst_file_manager_create(
-    _env: *mut rocksdb_env_t,
-) -> *mut rocksdb_sst_file_manager_t {
-    give(rocksdb_sst_file_manager_t {
-        delete_rate_bytes_per_second: Mutex::new(0),
+pub extern "C" fn rocksdb_sst_file_manager_create(_env: *mut rocksdb_env_t) -> *mut Manager {
+    give(Manager {
+        space: SpaceManager::new(0),
+        compaction_buffer_bytes: Mutex::new(0),
         max_trash_db_ratio: Mutex::new(MAX_TRASH_DB_RATIO),
     })
 }
 
-/// Frees a manager.
+/// Frees the caller's reference to a manager. Databases keep theirs.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_sst_file_manager_destroy(
-    manager: *mut rocksdb_sst_file_manager_t,
-) {
+pub unsafe extern "C" fn rocksdb_sst_file_manager_destroy(manager: *mut Manager) {
     // SAFETY: the contract of the crate.
     unsafe { free(manager) };
 }
 
-macro_rules! kept {
-    ($($field:ident: $type:ty = $set:ident $get:ident;)*) => { $(
-        #[doc = concat!("Stores `", stringify!($field), "` for its getter.")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $set(manager: *mut rocksdb_sst_file_manager_t, value: $type) {
-            // SAFETY: the contract of the crate.
-            if let Some(manager) = unsafe { manager.as_ref() }
-                && let Ok(mut kept) = manager.$field.lock()
-            {
-                *kept = value;
-            }
-        }
+/// Has databases count for a manager, and follow its limits; null for none. The caller keeps its
+/// reference.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_sst_file_manager(
+    options: *mut rocksdb_options_t,
+    manager: *mut Manager,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let space = manager.as_ref().map(|manager| manager.space.clone());
+        change(options, |options| options.0.space_manager = space);
+    }
+}
 
-        #[doc = concat!("Returns the value that `", stringify!($field), "` was set to.")]
+macro_rules! calls {
+    ($($(#[$doc:meta])* $function:ident($($value:ident: $type:ty)?) -> $result:ty:
+        |$manager:ident| $call:expr;)*) => { $(
+        $(#[$doc])*
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $get(manager: *mut rocksdb_sst_file_manager_t) -> $type {
+        pub unsafe extern "C" fn $function(manager: *mut Manager, $($value: $type)?) -> $result {
             // SAFETY: the contract of the crate.
-            let manager = unsafe { manager.as_ref() };
-            let kept = manager.and_then(|manager| manager.$field.lock().ok().map(|kept| *kept));
-            kept.unwrap_or_default()
+            let Some($manager) = (unsafe { manager.as_ref() }) else { return Default::default() };
+            quiet(Default::default(), || $call)
         }
     )* };
 }
 
-kept! {
-    delete_rate_bytes_per_second: i64 =
-        rocksdb_sst_file_manager_set_delete_rate_bytes_per_second
-        rocksdb_sst_file_manager_get_delete_rate_bytes_per_second;
-    max_trash_db_ratio: f64 =
-        rocksdb_sst_file_manager_set_max_trash_db_ratio
-        rocksdb_sst_file_manager_get_max_trash_db_ratio;
+fn kept<T: Copy + Default>(value: &Mutex<T>) -> T {
+    value.lock().map_or_else(|_| T::default(), |value| *value)
 }
 
-/// Returns 0, because there is no trash.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_sst_file_manager_get_total_trash_size(
-    _manager: *mut rocksdb_sst_file_manager_t,
-) -> u64 {
-    0
+fn keep<T>(place: &Mutex<T>, value: T) {
+    if let Ok(mut place) = place.lock() {
+        *place = value;
+    }
+}
+
+calls! {
+    /// Sets the limit for the tables of all databases of the manager; 0 for none.
+    rocksdb_sst_file_manager_set_max_allowed_space_usage(bytes: u64) -> ():
+        |manager| manager.space.set_limit_bytes(bytes);
+    /// Sets how many bytes compactions are expected to need beyond the limit. It counts only in
+    /// `is_max_allowed_space_reached_including_compactions`: compactions are never held back.
+    rocksdb_sst_file_manager_set_compaction_buffer_size(bytes: u64) -> ():
+        |manager| keep(&manager.compaction_buffer_bytes, bytes);
+    /// Returns true if the limit is reached.
+    rocksdb_sst_file_manager_is_max_allowed_space_reached() -> bool:
+        |manager| manager.space.is_reached();
+    /// Returns true if the limit is reached, or would be if compactions took their buffer.
+    rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions() -> bool:
+        |manager| {
+            let limit = manager.space.limit_bytes();
+            let buffer = kept(&manager.compaction_buffer_bytes);
+            limit > 0 && manager.space.used_bytes().saturating_add(buffer) >= limit
+        };
+    /// Returns the bytes of all table files, obsolete tables included.
+    rocksdb_sst_file_manager_get_total_size() -> u64: |manager| manager.space.used_bytes();
+    /// Returns the bytes of obsolete tables that are not deleted yet.
+    rocksdb_sst_file_manager_get_total_trash_size() -> u64:
+        |manager| manager.space.obsolete_bytes();
+    /// Sets the rate at which obsolete tables are deleted; 0 and below for no limit.
+    rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(rate: i64) -> ():
+        |manager| manager.space.set_delete_rate(u64::try_from(rate).unwrap_or(0));
+    /// Returns that rate.
+    rocksdb_sst_file_manager_get_delete_rate_bytes_per_second() -> i64:
+        |manager| i64::try_from(manager.space.delete_rate()).unwrap_or(i64::MAX);
+    /// Stores the value for its getter.
+    rocksdb_sst_file_manager_set_max_trash_db_ratio(ratio: f64) -> ():
+        |manager| keep(&manager.max_trash_db_ratio, ratio);
+    /// Returns the value that was set.
+    rocksdb_sst_file_manager_get_max_trash_db_ratio() -> f64:
+        |manager| kept(&manager.max_trash_db_ratio);
 }

@@ -79,7 +79,8 @@ pub unsafe extern "C" fn rocksdb_approximate_memory_usage_create(
                 usage.memtables += memory.active_memtables + memory.immutable_memtables;
                 usage.readers += memory.indexes_and_filters;
             }
-            usage.caches = list.caches.iter().map(SharedBlockCache::usage_bytes).sum();
+            let of_cache = |cache: &SharedBlockCache| cache.usage_bytes() + cache.index_bytes();
+            usage.caches = list.caches.iter().map(of_cache).sum();
             Ok(give(usage))
         })
     }
@@ -112,6 +113,6 @@ totals! {
     rocksdb_approximate_memory_usage_get_mem_table_unflushed memtables;
     /// Returns the bytes of indexes and filters of tables.
     rocksdb_approximate_memory_usage_get_mem_table_readers_total readers;
-    /// Returns the bytes of the caches.
+    /// Returns the bytes of the caches, with the tables that find blocks.
     rocksdb_approximate_memory_usage_get_cache_total caches;
 }

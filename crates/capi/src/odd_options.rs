@@ -1,6 +1,6 @@
 //! Options of single calls that need more than a setter and a getter.
 
-use std::ffi::{CStr, c_char, c_uchar};
+use std::ffi::{CStr, c_char, c_int, c_uchar};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,7 @@ use sateen::Error;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, optional_bytes, quiet, text};
 use crate::calls::rocksdb_readoptions_t;
+use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Keeps, Setting, Settings, keeps, made};
 use crate::table_options::rocksdb_block_based_table_options_t;
 
@@ -353,4 +354,70 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_t_destroy(
 ) {
     // SAFETY: the contract of the crate.
     unsafe { free(response) };
+}
+
+/// The files whose checksums are handed to the file system, a bit each. RocksDB's own file system
+/// does nothing with them, either.
+const HANDED: &str = "checksum_handoff_file_types";
+
+unsafe fn handed(options: *mut rocksdb_options_t) -> u64 {
+    // SAFETY: the contract of the crate.
+    unsafe { options.as_ref() }.and_then(|options| options.kept(HANDED)).unwrap_or(0)
+}
+
+unsafe fn hand(options: *mut rocksdb_options_t, types: u64) {
+    // SAFETY: the contract of the crate.
+    unsafe { change(options, |options| options.keep(HANDED, types)) };
+}
+
+fn bit(file_type: c_int) -> u64 {
+    u32::try_from(file_type).ok().and_then(|bit| 1_u64.checked_shl(bit)).unwrap_or(0)
+}
+
+/// Keeps a type of files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_add(
+    options: *mut rocksdb_options_t,
+    file_type: c_int,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { hand(options, handed(options) | bit(file_type)) };
+}
+
+/// Forgets a type of files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_remove(
+    options: *mut rocksdb_options_t,
+    file_type: c_int,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { hand(options, handed(options) & !bit(file_type)) };
+}
+
+/// Forgets all types of files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_clear(
+    options: *mut rocksdb_options_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe { hand(options, 0) };
+}
+
+/// Returns 1 if a type of files was kept.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_contains(
+    options: *mut rocksdb_options_t,
+    file_type: c_int,
+) -> c_uchar {
+    // SAFETY: the contract of the crate.
+    unsafe { (handed(options) & bit(file_type) != 0).into() }
+}
+
+/// Returns the number of types of files that were kept.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_count(
+    options: *mut rocksdb_options_t,
+) -> usize {
+    // SAFETY: the contract of the crate.
+    unsafe { handed(options) }.count_ones() as usize
 }

@@ -7,6 +7,7 @@ use sateen::{Error, OptionInfo, Options};
 use crate::abi::{ErrPtr, count_of, guard, missing, text};
 use crate::compaction_styles::{in_text, style_in_text};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::info_log::level_in_text;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
 use crate::settings::number;
@@ -175,6 +176,12 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             let bytes = number(value).map(|mib| mib.saturating_mul(1 << 20));
             let bytes = bytes.map(|bytes| bytes.clamp(0, u64::MAX.into()).to_string());
             one("wal_size_limit_bytes", &bytes.unwrap_or_else(|| format!("{value}MiB")))
+        }
+        "info_log_level" => one("log_level", level_in_text(value)),
+        "max_log_file_size" => one("log_file_bytes_max", &nearest("log_file_bytes_max", value)),
+        "keep_log_file_num" => {
+            let files = number(value).map(|files| files.clamp(1, 1000).to_string());
+            one("log_files_max", files.as_deref().unwrap_or(value))
         }
         "max_open_files" if value == "-1" => one(name, &u32::MAX.to_string()),
         "max_background_compactions" | "max_background_flushes" | "delayed_write_rate"

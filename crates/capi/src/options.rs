@@ -2,19 +2,20 @@
 //! is accepted and changes nothing; `docs/c_abi/options.md` and `refused.md` list them.
 
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use sateen::vfs::MemVfs;
-use sateen::{Error, Options};
+use sateen::{Error, LogLevel, Options, Runtime};
 
 use crate::abi::{free, give, missing, path};
 use crate::counters::Counters;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::settings::{Settings, keeps};
-use crate::table_options::rocksdb_block_based_table_options_t;
+use crate::table_options::{OF_TABLES, rocksdb_block_based_table_options_t};
 use crate::value_codes::compression;
 
 /// Options of a database and of its column families; the first refused value; values without a
-/// counterpart; the counts, if statistics are on; and the file system in memory, if they use one.
+/// counterpart; the counts, if statistics are on; and what their environment has.
 #[derive(Clone)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_options_t(
@@ -22,8 +23,27 @@ pub struct rocksdb_options_t(
     pub(crate) Option<Error>,
     pub(crate) Settings,
     pub(crate) Option<Counters>,
-    pub(crate) Option<MemVfs>,
+    pub(crate) Surroundings,
 );
+
+/// What the environment and the rate limiter of options have.
+#[derive(Clone, Default)]
+pub(crate) struct Surroundings {
+    /// The file system in memory, if they use one.
+    pub(crate) memory: Option<Arc<MemVfs>>,
+    /// What databases with the same environment share.
+    pub(crate) runtime: Option<Runtime>,
+    /// What databases with the same rate limiter share.
+    pub(crate) limiter: Option<Runtime>,
+}
+
+impl Surroundings {
+    /// Returns the runtime of databases. Those with one limiter must have one scheduler, so its
+    /// runtime goes before that of the environment.
+    pub(crate) fn runtime(&self) -> Option<Runtime> {
+        self.limiter.as_ref().or(self.runtime.as_ref()).cloned()
+    }
+}
 
 keeps!(rocksdb_options_t: 2);
 
@@ -64,13 +84,15 @@ pub(crate) unsafe fn change(
 }
 
 /// Makes options with Sateen's defaults, except that a missing database is not created, expired
-/// values are visible until a compaction drops them, and a checkpoint has its database's identity.
+/// values are visible until a compaction drops them, a checkpoint has its database's identity, and
+/// LOG is written.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_options_create() -> *mut rocksdb_options_t {
     let mut options =
         Options { create_if_missing: false, checkpoint_keeps_identity: true, ..Options::default() };
+    options.log_level = LogLevel::Info;
     options.column_family.ttl_hide_expired = false;
-    give(rocksdb_options_t(options, None, Settings::default(), None, None))
+    give(rocksdb_options_t(options, None, Settings::default(), None, Surroundings::default()))
 }
 
 /// Frees options. Databases that were opened with them keep running.
@@ -131,7 +153,11 @@ pub unsafe extern "C" fn rocksdb_options_set_block_based_table_factory(
     // SAFETY: the contract of the module.
     unsafe {
         if let Some(table) = table.as_ref() {
-            change(options, |options| table.apply(&mut options.0));
+            let lines = table.lines();
+            change(options, |options| {
+                table.apply(&mut options.0);
+                options.2.put_bytes(OF_TABLES, lines.as_bytes());
+            });
         }
     }
 }

@@ -105,7 +105,9 @@ impl rocksdb_options_t {
                 )));
             }
         }
-        self.checked()
+        let mut options = self.checked()?;
+        options.log_head = crate::info_log::head(self);
+        Ok(options)
     }
 }
 

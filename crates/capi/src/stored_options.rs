@@ -8,13 +8,14 @@ use sateen::{Error, Options};
 use crate::abi::{ErrPtr, free, give, guard, malloc_name, path as path_of};
 use crate::cache::rocksdb_cache_t;
 use crate::environment::{rocksdb_env_t, rocksdb_options_set_env};
-use crate::options::rocksdb_options_t;
+use crate::options::{Surroundings, rocksdb_options_t};
 use crate::settings::Settings;
 
 type Handle = rocksdb_options_t;
 
 unsafe fn handle(options: Options, env: *const rocksdb_env_t) -> *mut Handle {
-    let handle = give(rocksdb_options_t(options, None, Settings::default(), None, None));
+    let surroundings = Surroundings::default();
+    let handle = give(rocksdb_options_t(options, None, Settings::default(), None, surroundings));
     // SAFETY: the contract of the module.
     unsafe { rocksdb_options_set_env(handle, env.cast_mut()) };
     handle

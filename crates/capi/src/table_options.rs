@@ -1,19 +1,31 @@
 //! Block-based table options and filter policies.
 
 use std::ffi::{c_double, c_int, c_uchar};
+use std::fmt::{Display, Write as _};
 
 use sateen::Options;
 
 use crate::abi::{free, give};
 use crate::cache::rocksdb_cache_t;
-use crate::settings::{Settings, keeps};
+use crate::settings::{Setting, Settings, keeps};
+
+/// The getters of all options, as C has them.
+mod listed {
+    use std::ffi::c_void;
+    use std::fmt::Display;
+
+    include!(concat!(env!("OUT_DIR"), "/listed_of_tables.rs"));
+}
+
+/// The name under which options keep what LOG says of tables.
+pub(crate) const OF_TABLES: &str = "lines of LOG about tables";
 
 /// A filter policy: bits for each key.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_filterpolicy_t(u32);
 
 /// Options of tables.
-#[derive(Default)]
+#[derive(Clone, Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_block_based_table_options_t {
     block_bytes: Option<u64>,
@@ -40,6 +52,19 @@ impl rocksdb_block_based_table_options_t {
         options.block_cache_bytes = if self.no_cache { 1 } else { 32 << 20 };
         let shared = self.cache.as_ref().filter(|_| !self.no_cache);
         options.shared_block_cache = shared.map(|cache| cache.0.clone());
+    }
+
+    /// Returns the lines of LOG about them.
+    pub(crate) fn lines(&self) -> String {
+        let mut lines = String::new();
+        let mut add = |name: &str, value: &dyn Display| {
+            let _never_fails = writeln!(lines, "  {name}: {value}");
+        };
+        // A copy, because the getters get a pointer through which they might write.
+        let mut copy = self.clone();
+        // SAFETY: the handle is valid.
+        unsafe { listed::each((&raw mut copy).cast(), &mut add) };
+        lines
     }
 }
 
@@ -87,6 +112,9 @@ setters! {
     /// Turns the block cache off.
     rocksdb_block_based_options_set_no_block_cache(none: c_uchar)
         |options| options.no_cache = none != 0;
+    /// The older name of `rocksdb_block_based_options_set_data_block_hash_table_util_ratio`.
+    rocksdb_block_based_options_set_data_block_hash_ratio(ratio: c_double)
+        |options| ratio.put(&mut options.kept, "data_block_hash_table_util_ratio");
 }
 
 macro_rules! getters {

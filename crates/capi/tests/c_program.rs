@@ -179,6 +179,41 @@ fn a_database_of_rocksdb_is_not_touched() {
     run("foreign");
 }
 
+#[test]
+fn logs_limits_and_the_end_of_work() {
+    run("info_log");
+}
+
+/// The benchmark of transactions runs in all its ways, on few keys.
+#[test]
+fn the_benchmark_of_transactions_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("transactions");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"]).arg(here("include"));
+    compiler.arg(here("benches/transactions.c")).arg("-o").arg(&program);
+    let output = compiler.args(["-ldl", "-lm"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let library = library().join("libsateen_rocksdb.so");
+    let few = ["keys=1000", "threads=2", "seconds=1"];
+    for (number, how) in [
+        &["kind=optimistic", "draw=zipfian"][..],
+        &["kind=pessimistic", "draw=uniform", "lock=1", "snapshot=0"],
+        &["kind=pessimistic", "rate=50", "peak=100", "period=1", "sync=1"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let database = directory.path().join(format!("db{number}"));
+        let output = command(&program).arg(&library).arg(database).args(few).args(how).output();
+        let output = output.unwrap();
+        let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
+        let out = String::from_utf8(out).unwrap();
+        assert!(output.status.success(), "{how:?}: {out} {err}");
+        assert!(out.contains("commits a second") && out.contains("p99"), "{how:?}: {out}");
+    }
+}
+
 /// The examples print the expected output.
 #[test]
 fn the_examples_run() {

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sateen_bench::units::{check_bursts, parse_bytes, parse_count};
 use sateen_control::DeviceProfile;
-use sateen_sim::{Bandwidth, DeviceConfig, Load, Policy, SimConfig, Simulation, Wal, table};
-use sateen_workload::{ArrivalSpec, Process, ScanLength, Spec, ValueSize};
+use sateen_sim::{
+    Bandwidth, Databases, DeviceConfig, Load, Policy, Report, SimConfig, Simulation, Wal, table,
+};
+use sateen_workload::{ArrivalSpec, Mix, Process, ScanLength, Spec, ValueSize};
 
 use crate::failure::{Failure, Result};
 use crate::sim_page;
@@ -24,6 +26,7 @@ Examples:
   sateen sim --policy silk,rocksdb --html sim.html
   sateen sim --policy rocksdb --set level0_slowdown=8
   sateen sim --workload nutanix --db-size 500G --duration 86400 --json day.json
+  sateen sim --policy sateen --databases 16 --skew 1 --rate 12k
   sateen sim --workload bursts,nutanix --device-bandwidth 100M,200M,500M --believed 150";
 
 /// How writes reach the WAL.
@@ -91,9 +94,27 @@ pub(crate) struct SimArgs {
     #[arg(long, default_value = "256M", value_parser = size)]
     cache: u64,
 
-    /// Run this many client threads
+    /// Run this many client threads, with --databases for each database
     #[arg(long, short = 't', default_value_t = 2)]
     threads: usize,
+
+    /// Divide the database, its cache and the load among this many databases on the device, which
+    /// share its scheduler and the threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    databases: u32,
+
+    /// Give each database a scheduler and threads of its own
+    #[arg(long, requires = "databases")]
+    apart: bool,
+
+    /// Divide the load among the databases by Zipf's law with this exponent; 0: equally
+    #[arg(long, value_name = "EXPONENT", default_value_t = 0.0, requires = "databases")]
+    skew: f64,
+
+    /// Write to this many of the databases by a client that never waits between writes,
+    /// instead of its part of the load
+    #[arg(long, value_name = "DATABASES", default_value_t = 0, requires = "databases")]
+    overload: u32,
 
     /// Choose how writes reach the WAL
     #[arg(long, default_value = "off")]
@@ -295,6 +316,56 @@ impl SimArgs {
             ..standard
         })
     }
+
+    /// Returns a configuration for each database: its part of `whole`.
+    fn divided(&self, whole: &SimConfig) -> Result<Vec<SimConfig>> {
+        if !(0.0..=10.0).contains(&self.skew) {
+            return Err(Failure::usage("--skew must be between 0 and 10"));
+        }
+        if self.overload > self.databases {
+            return Err(Failure::usage("--overload must not be more than --databases"));
+        }
+        let count = u64::from(self.databases);
+        let weights: Vec<f64> =
+            (1..=self.databases).map(|nth| f64::from(nth).powf(-self.skew)).collect();
+        let loaded: f64 = weights.iter().skip(self.overload as usize).sum();
+        let part = |(nth, weight): (usize, &f64)| {
+            let mut config = whole.clone();
+            config.db_bytes = (whole.db_bytes / count).max(1 << 20);
+            config.cache_bytes = whole.cache_bytes / count;
+            config.load.seed = whole.load.seed.wrapping_add(nth as u64);
+            if nth < self.overload as usize {
+                config.load.threads = 1;
+                config.load.spec.arrivals = ArrivalSpec::Closed;
+                config.load.spec.mix = Mix { update: 1, ..Mix::default() };
+            } else if let Some(rate) = rate_of(whole.load.spec.arrivals) {
+                let arrivals = whole.load.spec.arrivals.scaled_to(rate * weight / loaded);
+                config.load.spec.arrivals = arrivals;
+            }
+            config
+        };
+        Ok(weights.iter().enumerate().map(part).collect())
+    }
+
+    /// Runs a simulation of one or several databases.
+    fn simulate(&self, config: SimConfig) -> Result<Vec<Report>> {
+        if self.databases == 1 {
+            return Ok(vec![Simulation::run(config)?]);
+        }
+        Ok(Databases::run(self.divided(&config)?, !self.apart)?)
+    }
+}
+
+/// Returns the rate that [`ArrivalSpec::scaled_to`] sets.
+fn rate_of(arrivals: ArrivalSpec) -> Option<f64> {
+    match arrivals {
+        ArrivalSpec::Closed => None,
+        ArrivalSpec::Steady { rate } => Some(rate),
+        ArrivalSpec::Bursts { peak_rate, .. } | ArrivalSpec::Nutanix { peak_rate, .. } => {
+            Some(peak_rate)
+        }
+        ArrivalSpec::Sine { mean, .. } => Some(mean),
+    }
 }
 
 impl From<sateen_sim::Error> for Failure {
@@ -319,6 +390,7 @@ fn configs(arguments: &SimArgs) -> Result<Vec<SimConfig>> {
             for policy in &arguments.policy {
                 let config = arguments.config(workload.trim(), policy, *bandwidth)?;
                 config.check()?;
+                arguments.divided(&config)?;
                 configs.push(config);
             }
         }
@@ -329,8 +401,8 @@ fn configs(arguments: &SimArgs) -> Result<Vec<SimConfig>> {
 /// Runs every policy under every workload on every device.
 pub(crate) fn run(arguments: &SimArgs, output: &mut dyn Write) -> Result<()> {
     let configs = configs(arguments)?;
-    let reports =
-        configs.into_iter().map(Simulation::run).collect::<sateen_sim::Result<Vec<_>>>()?;
+    let reports = configs.into_iter().map(|config| arguments.simulate(config));
+    let reports = reports.collect::<Result<Vec<_>>>()?.concat();
     let json =
         || serde_json::to_string(&reports).map_err(|error| Failure::failed(error.to_string()));
     match arguments.json.as_deref() {

@@ -30,7 +30,7 @@ pub mod version;
 pub mod write_controller;
 
 pub use compaction::CompactionPlan;
-pub use control_plane::{ControlPlane, standing};
+pub use control_plane::{ControlPlane, SharedScheduler, standing};
 pub use event::{
     Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, ReadSample,
     SAMPLE_PERIOD, Sample,

@@ -65,7 +65,11 @@ number!(
     ColumnFamilyId(u32), "cf"
 );
 number!(
-    /// A background job's number, unique since open.
+    /// The number of a database among those that share a device; 0 is the first one.
+    DatabaseId(u32), "db"
+);
+number!(
+    /// A background job's number, unique among the databases that share a device.
     JobId(u64), "j"
 );
 number!(

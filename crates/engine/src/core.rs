@@ -164,6 +164,9 @@ impl DbCore {
         self.env.metrics.set_sampling(options.sampling());
         let told = Box::new(control::database(&options));
         self.background.driver.report(self.env.now(), Event::OptionsChanged { options: told });
+        if options.scheduling() != self.env.options.load().scheduling() {
+            self.background.driver.place.device.set_scheduling(options.scheduling());
+        }
         self.env.options.store(Arc::new(options));
         for family in self.tree.families().values() {
             let is_default = family.whole() == self.tree.default_family.id();
@@ -201,6 +204,21 @@ impl DbCore {
         self.background.driver.report(self.env.now(), event);
     }
 
+    /// Stores what a crash would lose, and ends background work until the close.
+    pub(crate) fn end_background_work(self: &Arc<Self>, wait: bool) -> Result<()> {
+        self.env.check_open()?;
+        if self.env.read_only {
+            return Ok(());
+        }
+        self.env.health.check()?;
+        self.store_unlogged()?;
+        if !self.env.work_ended.swap(true, Ordering::AcqRel) {
+            self.background.pause_manual();
+            self.background.driver.pause_background(wait)?;
+        }
+        Ok(())
+    }
+
     /// Stores what a crash would lose, ends the background and releases the locks. Further calls do
     /// nothing. If storing fails, the database is closed nevertheless, and the error is returned.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
@@ -214,6 +232,11 @@ impl DbCore {
         }
         if self.env.closed.load(Ordering::Acquire) {
             return Ok(());
+        }
+        if self.env.work_ended.swap(false, Ordering::AcqRel) {
+            // Unlogged entries are flushed once more.
+            self.background.resume_manual();
+            self.background.driver.continue_background()?;
         }
         // Nobody may ask for work from now on. The lock is not held while it ends.
         let inspection = lock(&self.inspection).take();
@@ -230,12 +253,12 @@ impl DbCore {
         }
         self.background.driver.stop();
         self.background.scrubber.stop();
-        self.background.pool.join();
+        self.background.stop_threads();
         self.background.driver.abandon_all();
         if !self.env.read_only {
             self.background.chores.keep_device_hint(true);
             self.background.chores.store_options_again();
-            self.background.chores.write_info_log(true);
+            self.background.chores.end_info_log();
             self.background.chores.remove_unused_wal();
             self.background.chores.remove_spare_files();
             // Nothing is lost without this sync. With it, later damage to the manifest's end can be

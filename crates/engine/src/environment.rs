@@ -27,14 +27,17 @@ pub(crate) struct Environment {
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: EngineMetrics,
     pub(crate) closed: AtomicBool,
+    /// True once background work was ended for good.
+    pub(crate) work_ended: AtomicBool,
     /// The value of [`forks`] when the database was opened.
     pub(crate) forks: u64,
-    /// The moment of opening, which is the zero of control's clock.
+    /// The zero of control's clock: the moment at which the first database on the device was
+    /// opened.
     pub(crate) start: std::time::Instant,
 }
 
 impl Environment {
-    /// Returns the current time on control's clock, which begins at open.
+    /// Returns the current time on control's clock.
     pub(crate) fn now(&self) -> Instant {
         Instant(u64::try_from(clock::since(self.start).as_nanos()).unwrap_or(u64::MAX))
     }
@@ -62,6 +65,13 @@ impl Environment {
             return Err(Error::Closed);
         }
         Ok(())
+    }
+
+    /// Fails if what waits for background work would wait for ever: the database is closed, or this
+    /// work was ended.
+    pub(crate) fn check_working(&self) -> Result<()> {
+        self.check_open()?;
+        if self.work_ended.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// Fails with the reason if `operation` cannot write: the database is read-only, closed or not

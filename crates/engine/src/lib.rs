@@ -134,6 +134,7 @@ mod open;
 mod operators;
 mod options;
 mod read;
+mod runtime;
 mod secondary;
 mod snapshot;
 pub mod timeline;
@@ -144,6 +145,7 @@ mod ttl;
 mod txn;
 mod write;
 
+pub use admission::space::SpaceManager;
 pub use admission::write_buffers::WriteBufferManager;
 pub use background::compaction::chosen::CompactFilesOptions;
 pub use background::scrub::ScrubReport;
@@ -176,6 +178,7 @@ pub use operators::compaction_filter::{
 };
 pub use operators::merge::{MergeOperator, Merging};
 pub use operators::wall_clock::WallClock;
+pub use options::logger::Logger;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
@@ -184,6 +187,7 @@ pub use options::{
     WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
+pub use runtime::{DatabaseTotals, DeviceMetrics, Runtime, RuntimeBuilder, RuntimeMetrics};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use sateen_store::base::error::{CorruptionKind, Error, LockWait, Result};
 pub use sateen_store::base::names::{bytes_of_text, shown, shown_path, text_of_bytes};

@@ -56,6 +56,18 @@ pub struct Stalls {
     pub waited_ns: u64,
 }
 
+impl Stalls {
+    /// Adds those of another database.
+    pub(crate) fn add(&mut self, other: &Stalls) {
+        self.delays += other.delays;
+        self.delayed_ns += other.delayed_ns;
+        self.stops += other.stops;
+        self.stopped_ns += other.stopped_ns;
+        self.felt += other.felt;
+        self.waited_ns += other.waited_ns;
+    }
+}
+
 /// The gates of the database and of its regions, and their history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {

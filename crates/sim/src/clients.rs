@@ -120,6 +120,12 @@ impl Clients {
         }
     }
 
+    /// Returns when the next thread acts.
+    #[inline]
+    pub(crate) fn next_at(&self) -> u64 {
+        self.first().map_or(u64::MAX, |(_, at)| at)
+    }
+
     /// The thread that acts next, and when.
     #[inline]
     fn first(&self) -> Option<(usize, u64)> {

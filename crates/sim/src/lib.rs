@@ -29,6 +29,7 @@ mod classes;
 mod clients;
 mod config;
 mod data_plane;
+mod databases;
 mod device;
 mod error;
 mod job;
@@ -43,6 +44,7 @@ mod tree;
 
 pub use admission::Stalls;
 pub use config::{Costs, Load, POLICY_NAMES, Policy, SimConfig, Wal};
+pub use databases::Databases;
 pub use device::{Bandwidth, Device, DeviceConfig, Direction};
 pub use error::{Error, Result};
 pub use recorder::Second;

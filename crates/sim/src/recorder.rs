@@ -46,7 +46,7 @@ pub struct Second {
 }
 
 /// The recorder of a simulation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     current: Histogram,
     pub(crate) total: Histogram,
@@ -74,6 +74,21 @@ impl Recorder {
             self.offered.resize(second + 1, 0);
         }
         self.offered[second] += 1;
+    }
+
+    /// Adds the current second of another database.
+    pub(crate) fn add_second(&mut self, other: &Recorder) {
+        self.current.merge(&other.current);
+    }
+
+    /// Adds what another database records only for the whole run.
+    pub(crate) fn add_rest(&mut self, other: &Recorder) {
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+        if self.offered.len() < other.offered.len() {
+            self.offered.resize(other.offered.len(), 0);
+        }
+        self.offered.iter_mut().zip(&other.offered).for_each(|(sum, count)| *sum += count);
     }
 
     /// Closes the current second. `oldest_due` is the moment at which the oldest waiting operation

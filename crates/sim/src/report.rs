@@ -53,7 +53,29 @@ pub struct Chains {
     pub length_max: u32,
 }
 
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        let Counts { flushes, compactions, moves, partial, discarded, .. } = other;
+        self.flushes += flushes;
+        self.compactions += compactions;
+        self.moves += moves;
+        self.partial += partial;
+        self.discarded += discarded;
+        self.paused += other.paused;
+        self.resumed += other.resumed;
+        self.bandwidth_changes += other.bandwidth_changes;
+        self.adjustments += other.adjustments;
+    }
+}
+
 impl Chains {
+    fn add_all(&mut self, other: &Chains) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.bytes_max = self.bytes_max.max(other.bytes_max);
+        self.length_max = self.length_max.max(other.length_max);
+    }
+
     pub(crate) fn add(&mut self, chain: CompactionChain) {
         self.count += 1;
         self.bytes += chain.bytes;
@@ -80,6 +102,12 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    fn add_all(&mut self, other: &Jobs) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.ns += other.ns;
+    }
+
     pub(crate) fn add(&mut self, bytes: u64, ns: u64) {
         self.count += 1;
         self.bytes += bytes;
@@ -213,6 +241,50 @@ impl Report {
             counts,
             series,
         }
+    }
+
+    /// Returns the report of several databases together. `recorder` and `total` are those of all.
+    pub(crate) fn of_all(
+        config: &SimConfig,
+        recorder: &Recorder,
+        total: &Classes,
+        reports: &[Report],
+    ) -> Report {
+        let sum = |get: fn(&Report) -> u64| reports.iter().map(get).sum::<u64>();
+        let undone = sum(|report| report.offered - report.done);
+        let mut all = Report::new(config, recorder, undone, Counts::default());
+        all.account(sum(|report| report.user_bytes), total);
+        all.debt_bytes = sum(|report| report.debt_bytes);
+        all.client_cpu_ns = sum(|report| report.client_cpu_ns);
+        all.background_cpu_ns = sum(|report| report.background_cpu_ns);
+        let levels = reports.iter().map(|report| report.level_bytes.len()).max().unwrap_or(0);
+        all.level_bytes.resize(levels, 0);
+        all.compactions.resize(levels, Jobs::default());
+        for report in reports {
+            all.counts.add(&report.counts);
+            all.chains.add_all(&report.chains);
+            all.flushes.add_all(&report.flushes);
+            let own = all.compactions.iter_mut().zip(&report.compactions);
+            own.for_each(|(sum, jobs)| sum.add_all(jobs));
+            let own = all.level_bytes.iter_mut().zip(&report.level_bytes);
+            own.for_each(|(sum, bytes)| *sum += bytes);
+            all.base_level.tables += report.base_level.tables;
+            all.base_level.good_tables += report.base_level.good_tables;
+            for (cause, stalls) in &report.stalls {
+                all.stalls.entry(*cause).or_default().add(stalls);
+            }
+            for (sum, second) in all.series.iter_mut().zip(&report.series) {
+                sum.debt_bytes += second.debt_bytes;
+                sum.level0_runs = sum.level0_runs.max(second.level0_runs);
+                sum.sealed += second.sealed;
+                sum.stalled_ns += second.stalled_ns;
+                sum.believed_read = second.believed_read;
+                sum.believed_write = second.believed_write;
+                sum.slots = second.slots;
+                sum.memtable_bytes = sum.memtable_bytes.max(second.memtable_bytes);
+            }
+        }
+        all
     }
 
     pub(crate) fn account(&mut self, user_bytes: u64, total: &Classes) {

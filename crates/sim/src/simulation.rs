@@ -24,36 +24,38 @@ use crate::job::{Job, Most, Moved, Next, Work};
 use crate::merge::{distinct, input_tables, key, number, outputs, spread};
 use crate::recorder::SECOND_NS;
 use crate::report::{BaseLevel, Chains, Counts, Jobs, Report};
-use crate::tree::Tree;
+use crate::tree::{Tree, debt_bytes};
 
 const SAMPLE_NS: u64 = SAMPLE_PERIOD.as_nanos() as u64;
 
 /// A running simulation.
 #[derive(Debug)]
 pub struct Simulation {
-    config: SimConfig,
+    pub(crate) config: SimConfig,
     /// What the control plane is told of the column family.
     family: Arc<CfOptions>,
     /// Threads for background work.
-    workers: usize,
-    now: u64,
-    plane: ControlPlane,
+    pub(crate) workers: usize,
+    pub(crate) now: u64,
+    pub(crate) plane: ControlPlane,
     /// A tree for each region. Its number is that of its column family.
     trees: Vec<Tree>,
-    data: DataPlane,
-    clients: Clients,
+    pub(crate) data: DataPlane,
+    pub(crate) clients: Clients,
     jobs: BTreeMap<JobId, Job>,
     /// Jobs with a grant that wait for a thread, and the bytes of their grants.
-    runnable: VecDeque<(JobId, u64)>,
+    pub(crate) runnable: VecDeque<(JobId, u64)>,
     /// Threads that run a step now.
-    busy: usize,
+    pub(crate) busy: usize,
+    /// Threads that run a step for another database.
+    pub(crate) busy_elsewhere: usize,
     /// Requests of jobs by completion: the moment, the order of submission, the job.
     wakes: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     wake_number: u64,
-    next_sample: u64,
+    pub(crate) next_sample: u64,
     /// The work of the device in this second and in the whole run.
-    second: Classes,
-    total: Classes,
+    pub(crate) second: Classes,
+    pub(crate) total: Classes,
     user_bytes: u64,
     stalled_ns: u64,
     counts: Counts,
@@ -70,6 +72,12 @@ impl Simulation {
     /// If the configuration is invalid.
     pub fn new(config: SimConfig) -> Result<Simulation> {
         config.check()?;
+        let plane = ControlPlane::new(config.policy.control());
+        Simulation::begin(config, plane)
+    }
+
+    /// A simulation of a checked configuration at its beginning. `plane` knows no column family.
+    pub(crate) fn begin(config: SimConfig, mut plane: ControlPlane) -> Result<Simulation> {
         let mut data = DataPlane::new(&config);
         let entry_bytes = data.table_entry_bytes();
         let keys = config.db_bytes / entry_bytes;
@@ -84,7 +92,6 @@ impl Simulation {
         });
         let trees: Vec<Tree> = trees.collect::<Result<_>>()?;
         let clients = Clients::new(&config.load, entry_bytes, config.duration_ns);
-        let mut plane = ControlPlane::new(config.policy.control());
         let family = options.clone();
         for (tree, region) in trees.iter().zip(&mut data.regions) {
             let (options, version) = (options.clone(), tree.version.clone());
@@ -100,6 +107,7 @@ impl Simulation {
             jobs: BTreeMap::new(),
             runnable: VecDeque::new(),
             busy: 0,
+            busy_elsewhere: 0,
             wakes: BinaryHeap::new(),
             wake_number: 0,
             next_sample: SAMPLE_NS,
@@ -154,16 +162,18 @@ impl Simulation {
     }
 
     /// Returns the time of the next event that is not a client's.
-    fn next_at(&self) -> u64 {
+    pub(crate) fn next_at(&self) -> u64 {
         let wake = self.wakes.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
         let poll = self.plane.poll_timeout().map_or(u64::MAX, |at| at.0.max(self.now + 1));
         wake.min(poll).min(self.next_sample)
     }
 
     /// Handles all events that are due.
-    fn happen(&mut self) -> Result<()> {
+    pub(crate) fn happen(&mut self) -> Result<()> {
         if self.next_sample <= self.now {
-            self.sample();
+            self.next_sample += SAMPLE_NS;
+            let sample = self.take_sample();
+            self.report_sample(sample);
         }
         while let Some(Reverse((at, _, job))) = self.wakes.peek().copied() {
             if at > self.now {
@@ -175,9 +185,8 @@ impl Simulation {
         self.poll()
     }
 
-    /// Sends the control plane a sample, as the engine does.
-    fn sample(&mut self) {
-        self.next_sample += SAMPLE_NS;
+    /// Returns what has happened since the last call.
+    pub(crate) fn take_sample(&mut self) -> Sample {
         let classes = self.data.take_classes(self.now);
         let user_bytes = std::mem::take(&mut self.data.user_bytes);
         for ((second, total), class) in self.second.iter_mut().zip(&mut self.total).zip(&classes) {
@@ -186,23 +195,21 @@ impl Simulation {
         }
         self.user_bytes += user_bytes;
         self.stalled_ns += if self.data.gates.is_open() { 0 } else { SAMPLE_NS };
-        self.memtables_changed();
         let reads = std::mem::take(&mut self.data.reads);
-        let sample = Sample { classes, user_bytes, reads };
+        Sample { classes, user_bytes, reads }
+    }
+
+    /// Sends the control plane a sample, as the engine does.
+    pub(crate) fn report_sample(&mut self, sample: Sample) {
+        self.memtables_changed();
         self.plane.handle(Instant(self.now), Event::Sample(Box::new(sample)));
         if self.now.is_multiple_of(SECOND_NS) {
             self.end_second();
         }
     }
 
-    /// Returns the bytes that wait for compaction, in all regions.
-    fn debt_bytes(&self) -> u64 {
-        let debt = |tree: &Tree| self.plane.pending_compaction_bytes(tree.family);
-        self.trees.iter().filter_map(debt).sum()
-    }
-
     fn end_second(&mut self) {
-        let debt_bytes = self.debt_bytes();
+        let debt_bytes = debt_bytes(&self.plane, &self.trees);
         let second =
             self.data.recorder.end_second(&self.second, self.clients.oldest_due().min(self.now));
         second.debt_bytes = debt_bytes;
@@ -219,7 +226,7 @@ impl Simulation {
         self.second = Classes::default();
     }
 
-    fn memtables_changed(&mut self) {
+    pub(crate) fn memtables_changed(&mut self) {
         for (tree, region) in self.trees.iter().zip(&self.data.regions) {
             let event = Event::MemtablesChanged {
                 cf: tree.family,
@@ -233,7 +240,7 @@ impl Simulation {
     }
 
     /// Carries out the actions of the control plane, and assigns threads to jobs with new grants.
-    fn poll(&mut self) -> Result<()> {
+    pub(crate) fn poll(&mut self) -> Result<()> {
         const POLLS_MAX: usize = 100_000;
         for _ in 0..POLLS_MAX {
             let Some(action) = self.plane.poll(Instant(self.now)) else {
@@ -355,8 +362,8 @@ impl Simulation {
     }
 
     /// Assigns free threads to jobs with a grant, in the order of the grants.
-    fn assign(&mut self) -> Result<()> {
-        while self.busy < self.workers {
+    pub(crate) fn assign(&mut self) -> Result<()> {
+        while self.busy + self.busy_elsewhere < self.workers {
             let Some((id, bytes)) = self.runnable.pop_front() else { break };
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             job.begin(bytes);
@@ -491,6 +498,19 @@ impl Simulation {
         while !self.clients.at_rest() && self.now < end {
             self.run_until(self.now + SAMPLE_NS)?;
         }
+        self.flush()?;
+        while !self.is_idle() {
+            if self.now >= end {
+                let jobs: Vec<_> = self.jobs.keys().collect();
+                return Err(Error::broken(format!("it does not come to rest: {jobs:?}")));
+            }
+            self.run_until(self.now + SAMPLE_NS)?;
+        }
+        self.check_at_rest()
+    }
+
+    /// Seals all memtables, and asks for their flush.
+    pub(crate) fn flush(&mut self) -> Result<()> {
         for region in &mut self.data.regions {
             if region.active.entries > 0 {
                 region.seal();
@@ -500,14 +520,16 @@ impl Simulation {
         for tree in &self.trees {
             self.plane.handle(Instant(self.now), Event::FlushRequested { cf: tree.family });
         }
-        self.poll()?;
-        while !(self.plane.is_idle() && self.jobs.is_empty()) {
-            if self.now >= end {
-                let jobs: Vec<_> = self.jobs.keys().collect();
-                return Err(Error::broken(format!("it does not come to rest: {jobs:?}")));
-            }
-            self.run_until(self.now + SAMPLE_NS)?;
-        }
+        self.poll()
+    }
+
+    /// Returns true if no work is left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.plane.is_idle() && self.jobs.is_empty()
+    }
+
+    /// Checks that nothing is held without work.
+    pub(crate) fn check_at_rest(&self) -> Result<()> {
         let held = self.busy + self.runnable.len() + self.plane.in_flight().len();
         if held > 0 || self.data.regions.iter().any(|region| !region.sealed.is_empty()) {
             return Err(Error::broken(format!("{held} threads, grants or claims are held")));
@@ -545,7 +567,7 @@ impl Simulation {
         let bytes = |level| self.trees.iter().map(|tree| tree.version.level(level).bytes()).sum();
         report.level_bytes =
             (0..self.family.level_count()).map(|level| bytes(level as u8)).collect();
-        report.debt_bytes = self.debt_bytes();
+        report.debt_bytes = debt_bytes(&self.plane, &self.trees);
         report.chains = self.chains;
         report.flushes = self.flushes;
         report.compactions.clone_from(&self.compactions);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionPlan, LevelTargets};
 use sateen_control::version::{AddedTable, Placement};
 use sateen_control::{
-    CfOptions, ColumnFamilyId, Epoch, FileId, SeqNo, TableId, TableMeta, Version, VersionEdit,
+    CfOptions, ColumnFamilyId, ControlPlane, Epoch, FileId, SeqNo, TableId, TableMeta, Version,
+    VersionEdit,
 };
 use sateen_workload::Rng;
 
@@ -18,6 +19,11 @@ const TABLE_BITS: u32 = 40;
 
 /// The size of the levels above the last at the start, in percent of their targets.
 const SETTLED_PERCENT: u64 = 95;
+
+/// Returns the bytes that wait for compaction, in all regions.
+pub(crate) fn debt_bytes(plane: &ControlPlane, trees: &[Tree]) -> u64 {
+    trees.iter().filter_map(|tree| plane.pending_compaction_bytes(tree.family)).sum()
+}
 
 /// The bytes of tables that were added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

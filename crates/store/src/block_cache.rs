@@ -217,6 +217,13 @@ impl SharedBlockCache {
         self.0.cache.weight() + self.0.charged.load(Ordering::Relaxed)
     }
 
+    /// Returns the bytes of the tables that find blocks. They are not in
+    /// [`usage_bytes`](SharedBlockCache::usage_bytes), and they are there before the first block.
+    #[must_use]
+    pub fn index_bytes(&self) -> u64 {
+        self.0.cache.memory_used().total() as u64
+    }
+
     /// Returns the capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! The options of `sateen bench`, and what they mean.
 
+mod value_size;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::{Compression, PeerCache, StoreConfig, Wal};
 use crate::units::{check_bursts, parse_bytes, parse_count};
 use crate::{Error, Result};
+use value_size::{parse_value_size, value_size};
 
 /// The loop: whether operations wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -212,6 +215,26 @@ pub struct BenchArgs {
     #[arg(long, help_heading = STORE)]
     pub jobs: Option<u32>,
 
+    /// Divide the keys among this many databases of an engine, by their hashes. They share threads,
+    /// a scheduler and a block cache; RocksDB's share the Env, the block cache and the rate limiter
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        help_heading = STORE,
+    )]
+    pub databases: u32,
+
+    /// Limit the memtables of all --databases together to this many bytes (RocksDB: a write-buffer
+    /// manager)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = STORE)]
+    pub all_memtables: Option<u64>,
+
+    /// Give the first of the --databases no key, and overload it by a thread that writes random
+    /// keys without a pause. Its operations are reported apart
+    #[arg(long, help_heading = LOAD)]
+    pub overload: bool,
+
     /// Put the databases into this directory, one below it for each engine [default: a temporary
     /// one]
     #[arg(long, help_heading = STORE)]
@@ -235,6 +258,10 @@ pub struct BenchArgs {
     /// Start from this profile of Sateen's; options that are given override its values
     #[arg(long, help_heading = SATEEN)]
     pub profile: Option<String>,
+
+    /// Give each of the --databases threads and a scheduler of its own
+    #[arg(long, help_heading = SATEEN)]
+    pub apart: bool,
 
     /// Divide Sateen's column family into this many regions with equally many keys (4096 at most)
     #[arg(
@@ -333,35 +360,6 @@ Examples:
                                                    draw p99 against rate, a run for each
   sateen bench -w fillseq,readrandom --compare --peer \"$(cargo xtask fetch-rocksdb)\"";
 
-fn parse_value_size(text: &str) -> std::result::Result<String, String> {
-    value_size(text).map(|_| text.to_owned())
-}
-
-/// Parses `400`, `250-1000`, `nutanix` or `mixgraph`.
-fn value_size(text: &str) -> std::result::Result<ValueSize, String> {
-    let number = |text: &str| {
-        let bytes = parse_bytes(text)?;
-        u32::try_from(bytes)
-            .ok()
-            .filter(|bytes| *bytes <= 1 << 30)
-            .ok_or_else(|| format!("a value of {text} is larger than 1G"))
-    };
-    match text.to_ascii_lowercase().as_str() {
-        "nutanix" => Ok(ValueSize::Nutanix),
-        "mixgraph" => Ok(ValueSize::MIXGRAPH),
-        range => match range.split_once('-') {
-            None => Ok(ValueSize::Fixed(number(range)?)),
-            Some((low, high)) => {
-                let (low, high) = (number(low)?, number(high)?);
-                if low > high {
-                    return Err(format!("{text}: the range is reversed"));
-                }
-                Ok(ValueSize::Uniform(low, high))
-            }
-        },
-    }
-}
-
 /// One workload with all options applied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
@@ -405,6 +403,10 @@ impl BenchArgs {
             set: set.collect::<Result<_>>()?,
             device_limit: self.device_limit,
             device_limit_file: self.device_limit_file.clone(),
+            databases: (self.databases > 1).then_some(self.databases),
+            overload: self.overload,
+            all_memtables_bytes: self.all_memtables,
+            apart: self.apart,
             barrier_cost_ns: (self.barrier_cost.max(0.0) * 1e6) as u64,
             peer_options: self.peer_options.clone(),
             peer_rate_limit: self.peer_rate_limit,
@@ -423,6 +425,21 @@ impl BenchArgs {
         }
         if self.rounds == Some(0) {
             return usage("--rounds must be at least 1");
+        }
+        for (given, name) in [
+            (self.overload, "--overload"),
+            (self.apart, "--apart"),
+            (self.all_memtables.is_some(), "--all-memtables"),
+        ] {
+            if given && self.databases == 1 {
+                return usage(&format!("{name}: add --databases with 2 or more"));
+            }
+        }
+        if self.databases > 1 && self.timeline.is_some() {
+            return usage("--timeline: not with several --databases");
+        }
+        if self.databases > 1 && self.regions > 1 {
+            return usage("--regions: not with several --databases");
         }
         if u64::from(self.regions) > self.num {
             return usage("--regions must not be more than --num");
@@ -529,6 +546,7 @@ impl BenchArgs {
     }
 
     fn apply(&self, spec: &mut Spec) -> Result<()> {
+        spec.extra_writer |= self.overload;
         if let Some(distribution) = self.distribution {
             spec.keys = match distribution {
                 Distribution::Uniform => KeyChoice::Uniform,

@@ -36,6 +36,9 @@ pub(crate) struct Phase<'a> {
     pub(crate) values: &'a ValueSource,
     /// Operations a second of an extra writer; `None` for as many as it can do.
     pub(crate) write_rate: Option<f64>,
+    /// True if the extra writer overloads the first of several databases. Its operations count for
+    /// that database only.
+    pub(crate) overload: bool,
     pub(crate) replay: Option<&'a [ReplayEvent]>,
     /// The progress to report.
     pub(crate) live: Live<'a>,
@@ -138,11 +141,13 @@ struct Shared<'a> {
     failed: AtomicBool,
     spin_ns: u64,
     windows: &'a Windows,
+    /// The windows of a database in overload, which nobody reads.
+    aside: &'a Windows,
 }
 
 /// Runs the phase to its end. Figures of later phases (settling, size) stay zero.
 pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
-    let windows = Windows::default();
+    let (windows, aside) = (Windows::default(), Windows::default());
     let extra = phase.spec.extra_writer.then(|| Spec {
         mix: Mix { update: 1, ..Mix::default() },
         missing: false,
@@ -157,6 +162,7 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         failed: AtomicBool::new(false),
         spin_ns: if cpus > phase.threads + 2 { 50_000 } else { 2_000 },
         windows: &windows,
+        aside: &aside,
     };
     let cpu_before = system::process_cpu_ns();
     let mut sampler = Sampler::new(store, phase.live, &windows, phase.trace.is_some());
@@ -222,14 +228,20 @@ fn client_thread<'a>(
         Some(spec) => Work::extra_writer(phase, spec),
         None => Work::new(phase, Share { thread, threads: phase.threads }),
     };
+    let overloads = phase.overload && !counted;
     let mut client = ClientLoop {
-        client: store.client(),
+        client: if overloads { store.client_of_first() } else { store.client() },
+        store,
+        overloads,
         values: phase.values.split(thread as u64),
         value: Vec::with_capacity(phase.sizes.max() as usize),
         keys: vec![Vec::new(); phase.spec.reads_together.max(1) as usize - 1],
         tally: Tally::default(),
     };
-    let mut recorder = Recorder::new(shared.windows);
+    let mut recorder = Recorder::new(if overloads { shared.aside } else { shared.windows });
+    if store.databases() > 1 {
+        recorder = recorder.by_database(store.databases());
+    }
     let cpu = system::thread_cpu_ns();
     let result = client.run(work, shared, &mut recorder, counted);
     recorder.finish();
@@ -256,6 +268,9 @@ fn elapsed_ns(start: Instant) -> u64 {
 
 struct ClientLoop<'a> {
     client: Box<dyn Client + 'a>,
+    store: &'a dyn Store,
+    /// Whether all operations go to the first database.
+    overloads: bool,
     values: ValueSource,
     value: Vec<u8>,
     /// The other keys of a read of many.
@@ -298,11 +313,15 @@ impl ClientLoop<'_> {
             }
             now = elapsed_ns(shared.start);
             let kind = kind_index(op.kind);
-            match due {
-                None => recorder.record(kind, now, now - begun),
-                Some(due) => {
-                    recorder.record(kind, now, now.saturating_sub(due));
-                    recorder.service[kind].record(now - begun);
+            let latency_ns = now.saturating_sub(due.unwrap_or(begun));
+            recorder.record(kind, now, latency_ns);
+            if due.is_some() {
+                recorder.service[kind].record(now - begun);
+            }
+            if !recorder.databases.is_empty() {
+                let nth = if self.overloads { 0 } else { self.store.database_of(&key) };
+                if let Some(histogram) = recorder.databases.get_mut(nth) {
+                    histogram.record(latency_ns);
                 }
             }
             self.tally.done += 1;
@@ -400,12 +419,15 @@ fn wait_until(shared: &Shared<'_>, due_ns: u64, now_ns: u64, recorder: &mut Reco
 
 fn summarize(phase: &Phase<'_>, parts: &[Part<'_>], sampler: Sampler<'_>, cpu_ns: u64) -> Measured {
     let counted = || parts.iter().filter(|part| part.counted);
+    let overload = phase.overload;
+    let reported = || parts.iter().filter(move |part| part.counted || !overload);
+    let recorders = || reported().map(|part| &part.recorder);
     let end_ns = counted().map(|part| part.end_ns).max().unwrap_or(0).max(1);
     let total = |f: fn(&Tally) -> u64| parts.iter().map(|part| f(&part.tally)).sum::<u64>();
-    let done = total(|tally| tally.done);
+    let done = reported().map(|part| part.tally.done).sum::<u64>();
     let counted_done: u64 = counted().map(|part| part.tally.done).sum();
     let merged = |f: for<'r, 'w> fn(&'r Recorder<'w>, usize) -> &'r Histogram, kind: usize| {
-        Quantiles::of_all(parts.iter().map(|part| f(&part.recorder, kind)))
+        Quantiles::of_all(recorders().map(|recorder| f(recorder, kind)))
     };
     let open_loop = phase.replay.is_some() || phase.spec.arrivals != ArrivalSpec::Closed;
     let kinds = KINDS.iter().enumerate().filter_map(|(kind, name)| {
@@ -417,15 +439,21 @@ fn summarize(phase: &Phase<'_>, parts: &[Part<'_>], sampler: Sampler<'_>, cpu_ns
     let client_ns: u64 = parts.iter().map(|part| part.cpu_ns).sum();
     let unserved = total(|tally| tally.unserved);
     let mut offered = Vec::new();
-    for part in parts {
-        let theirs = &part.recorder.offered;
+    for recorder in recorders() {
+        let theirs = &recorder.offered;
         offered.resize(offered.len().max(theirs.len()), 0);
         offered.iter_mut().zip(theirs).for_each(|(sum, count)| *sum += count);
     }
     let seconds = end_ns as f64 / SECOND_NS as f64;
     let mut measured = sampler.finish(offered, open_loop);
     measured.seconds = seconds;
-    measured.all = Quantiles::of_all(parts.iter().flat_map(|part| &part.recorder.total));
+    measured.all = Quantiles::of_all(recorders().flat_map(|recorder| &recorder.total));
+    let databases = parts.iter().map(|part| part.recorder.databases.len()).max().unwrap_or(0);
+    measured.databases = (0..databases)
+        .map(|nth| {
+            Quantiles::of_all(parts.iter().filter_map(|part| part.recorder.databases.get(nth)))
+        })
+        .collect();
     measured.open_loop = open_loop;
     measured.offered = done + unserved;
     measured.done = done;

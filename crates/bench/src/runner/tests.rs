@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use sateen_workload::KeyStyle;
 
 use super::*;
+use crate::databases::Databases;
 use crate::store::Counters;
 use crate::{Error, Result};
 
@@ -98,6 +99,7 @@ fn with_phase<T>(name: &str, change: impl FnOnce(&mut Spec), f: impl FnOnce(Phas
         scan: ScanLength::Fixed(10),
         values: &values,
         write_rate: None,
+        overload: false,
         replay: None,
         live: Live::Nothing,
         trace: None,
@@ -195,6 +197,58 @@ fn an_extra_writer_is_measured_but_not_counted() {
         measured.done - measured.counted,
         measured.kinds.get("write").map_or(0, |kind| kind.latency.count)
     );
+}
+
+/// A store that belongs to the test, too.
+struct Lent(std::sync::Arc<MemoryStore>);
+
+impl Store for Lent {
+    fn version(&self) -> String {
+        self.0.version()
+    }
+
+    fn client(&self) -> Box<dyn Client + '_> {
+        self.0.client()
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+#[test]
+fn a_database_in_overload_is_reported_apart() {
+    let stores: [std::sync::Arc<MemoryStore>; 3] = Default::default();
+    let all = stores.iter().map(|store| Box::new(Lent(store.clone())) as Box<dyn Store>).collect();
+    let databases = Databases::new(all, true);
+    with_phase("fillseq", |_| (), |phase| run(&databases, &phase).unwrap());
+    let sizes = || stores.each_ref().map(|store| store.map.lock().unwrap().len());
+    let [none, second, third] = sizes();
+    assert_eq!((none, second + third), (0, 2_000));
+    let measured = with_phase(
+        "ycsb-c",
+        |spec| spec.extra_writer = true,
+        |phase| {
+            let phase = Phase { overload: true, operations: Some(20_000), ..phase };
+            run(&databases, &phase).unwrap()
+        },
+    );
+    assert_eq!((measured.done, measured.not_found), (20_000, 0));
+    assert!(!measured.kinds.contains_key("write"), "they are reported apart");
+    let counts: Vec<_> =
+        measured.databases.iter().map(|own| own.map_or(0, |own| own.count)).collect();
+    assert_eq!(counts[1] + counts[2], 20_000);
+    assert!(counts[1] > 0 && counts[2] > 0, "{counts:?}");
+    let after = sizes();
+    assert!(after[0] as u64 <= counts[0] && [after[1], after[2]] == [second, third]);
 }
 
 #[test]

@@ -201,7 +201,11 @@ fn similar(word: &str) -> Vec<String> {
 fn most_similar(command: &Command, noun: &str, word: &str) -> Option<String> {
     let error = command.clone().try_get_matches_from(["sateen", noun, word]).err()?;
     match error.get(ContextKind::SuggestedSubcommand)? {
-        ContextValue::Strings(names) => Some(format!("{noun} {}", names.last()?)),
+        // A name that only begins alike is another word.
+        ContextValue::Strings(names) => {
+            let name = names.last().filter(|name| name.len() <= 2 * word.len())?;
+            Some(format!("{noun} {name}"))
+        }
         _ => None,
     }
 }

@@ -119,6 +119,7 @@ impl ControlPlane {
             return;
         }
         let shares = Shares::of(self.families.values());
+        self.scheduler.set_fill(shares.fill, shares.written);
         let mut news = Vec::new();
         for (cf, family) in &self.families {
             let now = family.pressure();
@@ -155,8 +156,23 @@ impl ControlPlane {
         self.add_progress(cf, family, &mut now);
         let (device, fill) = (self.scheduler.device(), self.scheduler.fill());
         let barriers_ns = self.scheduler.barriers_ns();
-        let drains = self.drains.of(device, barriers_ns, family.level0_amplification(), fill);
+        let mut drains = self.drains.of(device, barriers_ns, family.level0_amplification(), fill);
+        let part = self.part_of_device();
+        for deep in [&mut drains.deep, &mut drains.deep_bandwidth] {
+            *deep = scale(*deep, part, WHOLE);
+        }
         judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))
+    }
+
+    /// Returns the part of what deep compactions get that this database has among others: as much
+    /// as its part of what clients write, but at least an equal part. In millionths.
+    fn part_of_device(&self) -> u64 {
+        if !self.scheduler.is_shared() {
+            return WHOLE;
+        }
+        let own = Shares::of(self.families.values());
+        let (fill, written) = self.scheduler.written_databases();
+        scale(own.fill, WHOLE, fill.max(1)).max(WHOLE / written.max(1)).min(WHOLE)
     }
 
     /// Adds the progress of the jobs that make room in a column family.

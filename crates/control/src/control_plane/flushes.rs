@@ -23,7 +23,7 @@ impl ControlPlane {
                 .filter_map(|(cf, family)| Some((family.wants_flush(now)?, *cf)))
                 .max_by_key(|(urgency, cf)| (*urgency, std::cmp::Reverse(*cf)));
             let Some((_, cf)) = next else { return };
-            let job = self.next_job();
+            let job = self.scheduler.next_job();
             let Some(family) = self.families.get_mut(&cf) else { return };
             let (memtables, stripes) = family.start_flush(job);
             self.add_flush(job, Job::new(cf, None, false));
@@ -42,7 +42,7 @@ impl ControlPlane {
         if !wanted || waits || self.scheduler.running(Lane::Flush) > 0 {
             return;
         }
-        let job = self.next_job();
+        let job = self.scheduler.next_job();
         let members = self.families.iter_mut().map(|(cf, family)| {
             let (memtables, stripes) = family.start_flush(job);
             FlushMember { cf: *cf, memtables, stripes }

@@ -14,6 +14,7 @@
 mod admission;
 mod flushes;
 mod scrubbing;
+mod shared;
 mod slots;
 mod tuning;
 
@@ -28,9 +29,10 @@ use crate::policy::{CfOptions, CompactionChain};
 use crate::reads::ReadCosts;
 use crate::scheduler::{IoScheduler, Lane, MeasuredDrains, Scrub};
 use crate::tuner::Tuner;
-use crate::types::{ColumnFamilyId, Instant, IoClass, JobId};
+use crate::types::{ColumnFamilyId, DatabaseId, Instant, IoClass, JobId};
 use crate::version::Version;
 use crate::write_controller::{Admission, WriteTriggers};
+pub use shared::SharedScheduler;
 
 /// A running job.
 #[derive(Clone, Debug)]
@@ -70,10 +72,16 @@ pub fn standing(options: Arc<CfOptions>, version: Arc<Version>) -> (u64, Compact
 #[derive(Debug)]
 pub struct ControlPlane {
     options: ControlOptions,
+    /// Its number among the databases of the device.
+    database: DatabaseId,
+    /// Whether the scheduler gets its samples from [`SharedScheduler::sample`], and the time of the
+    /// last sample of this database.
+    is_sampled_apart: bool,
+    sampled_at: Instant,
     families: BTreeMap<ColumnFamilyId, ColumnFamily>,
     jobs: BTreeMap<JobId, Job>,
     in_flight: InFlight,
-    scheduler: IoScheduler,
+    scheduler: Box<IoScheduler>,
     /// The current job slots.
     slots: JobSlots,
     /// Compactions for which the device has bandwidth.
@@ -87,7 +95,6 @@ pub struct ControlPlane {
     triggers: WriteTriggers,
     admission: Admission,
     actions: VecDeque<Action>,
-    last_job: JobId,
     paused: bool,
     /// Whether an event has arrived since the last look for work.
     dirty: bool,
@@ -106,11 +113,14 @@ impl ControlPlane {
     /// Returns a control plane that knows no column family yet and admits writers.
     #[must_use]
     pub fn new(options: ControlOptions) -> ControlPlane {
-        ControlPlane {
+        let mut plane = ControlPlane {
+            database: DatabaseId::default(),
+            is_sampled_apart: false,
+            sampled_at: Instant::default(),
             families: BTreeMap::new(),
             jobs: BTreeMap::new(),
             in_flight: InFlight::default(),
-            scheduler: IoScheduler::new(&options),
+            scheduler: Box::new(IoScheduler::new(&options)),
             slots: options.slots(),
             slots_of_device: usize::MAX,
             slots_changed: false,
@@ -119,7 +129,6 @@ impl ControlPlane {
             triggers: WriteTriggers::new(options.delayed_write_bytes_per_second),
             admission: Admission::default(),
             actions: VecDeque::new(),
-            last_job: JobId(0),
             paused: false,
             dirty: false,
             sampled: false,
@@ -129,7 +138,9 @@ impl ControlPlane {
             families_admitted: BTreeMap::new(),
             retry_at: None,
             options,
-        }
+        };
+        plane.set_share();
+        plane
     }
 
     /// Takes in an event. `now` never goes back.
@@ -149,7 +160,12 @@ impl ControlPlane {
                 return;
             }
             Event::Sample(sample) => {
-                let over_ns = self.scheduler.sample(now, &sample);
+                let over_ns = if self.is_sampled_apart {
+                    now.0.saturating_sub(self.sampled_at.0).max(1)
+                } else {
+                    self.scheduler.sample(now, &sample)
+                };
+                self.sampled_at = now;
                 let running =
                     [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
                 self.drains.observe(now, &sample, running);
@@ -215,7 +231,10 @@ impl ControlPlane {
                     self.actions.extend(family.cancel_request(request));
                 }
             }
-            Event::Paused(paused) => self.paused = paused,
+            Event::Paused(paused) => {
+                self.paused = paused;
+                self.scheduler.set_paused(paused);
+            }
             Event::JobStepped { .. } | Event::MemtablesChanged { .. } | Event::Sample(_) => {}
         }
     }
@@ -227,6 +246,7 @@ impl ControlPlane {
             self.retry_at = self.families.values().filter_map(|f| f.retry_at(now)).min();
             self.dirty = true;
         }
+        self.dirty |= self.scheduler.take_call();
         if std::mem::take(&mut self.sampled) | self.dirty {
             self.fit_slots();
             self.admit_smoothly();
@@ -269,6 +289,12 @@ impl ControlPlane {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.actions.is_empty() && !self.dirty && self.retry_at.is_none()
+    }
+
+    /// Returns its number among the databases that share the device.
+    #[must_use]
+    pub fn database(&self) -> DatabaseId {
+        self.database
     }
 
     /// Returns the current options.
@@ -354,7 +380,11 @@ impl ControlPlane {
         if std::mem::take(&mut self.slots_changed) {
             while self.compactions_running() > self.slots() && self.scheduler.take_slot() {}
         }
-        while self.compactions_running() < self.slots() && self.scheduler.has_preempted() {
+        let all = self.scheduler.slots_of_all(self.slots());
+        while self.compactions_running() < self.slots()
+            && self.scheduler.compactions_of_all(false) < all
+            && self.scheduler.has_preempted()
+        {
             // Level 0 goes before paused jobs if no compaction out of it runs.
             let level0_first = self.options.scheduler.preemption == Preemption::Off
                 && self.scheduler.running(Lane::Level0) == 0;
@@ -362,12 +392,32 @@ impl ControlPlane {
                 self.scheduler.resume();
             }
         }
+        let mut denied = false;
         while let Some(level0_only) = self.free_slot() {
-            if !self.start_next(now, level0_only) {
+            let claim = self.claim(now, level0_only);
+            denied = claim.is_some_and(|claim| !self.scheduler.may_take_slot(claim, level0_only));
+            if denied || !self.start_next(now, level0_only) {
                 break;
             }
         }
+        if self.scheduler.is_shared() {
+            // A database that has a slot and does not use it wants none.
+            let wants = denied || self.compactions_running() < self.slots();
+            let wants = wants && (denied || self.free_slot() != Some(false));
+            let claim = if wants { self.claim(now, false) } else { None };
+            self.scheduler.set_claim(claim);
+        }
         self.clear_the_way();
+    }
+
+    /// Returns the most urgent column family, and its urgency.
+    fn most_urgent(&mut self, now: Instant, level0_only: bool) -> Option<(f64, ColumnFamilyId)> {
+        let in_flight = &self.in_flight;
+        let urgent = self
+            .families
+            .iter_mut()
+            .filter_map(|(cf, family)| Some((family.urgency(now, in_flight, level0_only)?, *cf)));
+        urgent.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
     }
 
     /// Starts the most urgent compaction. Returns false if there is nothing more to look for.
@@ -375,14 +425,7 @@ impl ControlPlane {
         let clears_way = self.options.scheduler.preemption != Preemption::Off;
         let group_bytes_max = self.scheduler.group_bytes_max();
         // The most urgent column family goes first.
-        let next = self
-            .families
-            .iter_mut()
-            .filter_map(|(cf, family)| {
-                Some((family.urgency(now, &self.in_flight, level0_only)?, *cf))
-            })
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        let Some((_, cf)) = next else { return false };
+        let Some((_, cf)) = self.most_urgent(now, level0_only) else { return false };
         let Some(family) = self.families.get_mut(&cf) else { return false };
         match family.pick(now, &self.in_flight, level0_only, clears_way, group_bytes_max) {
             Pick::Plan { plan, manual } => return self.start_compaction(cf, *plan, manual),
@@ -406,16 +449,20 @@ impl ControlPlane {
     }
 
     /// Returns `None` if no compaction may start, and `Some(true)` if only one out of level 0 may.
-    fn free_slot(&self) -> Option<bool> {
+    fn free_slot(&mut self) -> Option<bool> {
         let running = self.compactions_running();
+        let all = self.scheduler.slots_of_all(self.slots());
+        let is_free = self.scheduler.compactions_of_all(false) < all;
         if self.options.scheduler.preemption != Preemption::Off {
             // A compaction out of level 0 always finds a slot: it takes that of a deep one (SILK
-            // §5.2.2).
-            let level0_may = self.scheduler.running(Lane::Level0) == 0;
-            return if running < self.slots() { Some(false) } else { level0_may.then_some(true) };
+            // §5.2.2), whichever database that is of.
+            let level0 = self.scheduler.compactions_of_all(true);
+            let level0_may = self.scheduler.running(Lane::Level0) == 0 && level0 < all;
+            let any = running < self.slots() && is_free;
+            return if any { Some(false) } else { level0_may.then_some(true) };
         }
         let serial = self.options.parallel_only_under_pressure && !self.triggers.pressure();
-        (running < if serial { 1 } else { self.slots() }).then_some(false)
+        (is_free && running < if serial { 1 } else { self.slots() }).then_some(false)
     }
 
     /// Serves deep compactions that have claimed what level 0 waits for like level 0, and ends them
@@ -450,7 +497,7 @@ impl ControlPlane {
 
     /// Claims the tables of a plan and starts its job. Returns false if they are claimed already.
     fn start_compaction(&mut self, cf: ColumnFamilyId, plan: CompactionPlan, manual: bool) -> bool {
-        let job = self.next_job();
+        let job = self.scheduler.next_job();
         let claimed = self.in_flight.claim(job, &plan);
         debug_assert_eq!(claimed, Ok(()), "a policy chose what is in flight: {plan}");
         if claimed.is_err() {
@@ -466,17 +513,15 @@ impl ControlPlane {
         }
         self.jobs.insert(job, Job::new(cf, Some(plan.clone()), manual));
         self.scheduler.add(job, plan.class, plan.score);
-        let over = plan.class == IoClass::L0 && self.compactions_running() > self.slots();
+        let all = self.scheduler.slots_of_all(self.slots());
+        let own = self.compactions_running() > self.slots();
+        let over = own || self.scheduler.compactions_of_all(false) > all;
+        let over = plan.class == IoClass::L0 && over;
         self.actions.push_back(Action::StartCompaction { job, plan });
         if over && self.options.scheduler.preemption != Preemption::Off {
-            self.scheduler.preempt(job);
+            self.scheduler.preempt(job, own);
         }
         true
-    }
-
-    fn next_job(&mut self) -> JobId {
-        self.last_job.0 += 1;
-        self.last_job
     }
 
     /// Removes a job, releases its claims, and sets the time of a retry if it failed.
@@ -526,12 +571,17 @@ impl ControlPlane {
     }
 
     fn set_options(&mut self, now: Instant, options: ControlOptions) {
-        self.scheduler.set_options(&options);
+        // Another database may have changed the options of the scheduler, which are not changed
+        // back by one that changes others.
+        if !self.scheduler.is_shared() || !self.options.schedules_like(&options) {
+            self.scheduler.set_options(&options);
+        }
         if self.options.scrub != options.scrub {
             self.scrub.set_options(now, options.scrub);
         }
         self.triggers.set_delayed_write_rate(options.delayed_write_bytes_per_second);
         let before = std::mem::replace(&mut self.options, options);
+        self.set_share();
         self.restart_tuner(now, &before);
         for family in self.families.values_mut() {
             family.claims_changed();

@@ -69,6 +69,10 @@ pub struct ControlOptions {
     pub retry_delay: Duration,
     /// True if one flush stores the sealed memtables of all column families.
     pub atomic_flush: bool,
+    /// The share of the database in what several databases get together, relative to the others'.
+    pub weight: u32,
+    /// Bytes a second that its background work may move; `None`: no limit of its own.
+    pub ceiling: Option<u64>,
 }
 
 /// RocksDB's defaults, with one job slot of each kind.
@@ -87,6 +91,8 @@ impl Default for ControlOptions {
             delayed_write_bytes_per_second: 16 * MIB,
             retry_delay: Duration::from_secs(1),
             atomic_flush: false,
+            weight: 100,
+            ceiling: None,
         }
     }
 }
@@ -98,6 +104,14 @@ impl ControlOptions {
         let JobSlots { flushes, compactions } = JobSlots::divided(jobs);
         (self.max_background_flushes, self.max_background_compactions) = (flushes, compactions);
         self
+    }
+
+    /// Returns true if the I/O scheduler does the same with `other`.
+    pub(crate) fn schedules_like(&self, other: &ControlOptions) -> bool {
+        let hint = other.scheduler.hint;
+        SchedulerOptions { hint, ..self.scheduler.clone() } == other.scheduler
+            && self.rate_limiter == other.rate_limiter
+            && self.slice_bytes_max == other.slice_bytes_max
     }
 
     /// Returns the configured job slots.

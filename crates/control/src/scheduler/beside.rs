@@ -2,9 +2,9 @@
 //! and for copies of backups.
 
 use super::allocator::Allocation;
-use super::{IoScheduler, Lane};
+use super::{IoScheduler, Lane, Running};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
-use crate::types::Instant;
+use crate::types::{Instant, JobId};
 
 /// Beside clients, dead tables are reclaimed over this time, but at no less than `RECLAIM_MIN`
 /// bytes per second. A device that has to discard many blocks at once serves no other request
@@ -14,7 +14,34 @@ const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
 
+/// While clients wait for the device, at most this many steps of compactions run at a time.
+const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
+
+/// The present limits on compactions.
+pub(super) struct Limits {
+    /// Whether no more steps of compactions may run.
+    pub(super) no_step: bool,
+    /// How long deep work is held because clients wait behind background work; 0 if it is not.
+    pub(super) brake_ns: u64,
+    /// What deep work must leave in the bucket: the next slice of a job above it.
+    pub(super) reserve: u64,
+}
+
 impl IoScheduler {
+    /// Returns the limits on compactions at `now`.
+    pub(super) fn limits(&self, now: Instant) -> Limits {
+        let beside = self.monitor.clients_active() && self.may_harm(now);
+        // A job of a paused database may keep its grant as long as the pause lasts.
+        let jobs = || self.unpaused_jobs().map(|job| (job, self.served_in(job.lane)));
+        let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
+        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
+        Limits {
+            no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
+            brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
+            reserve: if high { self.slice_bytes(Lane::Level0) } else { 0 },
+        }
+    }
+
     /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
     /// `None` means without limit.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
@@ -24,9 +51,13 @@ impl IoScheduler {
 
     /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
     /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
+    /// Jobs of a paused database do not count.
     pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
-        let urgent = self.running(Lane::Flush) + self.running(Lane::Level0) > 0;
-        if urgent || !self.queue.is_empty() {
+        let is_urgent = |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted();
+        let urgent = self.unpaused_jobs().any(is_urgent);
+        let of = |job: &JobId| self.jobs.get(job).map(|job| job.database);
+        let mut waiting = self.queue.iter().filter_map(|place| of(&place.job));
+        if urgent || waiting.any(|database| self.members.may_move(database)) {
             return false;
         }
         if !self.options.bandwidth {

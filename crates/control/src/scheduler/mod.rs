@@ -18,6 +18,8 @@
 //! main bucket, in the order of arrival. The rate limiter still serves flushes first, as RocksDB's
 //! does.
 //!
+//! Several databases may share it ([`members`]).
+//!
 //! What must stay true: flushes and compactions out of level 0 are never paused, only paced, and
 //! with priorities never below their floor. Every grant is settled or given back.
 
@@ -26,6 +28,7 @@ mod beside;
 mod bucket;
 mod device;
 mod drains;
+mod members;
 mod monitor;
 mod pace;
 mod pauses;
@@ -46,26 +49,35 @@ pub(crate) use allocator::Demand;
 use bucket::Bucket;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
+pub(crate) use members::Claim;
+use members::Members;
 use monitor::Monitor;
 pub(crate) use monitor::{FILL, LONG, Smoothed};
 pub use pace::{Pace, PaceStep};
 use phases::Phases;
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
-use running::{Running, RunningState, Source, thousandths};
+pub(crate) use running::thousandths;
+use running::{Running, RunningState, Source};
 pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
 
-/// A place in the queue: rank, share, arrival, job.
-type Place = (u8, u64, u64, JobId);
+/// A place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    rank: u8,
+    /// What its database has moved; 0 if it is alone.
+    of_database: u64,
+    share: u64,
+    arrival: u64,
+    job: JobId,
+}
 
 /// Number of barriers at the end of a job: one for its file and one for the manifest.
 pub(crate) const BARRIERS: u64 = 2;
 /// The time over which unused bytes collect for the next grants.
 const BURST_NS: u64 = 10_000_000;
-/// While clients wait for the device, at most this many steps of compactions run at a time.
-const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 /// A debt that drains within `DEBT_NS_MIN` earns no credit, so peaks belong to clients alone. From
 /// `DEBT_NS_MAX` on deep work earns its whole share in spite of them.
 const DEBT_NS_MIN: u64 = 10_000_000_000;
@@ -107,17 +119,8 @@ pub(crate) struct IoScheduler {
     queue: BTreeSet<Place>,
     /// Number of arrivals so far.
     place: u64,
-    notes: Vec<Note>,
-}
-
-/// The present limits on compactions.
-struct Limits {
-    /// Whether no more steps of compactions may run.
-    no_step: bool,
-    /// How long deep work is held because clients wait behind background work; 0 if it is not.
-    brake_ns: u64,
-    /// What deep work must leave in the bucket: the next slice of a job above it.
-    reserve: u64,
+    members: Members,
+    last_job: JobId,
 }
 
 impl IoScheduler {
@@ -140,7 +143,8 @@ impl IoScheduler {
             jobs: BTreeMap::new(),
             queue: BTreeSet::new(),
             place: 0,
-            notes: Vec::new(),
+            members: Members::default(),
+            last_job: JobId(0),
         };
         scheduler.allocation = scheduler.due();
         scheduler
@@ -174,7 +178,10 @@ impl IoScheduler {
     pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
         // A new job gets no credit for what others moved before.
         let deep = self.jobs.values().filter(|job| job.lane == Lane::Deep);
+        let database = self.members.current;
+        self.members.begins(database, self.jobs.values().map(|job| job.database));
         let running = Running {
+            database,
             lane: Lane::of(class),
             own_lane: Lane::of(class),
             urgency: thousandths(score).max(1),
@@ -201,10 +208,12 @@ impl IoScheduler {
                 self.slices.observe(running.lane, bytes, cpu_ns);
                 self.settle(&running, bytes, source, read, written);
                 self.wait(job, running);
+                self.has_moved(running.database, moved);
             }
             RunningState::Waiting(_) => {
                 // The last step is reported together with the end, after its grant was settled.
                 self.settle(&running, 0, self.source(), read, written);
+                self.has_moved(running.database, moved);
             }
         }
     }
@@ -218,6 +227,7 @@ impl IoScheduler {
             }
             RunningState::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
         }
+        self.call_next();
     }
 
     /// Returns the next grant, if a job waits and there are bytes to give.
@@ -229,13 +239,18 @@ impl IoScheduler {
     pub(crate) fn next_grant_at(&self) -> Option<Instant> {
         if !self.options.bandwidth {
             self.queue.first()?;
-            return self.limiter.next_refill();
+            let ceiling = self.queue.iter().filter_map(|place| self.jobs.get(&place.job));
+            let ceiling = ceiling.filter_map(|job| self.members.free_at(job.database)).min();
+            return self.limiter.next_refill().into_iter().chain(ceiling).min();
         }
         let now = self.last_refill;
         let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
         let limits = self.limits(now);
         let wait = |place: &Place| {
-            let lane = self.jobs.get(&place.3).filter(|job| job.paused.is_none())?.lane;
+            let job = self.jobs.get(&place.job).filter(|job| job.paused.is_none())?;
+            let lane = job.lane;
+            // Those of other databases look for themselves.
+            let held_ns = self.members.wait_ns(job.database)?;
             let served_in = self.served_in(lane);
             // The end of a step is an event of its own.
             if served_in != Lane::Flush && limits.no_step {
@@ -247,16 +262,24 @@ impl IoScheduler {
             let braked = served_in != Lane::Flush;
             let main = if braked { main.max(limits.brake_ns) } else { main };
             let floor = self.floor.wait_ns((floor_read, floor_write), reads, 0);
-            Some(if served_in == Lane::Deep { main } else { main.min(floor) })
+            Some(held_ns.max(if served_in == Lane::Deep { main } else { main.min(floor) }))
         };
         let wait_ns = self.queue.iter().filter_map(wait).min()?;
         Some(Instant(now.0 + wait_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX)))
     }
 
-    /// Returns the number of running jobs whose own lane is `lane`. Paused jobs do not count.
+    /// Returns the number of running jobs of the database whose own lane is `lane`. Paused jobs do
+    /// not count.
     pub(crate) fn running(&self, lane: Lane) -> usize {
+        let own = |job: &&Running| job.database == self.members.current;
         let runs = |job: &&Running| job.own_lane == lane && !job.is_preempted();
-        self.jobs.values().filter(runs).count()
+        self.jobs.values().filter(own).filter(runs).count()
+    }
+
+    /// Returns the number of a new job.
+    pub(crate) fn next_job(&mut self) -> JobId {
+        self.last_job.0 += 1;
+        self.last_job
     }
 
     /// Returns the current limit in bytes per second; `None` if there is none.
@@ -350,12 +373,7 @@ impl IoScheduler {
 
     /// Sets the work that background jobs have to do.
     pub(crate) fn set_demand(&mut self, demand: Demand) {
-        self.demand = demand;
-    }
-
-    /// Removes and returns the notes for observers.
-    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
+        self.demand = self.members.demand_of_all(demand);
     }
 
     // ---- the limiter ----------------------------------------------------------------------------
@@ -363,17 +381,21 @@ impl IoScheduler {
     fn grant_limited(&mut self, now: Instant) -> Option<(JobId, u64)> {
         self.queue.first()?;
         self.limiter.refill(now);
-        let waiting = || self.queue.iter().filter(|place| !self.is_paused(place.3));
+        self.members.refill(now, self.slices.bytes_max());
+        let waiting = || self.queue.iter().filter(|place| !self.is_held(place.job));
         let next = if self.limiter.is_reversed() {
             // The lowest rank goes first. Within a rank the order of arrival stays.
-            let rank = waiting().next_back()?.0;
-            *waiting().find(|place| place.0 == rank)?
+            let rank = waiting().next_back()?.rank;
+            *waiting().find(|place| place.rank == rank)?
         } else {
             *waiting().next()?
         };
+        if !self.is_served_now(next.job) {
+            return None;
+        }
         let bytes = self.limiter.take(self.slices.bytes_max())?;
         self.give(next, bytes, Source::Limiter);
-        Some((next.3, bytes))
+        Some((next.job, bytes))
     }
 
     // ---- what clients leave ---------------------------------------------------------------------
@@ -387,9 +409,10 @@ impl IoScheduler {
         let mut found = None;
         let mut lacking = (false, false);
         for place in &self.queue {
-            let Some(job) = self.jobs.get(&place.3) else { continue };
+            let Some(job) = self.jobs.get(&place.job) else { continue };
             let lane = self.served_in(job.lane);
-            if job.paused.is_some() || lane != Lane::Flush && limits.no_step {
+            let held = job.paused.is_some() || !self.members.may_move(job.database);
+            if held || lane != Lane::Flush && limits.no_step {
                 continue;
             }
             // Flushes read nothing.
@@ -418,23 +441,13 @@ impl IoScheduler {
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;
-        let lane = self.jobs.get(&place.3)?.lane;
+        if !self.is_served_now(place.job) {
+            return None;
+        }
+        let lane = self.jobs.get(&place.job)?.lane;
         let slice = self.slice_bytes(lane);
         self.give(place, slice, source);
-        Some((place.3, slice))
-    }
-
-    /// Returns the limits on compactions at `now`.
-    fn limits(&self, now: Instant) -> Limits {
-        let beside = self.monitor.clients_active() && self.may_harm(now);
-        let jobs = || self.jobs.values().map(|job| (job, self.served_in(job.lane)));
-        let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
-        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
-        Limits {
-            no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
-            brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },
-            reserve: if high { self.slice_bytes(Lane::Level0) } else { 0 },
-        }
+        Some((place.job, slice))
     }
 
     /// Returns the bytes of the next slice in `lane`.
@@ -456,6 +469,7 @@ impl IoScheduler {
         let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
         self.main.refill(over_ns, (read, burst(read)), (write, burst(write)));
         self.floor.refill(over_ns, (floor_read, 2 * slice), (floor_write, 2 * slice));
+        self.members.refill(now, slice);
     }
 
     /// Computes the allocation for the present demand.
@@ -505,7 +519,7 @@ impl IoScheduler {
 
     fn note_allocation(&mut self) {
         let Allocation { client, read, write, .. } = self.allocation;
-        self.notes.push(Note::Bandwidth { client, read, write });
+        self.members.note_bandwidth(Note::Bandwidth { client, read, write });
     }
 
     // ---- both -----------------------------------------------------------------------------------
@@ -517,7 +531,7 @@ impl IoScheduler {
     /// Grants `bytes` bytes to the job at `place`, and charges the source.
     fn give(&mut self, place: Place, bytes: u64, source: Source) {
         self.queue.remove(&place);
-        let Some(running) = self.jobs.get_mut(&place.3) else { return };
+        let Some(running) = self.jobs.get_mut(&place.job) else { return };
         running.state = RunningState::Granted(bytes, source);
         let reads = running.lane != Lane::Flush;
         let bytes = to_i64(bytes);
@@ -564,13 +578,14 @@ impl IoScheduler {
     }
 
     /// Returns the position of a waiting job in the queue.
-    fn key(&self, job: JobId, running: &Running, place: u64) -> Place {
+    fn key(&self, job: JobId, running: &Running, arrival: u64) -> Place {
         let rank = match self.served_in(running.lane) {
             Lane::Flush => 0,
             Lane::Level0 => 1,
             Lane::Deep => 1 + u8::from(self.options.priority),
         };
         let deep = self.options.priority && running.lane == Lane::Deep;
-        (rank, if deep { running.share } else { 0 }, place, job)
+        let of_database = self.members.moved(running.database);
+        Place { rank, of_database, share: if deep { running.share } else { 0 }, arrival, job }
     }
 }

@@ -20,14 +20,22 @@ use crate::options::Preemption;
 use crate::types::JobId;
 
 impl IoScheduler {
-    /// Pauses a deep job because the job `by`, out of level 0, needs its slot.
-    pub(crate) fn preempt(&mut self, by: JobId) {
+    /// Pauses a deep job because the job `by`, out of level 0, needs its slot. With `own` it is one
+    /// of the database that asks, which has more jobs than slots. A job of a paused database has no
+    /// slot to give.
+    pub(crate) fn preempt(&mut self, by: JobId, own: bool) {
+        let current = self.members.current;
+        let may = |job: &Running| match own {
+            true => job.database == current,
+            false => self.members.works(job.database),
+        };
         let victim = match self.options.preemption {
             Preemption::Off => None,
-            Preemption::LeastLoss => self.least_loss(),
+            Preemption::LeastLoss => self.least_loss_of(may),
             Preemption::Random => {
                 let drawn = |id: &JobId| mix(id.0 ^ by.0.rotate_left(32));
-                self.with_slots().map(|(id, _)| id).min_by_key(drawn)
+                let jobs = self.with_slots().filter(|(_, job)| may(job));
+                jobs.map(|(id, _)| id).min_by_key(drawn)
             }
         };
         if let Some(victim) = victim {
@@ -38,7 +46,8 @@ impl IoScheduler {
     /// Takes the slot of the deep job whose pause costs least, because there are fewer slots than
     /// jobs. Returns false if no deep job has a slot.
     pub(crate) fn take_slot(&mut self) -> bool {
-        let victim = self.least_loss();
+        let current = self.members.current;
+        let victim = self.least_loss_of(|job| job.database == current);
         if let Some(victim) = victim {
             self.pause(victim, Some(PauseReason::Slots));
         }
@@ -51,20 +60,23 @@ impl IoScheduler {
         jobs.filter(|(_, job)| job.lane == Lane::Deep && !job.is_preempted())
     }
 
-    /// Returns the least urgent of these jobs; among equals the one that has moved least.
-    fn least_loss(&self) -> Option<JobId> {
-        let least = self.with_slots().min_by_key(|(id, job)| (job.urgency, job.moved(), *id));
-        least.map(|(id, _)| id)
+    /// Returns the least urgent of these jobs that `may` be paused; among equals the one that has
+    /// moved least.
+    fn least_loss_of(&self, may: impl Fn(&Running) -> bool) -> Option<JobId> {
+        let jobs = self.with_slots().filter(|(_, job)| may(job));
+        jobs.min_by_key(|(id, job)| (job.urgency, job.moved(), *id)).map(|(id, _)| id)
     }
 
-    /// Returns true if a job is paused because it has no slot.
+    /// Returns true if a job of the database is paused because it has no slot.
     pub(crate) fn has_preempted(&self) -> bool {
-        self.jobs.values().any(Running::is_preempted)
+        let own = |job: &&Running| job.database == self.members.current;
+        self.jobs.values().filter(own).any(Running::is_preempted)
     }
 
-    /// Continues the most urgent job without a slot. Returns false if there is none.
+    /// Continues the database's most urgent job without a slot. Returns false if there is none.
     pub(crate) fn resume(&mut self) -> bool {
-        let paused = self.jobs.iter().filter(|(_, job)| job.is_preempted());
+        let own = |job: &Running| job.database == self.members.current;
+        let paused = self.jobs.iter().filter(|(_, job)| own(job) && job.is_preempted());
         let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
         let Some(next) = next.map(|(id, _)| *id) else { return false };
         self.pause(next, None);
@@ -81,7 +93,7 @@ impl IoScheduler {
             self.queue.remove(&self.key(job, &running, place));
         }
         if running.paused.is_some() {
-            self.notes.push(Note::Resumed { job });
+            self.members.note(running.database, Note::Resumed { job });
         }
         running = Running { lane: Lane::Level0, paused: None, ..running };
         if let RunningState::Waiting(place) = running.state {
@@ -111,13 +123,17 @@ impl IoScheduler {
     fn pause(&mut self, job: JobId, reason: Option<PauseReason>) {
         let Some(running) = self.jobs.get_mut(&job) else { return };
         running.paused = reason;
-        self.notes.push(match reason {
+        let database = running.database;
+        let note = match reason {
             Some(reason) => Note::Paused { job, reason },
             None => Note::Resumed { job },
-        });
+        };
+        self.members.note(database, note);
     }
 
-    pub(super) fn is_paused(&self, job: JobId) -> bool {
-        self.jobs.get(&job).is_some_and(|job| job.paused.is_some())
+    /// Returns true if a job gets no grant: it or its database is paused, or over its ceiling.
+    pub(super) fn is_held(&self, job: JobId) -> bool {
+        let held = |job: &Running| job.paused.is_some() || !self.members.may_move(job.database);
+        self.jobs.get(&job).is_some_and(held)
     }
 }

@@ -1,7 +1,7 @@
 //! A running job, as the scheduler sees it.
 
 use crate::event::PauseReason;
-use crate::types::IoClass;
+use crate::types::{DatabaseId, IoClass};
 
 /// The lanes: flushes, compactions out of level 0, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +33,7 @@ pub(super) enum Source {
 /// A job between its start and its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
+    pub(super) database: DatabaseId,
     /// The lane in which it is served.
     pub(super) lane: Lane,
     /// Its own lane. A deep job that level 0 waits for is served in the lane of level 0.
@@ -81,6 +82,6 @@ impl Running {
     reason = "clamped to what fits before"
 )]
 /// Returns a score in thousandths.
-pub(super) fn thousandths(score: f64) -> u64 {
+pub(crate) fn thousandths(score: f64) -> u64 {
     (score.clamp(0.0, 1e9) * 1000.0) as u64
 }

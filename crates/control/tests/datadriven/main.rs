@@ -19,9 +19,11 @@ use sateen_control::{
     JobId, JobResult, RequestId, TableId, UserKey, Version, VersionEdit,
 };
 
+mod databases;
 mod load;
 mod parse;
 
+use databases::Databases;
 use load::{Device, Load, stepped};
 use parse::{Line, duration, flag, id, number, set_cf, set_control, table};
 
@@ -39,6 +41,7 @@ struct World {
     last_table: u64,
     last_job: u64,
     device: Device,
+    databases: Databases,
 }
 
 impl World {
@@ -64,6 +67,9 @@ impl World {
     ///   `pause on|off`
     /// - `sparse f1 f2`: these files should go; `charged t1 cf=N`: reads were charged to this table
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
+    /// - `database N key=value…`: another database on the same device, whose commands follow; the
+    ///   first one begins without any other. `database N` alone goes back to it
+    /// - `restless`: the databases that must be polled
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
@@ -102,6 +108,16 @@ impl World {
                 self.change(&line);
                 self.plane = Some(ControlPlane::new(self.plane_options.clone()));
                 String::new()
+            }
+            "database" => self.go_to(&line),
+            "restless" => {
+                let Databases { scheduler, .. } = &mut self.databases;
+                let scheduler = scheduler.as_mut().expect("a database");
+                let plane = self.plane.as_mut().expect("a plane");
+                scheduler.exchange(plane);
+                let restless = scheduler.take_restless();
+                scheduler.exchange(plane);
+                restless.iter().map(|database| format!("{database}\n")).collect()
             }
             "set" => {
                 self.change(&line);

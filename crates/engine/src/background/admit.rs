@@ -56,7 +56,7 @@ impl Background {
         let deadline = if options.no_slowdown { Some(Duration::ZERO) } else { options.deadline };
         let deadline = deadline.and_then(|within| clock::now().checked_add(within));
         let check = || {
-            self.env.check_open()?;
+            self.env.check_working()?;
             self.env.health.check()?;
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
                 let cause = StallCause::WriteBuffers.name();
@@ -117,7 +117,7 @@ impl Background {
             return Ok(());
         }
         let give_up = || {
-            self.env.check_open()?;
+            self.env.check_working()?;
             // The gate of a dropped column family may never be opened again.
             match written.iter().find(|family| family.is_dropped()) {
                 Some(gone) => {

@@ -4,8 +4,8 @@
 //! 2. [`flush`] and [`compaction`] make the jobs, which write tables through [`output`].
 //! 3. [`chores`] does the work beside the jobs: the next WAL, obsolete files, repair after errors.
 //! 4. [`scrub`] verifies the stored tables, one slice at a time.
-//! 5. [`pool`] has the threads. Without threads, a thread that waits runs the steps itself
-//!    ([`Background::step_here`]).
+//! 5. The threads of the device work for it ([`crate::runtime`], which sees it as a [`Tenant`]).
+//!    Without threads, a thread that waits runs the steps itself ([`Background::step_here`]).
 //! 6. [`admit`], [`on_demand`] and [`requests`] serve clients that wait for any of these.
 
 mod admit;
@@ -17,7 +17,6 @@ pub(crate) mod flush;
 pub(crate) mod held;
 mod on_demand;
 pub(crate) mod output;
-pub(crate) mod pool;
 mod requests;
 pub(crate) mod scrub;
 mod value_output;
@@ -27,19 +26,21 @@ use std::time::Duration;
 
 use chores::Chores;
 use chores::board::ChoreBoard;
-use driver::{Driver, Stepped};
+use driver::{Driver, IDLE_WAIT_MAX};
 use output::Outputs;
-use pool::Pool;
-use sateen_control::ControlOptions;
+use sateen_control::{ControlOptions, Sample};
 use sateen_store::base::clock;
-use sateen_store::base::error::Result;
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicI32, AtomicU64};
-use sateen_store::base::sync::thread;
+use sateen_store::base::sync::{lock, thread};
 use sateen_store::files::spare::SpareFiles;
 use scrub::Scrubber;
 
 use crate::environment::Environment;
 use crate::options::control;
+use crate::runtime::device::Device;
+use crate::runtime::{DatabaseTotals, Place, Rest, Runtime, Stepped, Tenant};
+use crate::timeline::EventKind;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
 
@@ -59,7 +60,6 @@ pub(crate) struct Background {
     pub(crate) chores: Arc<Chores>,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) board: Arc<ChoreBoard>,
-    pub(crate) pool: Pool,
     /// Number of clients that pause manual compactions. While it is above 0, they are refused.
     pub(crate) manual_pauses: AtomicI32,
     /// Number of pauses of manual compactions since the database was opened.
@@ -73,20 +73,23 @@ impl Background {
         tree: &Arc<Tree>,
         writes: &Arc<WritePath>,
         spare_files: Arc<SpareFiles>,
+        device: Arc<Device>,
         options: ControlOptions,
     ) -> Background {
         let (env, tree, writes) = (env.clone(), tree.clone(), writes.clone());
-        let board = Arc::new(ChoreBoard::default());
+        let hint = options.scheduler.hint;
+        let plane = device.join(options);
+        let place = Place { device, database: plane.database() };
+        let board = Arc::new(ChoreBoard::new(place.clone()));
         let outputs =
             Outputs { env: env.clone(), tree: tree.clone(), spare_files: spare_files.clone() };
-        let hint = options.scheduler.hint;
         let driver = Arc::new(Driver::new(
             env.clone(),
             tree.clone(),
             writes.clone(),
             board.clone(),
             outputs,
-            options,
+            (place, plane),
         ));
         let scrubber = Arc::new(Scrubber::new(env.clone(), tree.clone(), driver.clone()));
         let chores = Arc::new(Chores::new(
@@ -107,7 +110,6 @@ impl Background {
             chores,
             scrubber,
             board,
-            pool: Pool::default(),
             manual_pauses: AtomicI32::new(0),
             manual_pauses_begun: AtomicU64::new(0),
         }
@@ -142,15 +144,73 @@ impl Background {
         Ok(())
     }
 
-    /// Starts the threads, if the options ask for any, and opens tables for a short time.
+    /// Has the threads of the device work for the database, if the options ask for any, and opens
+    /// tables for a short time.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
         let options = self.env.options.load();
         let threads = if self.env.read_only { 0 } else { control::threads(&options) };
         if threads > 0 {
-            self.pool.start(self, threads, options.background_thread_nice)?;
+            let of_runtime = options.runtime.as_ref().and_then(Runtime::threads);
+            let threads = of_runtime.unwrap_or(threads);
+            let Place { device, database } = &self.driver.place;
+            device.enlist(*database, self.clone(), threads, options.background_thread_nice)?;
             self.chores.open_tables_for(OPEN_TABLES_TIME);
         }
         Ok(())
+    }
+
+    /// Ends the work of the device's threads for the database.
+    pub(crate) fn stop_threads(&self) {
+        let Place { device, database } = &self.driver.place;
+        device.retire(*database);
+    }
+}
+
+impl Tenant for Background {
+    fn step(&self) -> Stepped {
+        match self.driver.step_once() {
+            // Control may have been polled while the reason for what it asks was not yet known.
+            Stepped::Idle(None) if self.driver.has_jobs() || self.driver.has_due_work() => {
+                Stepped::Idle(Some(self.env.now() + IDLE_WAIT_MAX))
+            }
+            stepped => stepped,
+        }
+    }
+
+    fn take_sample(&self) -> Box<Sample> {
+        self.driver.take_sample(&mut lock(&self.driver.sampler))
+    }
+
+    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool {
+        if late_ns > 0 {
+            self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
+        }
+        self.driver.report_sample(sample);
+        self.driver.is_quiet()
+    }
+
+    fn has_news(&self) -> bool {
+        self.driver.has_news()
+    }
+
+    fn chores(&self) -> Rest {
+        self.chores.round()
+    }
+
+    fn totals(&self) -> DatabaseTotals {
+        let classes = self.env.vfs.totals();
+        let (running_flushes, running_compactions) = self.driver.running();
+        DatabaseTotals {
+            user_bytes: self.env.metrics.write_bytes(),
+            read_bytes: classes.iter().map(|class| class.read_bytes).sum(),
+            written_bytes: classes.iter().map(|class| class.write_bytes).sum(),
+            running_flushes,
+            running_compactions,
+        }
+    }
+
+    fn panicked(&self, error: &Error) {
+        self.driver.job_failed(error);
     }
 }
 

@@ -46,7 +46,7 @@ impl Background {
                 && family.sealed().first().is_some_and(|sealed| sealed.last_seqno <= through)
         };
         while families.iter().any(waiting) {
-            self.env.check_open()?;
+            self.env.check_working()?;
             self.env.health.check()?;
             if self.env.has_threads() {
                 self.wait_a_little();
@@ -127,7 +127,7 @@ impl Background {
                 if complete {
                     return Ok(());
                 }
-                self.env.check_open()?;
+                self.env.check_working()?;
                 self.env.health.check()?;
                 // The pause may have ended by now, but the requests that it cancelled stay
                 // cancelled.
@@ -226,7 +226,7 @@ impl Background {
 
     /// Returns true if there is no job, due work, spare file or edit that waits for a barrier.
     fn is_idle(&self) -> Result<bool> {
-        self.env.check_open()?;
+        self.env.check_working()?;
         self.env.health.check()?;
         let unflushed = self.tree.families().values().any(|family| family.wants_flush());
         Ok(!unflushed

@@ -89,6 +89,12 @@ impl Output {
         Output::of_encoded(context, None)
     }
 
+    /// Fails if a limit on the space of tables is reached.
+    pub(crate) fn check_space(&self) -> Result<()> {
+        let space = self.context.options.space_manager.as_ref();
+        space.map_or(Ok(()), |space| space.check(&self.context.directory))
+    }
+
     /// Like [`Output::new`]. With `input`, each value that is added is an encoded
     /// [`Separated`](sateen_store::table::Separated), and may be in a value file already.
     pub(crate) fn of_encoded(context: OutputContext, input: Option<EncodedInput>) -> Output {

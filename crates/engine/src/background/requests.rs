@@ -22,7 +22,7 @@ impl Driver {
         wait: bool,
         event: impl FnOnce(RequestId) -> Event,
     ) -> RequestId {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         let request = RequestId(shared.next_request);
         shared.next_request += 1;
         if wait {
@@ -30,20 +30,20 @@ impl Driver {
         }
         shared.plane.handle(now, event(request));
         drop(shared);
-        self.wake.notify_one();
+        self.place.call();
         request
     }
 
     /// Cancels all requests that a client waits for.
     pub(crate) fn cancel_requests(&self, now: Instant) {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         let waiting = shared.requests.iter().filter(|(_, state)| state.is_none());
         let waiting: Vec<_> = waiting.map(|(request, _)| *request).collect();
         for request in waiting {
             shared.plane.handle(now, Event::CompactRangeCancelled { request });
         }
         drop(shared);
-        self.wake.notify_all();
+        self.place.call();
     }
 }
 
@@ -83,7 +83,8 @@ impl Background {
             if let Err(refusal) = self.env.health.check() {
                 // The request may never end, because failed compactions are retried only after the
                 // database has recovered.
-                let mut shared = shared;
+                drop(shared);
+                let mut shared = self.driver.lend();
                 shared.requests.remove(&request);
                 shared.plane.handle(self.env.now(), Event::CompactRangeCancelled { request });
                 return Err(refusal);

@@ -156,6 +156,7 @@ impl Cursor {
             unwanted,
             core: core.clone(),
             options: table_options,
+            scans: family.scans().clone(),
             wanted,
             as_of: seqno,
             ignore_ranges: options.ignore_range_deletions,

@@ -17,6 +17,7 @@ use sateen_store::base::sync::lock;
 use super::Db;
 use crate::explain::{Explanation, History};
 use crate::inspection::Inspection;
+use crate::runtime::RuntimeMetrics;
 
 /// Seconds that the recorder can remember.
 const EXPLAINED_SECONDS: u64 = 600;
@@ -42,6 +43,22 @@ pub fn set_inspector(inspector: Box<dyn Inspector>) -> bool {
 }
 
 impl Db {
+    /// Returns what the databases that share threads and scheduler with this one have and do
+    /// together; see [`Runtime`](crate::Runtime). Of a runtime it is one device.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert!(db.runtime_metrics().databases >= 1);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn runtime_metrics(&self) -> RuntimeMetrics {
+        let mut metrics = RuntimeMetrics::default();
+        metrics.add(&self.core().background.driver.place.device);
+        metrics
+    }
+
     /// Says why the slowest seconds of the recent past were slow, as far as the flight recorder
     /// remembers them: half a minute of a busy database. A [`History`] that is fed every few
     /// seconds remembers more.

@@ -112,6 +112,33 @@ impl Db {
         }
         list(core)
     }
+
+    /// Returns the WALs that recovery would need now, oldest first, and the one in use. They may go
+    /// at any time, unless file deletions are disabled. RocksDB: `GetSortedWalFiles`, which also
+    /// returns archived ones.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let wals = db.wal_files()?;
+    /// assert!(wals.last().unwrap().size_bytes > 0);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`; `Io`.
+    pub fn wal_files(&self) -> Result<Vec<LiveFile>> {
+        let core = self.core();
+        core.env.check_open()?;
+        let _hold = core.tree.reclaimer.hold();
+        let logs = logs_of(core, &core.tree.versions.families())?;
+        let described = logs.into_iter().map(|(log, bytes)| {
+            let path = wal_file_name(&core.env.wal_directory(), log);
+            on_disk(core, LiveFileKind::Wal, &path, log.0, bytes)
+        });
+        described.collect()
+    }
 }
 
 /// Lists the files, with deletions held back.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sateen_control::compaction::{CompactionChain, FileSpace, LevelTargets, TreeView, good_bytes};
 use sateen_control::version::{Level, Version};
 use sateen_control::{AdmissionState, CfOptions, SeqNo, TableMeta, standing};
-use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key::{seek_key, user_key};
 use sateen_store::base::sync::atomic::Ordering;
+use sateen_store::base::{iterator::InternalIterator, names::shown};
 use sateen_store::memtable::MemTable;
 
 use crate::admission::gate::AdmissionGate;
@@ -531,11 +531,11 @@ fn estimated_keys(tree: &ColumnFamilyData) -> u64 {
     entries.sum::<u64>() + tree.active_memtable().entries() as u64
 }
 
-/// Returns one line for each level, and one for the debt.
+/// Returns a title as RocksDB's, one line for each level, and one for the debt.
 fn shape_text(core: &DbCore, family: &Arc<ColumnFamilyData>) -> String {
     use std::fmt::Write;
-    let mut text =
-        String::from("level     runs   tables          bytes         target           good\n");
+    let head = "level     runs   tables          bytes         target           good";
+    let mut text = format!("** Compaction Stats [{}] **\n{head}\n", shown(family.name()));
     let shape = Observer { core }.family_metrics(family);
     for (number, level) in shape.levels.iter().enumerate() {
         let LevelShape { runs, tables, bytes, good_bytes, target_bytes } = level;
@@ -561,9 +561,12 @@ fn stats_text(core: &DbCore) -> String {
     let _infallible = writeln!(
         text,
         "** DB Stats **\n\
-         writes {}  gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
+         Cumulative writes: {} writes, {} bytes, {} groups\n\
+         gets {}  seeks {}  write amplification {:.2}  block cache hits {:.1} %\n\
          flushes {}  compactions {}  memory {} bytes  health {}",
         metrics.counts.writes,
+        metrics.counts.write_bytes,
+        metrics.counts.write_groups,
         metrics.counts.gets,
         metrics.counts.seeks,
         metrics.write_amplification(),

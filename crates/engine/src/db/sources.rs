@@ -21,7 +21,7 @@ use sateen_store::iter::level_iter::{LevelIter, Look, OpenTable};
 use sateen_store::iter::merging_iter::MergingIter;
 use sateen_store::memtable::MemTableIter;
 use sateen_store::table::OnMiss;
-use sateen_store::table::{TableIter, TableIterOptions};
+use sateen_store::table::{LevelScans, ScanLengths, TableIter, TableIterOptions};
 
 use super::overlay::Layer;
 use crate::core::DbCore;
@@ -35,6 +35,8 @@ use crate::tree::super_version::SuperVersion;
 pub(crate) struct OpenForRead {
     pub(super) core: Arc<DbCore>,
     pub(super) options: TableIterOptions,
+    /// What is known of the column family's scans.
+    pub(super) scans: Arc<ScanLengths>,
     /// The sequence number at which range tombstones count.
     pub(super) as_of: SeqNo,
     /// True if range tombstones do not count.
@@ -55,9 +57,12 @@ impl OpenForRead {
             .filter(|memtable| memtable.entries() > 0)
             .map(|memtable| Child::Memory(memtable.iter()))
             .collect();
-        for level in pinned.version.levels() {
+        for (at, level) in pinned.version.levels().iter().enumerate() {
             for run in level.runs() {
-                let iter = LevelIter::new(run.clone(), self.clone(), bounds.clone());
+                let mut open = self.clone();
+                open.options.scans = Some(LevelScans { lengths: self.scans.clone(), level: at });
+                open.options.bounds = bounds.keys();
+                let iter = LevelIter::new(run.clone(), open, bounds.clone());
                 children.push(Child::Run(iter.without(seen.clone())));
             }
         }
@@ -113,6 +118,7 @@ pub(crate) fn has_entries(
     let open = OpenForRead {
         core: core.clone(),
         options: TableIterOptions::client(Some(core.tree.blocks.clone()), OnMiss::Read),
+        scans: Arc::default(),
         as_of: SeqNo::MAX,
         ignore_ranges: true,
         wanted: None,

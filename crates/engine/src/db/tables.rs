@@ -318,7 +318,7 @@ impl Db {
     /// # Errors
     /// `Closed`. `Background` if something fails meanwhile; nothing is paused then.
     pub fn pause_background_work(&self) -> Result<()> {
-        self.core.background.driver.pause_background()
+        self.core.background.driver.pause_background(true)
     }
 
     /// Ends one [`Db::pause_background_work`]. RocksDB: `ContinueBackgroundWork`.
@@ -334,6 +334,28 @@ impl Db {
     /// `InvalidArgument` if background work is not paused.
     pub fn continue_background_work(&self) -> Result<()> {
         self.core.background.driver.continue_background()
+    }
+
+    /// Ends flushes and compactions for good, as a preparation of [`Db::close`]: none begins any
+    /// more, and those that run stop within a step. Entries that are in no WAL are flushed before.
+    /// With `wait`, returns once none is at work. Reads and writes go on, but a flush, and a write
+    /// once the memtables are full, fail with `Closed`, and a manual compaction with
+    /// `ManualCompactionPaused`. RocksDB: `CancelAllBackgroundWork`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.end_background_work(true)?;
+    /// db.put("fig", "1")?; // goes to the memtable and the WAL
+    /// assert!(matches!(db.flush(), Err(sateen::Error::Closed)));
+    /// db.close()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`. `Background` and `Io` if entries cannot be flushed; nothing is ended then.
+    pub fn end_background_work(&self, wait: bool) -> Result<()> {
+        self.core.end_background_work(wait)
     }
 
     /// Compacts the tables in `files` into `output_level` with one compaction, together with

@@ -32,7 +32,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use arc_swap::ArcSwap;
 use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 use sateen_control::version::VersionEdit;
-use sateen_control::{ColumnFamilyId, Event, FileId, Instant, LogNumber, SeqNo};
+use sateen_control::{ColumnFamilyId, ControlOptions, Event, FileId, Instant, LogNumber, SeqNo};
 use sateen_store::base::clock;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
@@ -61,6 +61,8 @@ use crate::open::create::create_family;
 use crate::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
 };
+use crate::runtime::Where;
+use crate::runtime::device::Device;
 use crate::secondary::Secondary;
 use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
@@ -156,6 +158,7 @@ pub(crate) fn open(
     }
     let catalogue = sateen_store::base::sync::lock(&core.tree.changes);
     core.background.chores.store_options();
+    core.background.chores.begin_info_log();
     drop(catalogue);
     Ok(core)
 }
@@ -283,7 +286,7 @@ impl Opening {
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
         let (open_files_max, memory_bytes_max) = options.open_tables_max();
-        let blocks = Arc::new(match &options.shared_block_cache {
+        let blocks = Arc::new(match options.block_cache() {
             Some(shared) => BlockCache::part_of(shared.clone()),
             None => BlockCache::new(options.block_cache_bytes),
         });
@@ -437,15 +440,16 @@ impl Opening {
         wholes.for_each(|data| families.insert(data));
         let default_family = self.families.get(&ColumnFamilyId(0)).cloned();
         let Some(default_family) = default_family else { return Err(Error::Closed) };
-        let start = clock::now();
-        let timeline = Arc::new(Recorder::new(start));
-        // The pipeline is created before the background, which it wakes after a seal.
-        let this: Arc<OnceLock<Weak<Background>>> = Arc::default();
-        let pipeline = self.start_pipeline(wal, keeps_logs, timeline.clone(), this.clone());
         let mut control = control::database(&self.options);
         if let Some(profile) = device_hint::read(self.vfs.as_ref(), &self.directory) {
             control.scheduler.hint = profile;
         }
+        let device = self.device(&control);
+        let start = device.start;
+        let timeline = Arc::new(Recorder::new(start));
+        // The pipeline is created before the background, which it wakes after a seal.
+        let this: Arc<OnceLock<Weak<Background>>> = Arc::default();
+        let pipeline = self.start_pipeline(wal, keeps_logs, timeline.clone(), this.clone());
         let log_name = |directory: &Path, file: FileId| wal_file_name(directory, LogNumber(file.0));
         let log_directory = self.options.wal_directory(&self.directory);
         let spare_files =
@@ -459,6 +463,7 @@ impl Opening {
             events,
             metrics: EngineMetrics::new(self.options.sampling(), 0).with_timeline(timeline),
             closed: AtomicBool::new(false),
+            work_ended: AtomicBool::new(false),
             forks: forks(),
             start,
             options: ArcSwap::new(self.options),
@@ -484,7 +489,8 @@ impl Opening {
             prepared: Prepared::default(),
         });
         let spare_files = Arc::new(spare_files);
-        let background = Arc::new(Background::new(&env, &tree, &writes, spare_files, control));
+        let background = Background::new(&env, &tree, &writes, spare_files, device, control);
+        let background = Arc::new(background);
         let _first = this.set(Arc::downgrade(&background));
         let secondary = self.secondary;
         let (locks, inspection) = (Mutex::new(locks), Mutex::new(None));
@@ -492,6 +498,10 @@ impl Opening {
         let core = Arc::new(core);
         if core.env.read_only {
             return Ok(core);
+        }
+        if let Some(space) = &core.env.options.load().space_manager {
+            let tree: Weak<Tree> = Arc::downgrade(&core.tree);
+            space.join(tree);
         }
         if let Some(buffers) = &core.writes.write_buffers {
             let background: Weak<Background> = Arc::downgrade(&core.background);
@@ -504,6 +514,20 @@ impl Opening {
         }
         report_families(&core);
         Ok(core)
+    }
+
+    /// Returns the device that the database is scheduled on, with others or alone.
+    fn device(&self, control: &ControlOptions) -> Arc<Device> {
+        let scheduling = self.options.scheduling();
+        let alone = self.read_only || self.options.background_threads == 0 || clock::is_virtual();
+        match &self.options.runtime {
+            Some(runtime) if !alone => {
+                let disk = self.vfs.disk(&self.directory).map(Where::Disk);
+                let place = disk.unwrap_or(Where::Other(self.vfs.address()));
+                runtime.device(place, &scheduling, control)
+            }
+            _ => Arc::new(Device::new(control, scheduling)),
+        }
     }
 
     /// Returns the commit pipeline, which writes to all column families. `background` is set once

@@ -88,6 +88,8 @@ pub fn database(options: &Options) -> ControlOptions {
             interval_seconds: options.scrub_interval_seconds,
         },
         retry_delay: options.retry_delay,
+        weight: options.runtime_weight,
+        ceiling: (options.bandwidth_ceiling > 0).then_some(options.bandwidth_ceiling),
     }
 }
 

@@ -3,11 +3,36 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sateen_store::block_cache::SharedBlockCache;
 use sateen_store::files::leases::LeaseLimits;
 
 use super::{Options, StatisticsLevel, WalMode};
 use crate::admission::write_buffers::WriteBufferManager;
 use crate::metrics::LatencySampling;
+use crate::runtime::Runtime;
+use crate::runtime::device::Scheduling;
+
+/// The options of the scheduler and of the threads.
+const SCHEDULING: &[&str] = &[
+    "background_thread_nice",
+    "slice_bytes_max",
+    "rate_limit_bytes_per_second",
+    "rate_limit_auto_tune",
+    "rate_limit_mode",
+    "rate_limit_refill_period",
+    "rate_limit_fairness",
+    "scheduler_bandwidth",
+    "scheduler_priority",
+    "preemption",
+    "preempt_discard",
+    "device_bandwidth",
+    "scheduler_floor",
+    "scheduler_change_threshold",
+    "scheduler_drain_time",
+    "scheduler_peak_forecast",
+    "scheduler_headroom",
+    "debt_floor",
+];
 
 impl Options {
     /// Where the logs of a database in `directory` are.
@@ -50,7 +75,21 @@ impl Options {
     pub(crate) fn write_buffers(&self) -> Option<WriteBufferManager> {
         let own = self.all_memtables_bytes;
         let own = || (own > 0).then(|| WriteBufferManager::new(own));
-        self.write_buffer_manager.clone().or_else(own)
+        let of_runtime = || self.runtime.as_ref().and_then(Runtime::write_buffer_manager).cloned();
+        self.write_buffer_manager.clone().or_else(of_runtime).or_else(own)
+    }
+
+    /// The block cache that a database opened with these shares with others.
+    pub(crate) fn block_cache(&self) -> Option<&SharedBlockCache> {
+        let of_runtime = || self.runtime.as_ref().and_then(Runtime::block_cache);
+        self.shared_block_cache.as_ref().or_else(of_runtime)
+    }
+
+    /// The options that all databases on a device have in common, with their values: they are those
+    /// of its scheduler and of its threads.
+    pub(crate) fn scheduling(&self) -> Scheduling {
+        let shared = Options::INFO.iter().filter(|info| SCHEDULING.contains(&info.name));
+        shared.map(|info| (info.name, self.get_field(info))).collect()
     }
 
     /// How much readers in other handles and processes may keep from being given back.

@@ -13,6 +13,7 @@ pub(crate) mod control;
 mod define;
 mod derived;
 mod limits;
+pub(crate) mod logger;
 mod lookup;
 mod profile;
 mod regions;

@@ -17,17 +17,20 @@ use super::choices::{
 };
 use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
+use super::logger::Logger;
 use super::lookup::out_of_limits;
 use super::profile;
 use super::regions::{Regions, RegionsText};
 use super::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
 use super::{GIB, KIB, MIB};
+use crate::admission::space::SpaceManager;
 use crate::admission::write_buffers::WriteBufferManager;
 use crate::events::Listeners;
 use crate::health::HealthListener;
 use crate::operators::compaction_filter::Filtering;
 use crate::operators::merge::Merging;
 use crate::operators::wall_clock::WallClock;
+use crate::runtime::Runtime;
 
 option_struct! {
     /// Options of a whole database, and through [`Options::column_family`] those of its column
@@ -77,6 +80,12 @@ option_struct! {
         /// The nice value of background threads, 0 to 19: how far their CPU priority is below the
         /// clients'.
         background_thread_nice: u32 = 5, Count, fixed, none, ..=19;
+        /// The share of the database in what databases that share a device may move in the
+        /// background, relative to the `runtime_weight` of the others.
+        runtime_weight: u32 = 100, Count, mutable, none, 1..=10_000;
+        /// Limit on the bytes a second that the background work of this database moves, flushes
+        /// included, whatever the device has left. 0: none.
+        bandwidth_ceiling: u64 = 0, Bytes, mutable, none;
         /// Bytes that a background job moves between two checks for more urgent work. Urgent work
         /// waits at most as long as one slice takes.
         slice_bytes_max: u64 = MIB, Bytes, mutable, none, 4 * KIB..=64 * MIB;
@@ -300,13 +309,21 @@ option_struct! {
         wall_clock: WallClock,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
+        /// What the database shares with others of the process; see [`Runtime`].
+        runtime: Option<Runtime>,
         /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
         /// count then.
         write_buffer_manager: Option<WriteBufferManager>,
+        /// A limit for the space of tables, which other databases may have, too.
+        space_manager: Option<SpaceManager>,
         /// Hears when something goes wrong in the background, and when all is well again.
         health_listener: Option<HealthListener>,
         /// Hear what the database does.
         listeners: Listeners,
+        /// Gets the lines that would be in the file `LOG`, which is not written then.
+        logger: Option<Logger>,
+        /// Lines that each file `LOG`, and the logger, get first.
+        log_head: String,
     }
 }
 

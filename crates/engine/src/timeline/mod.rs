@@ -40,7 +40,8 @@ struct Cursor {
     slow: slow::SlowCursor,
 }
 
-/// A copy of the flight recorder. All times are nanoseconds since the database was opened.
+/// A copy of the flight recorder. All times are nanoseconds since the database was opened, or the
+/// first one of those that share its threads ([`Runtime`](crate::Runtime)).
 ///
 /// The recorder forgets old entries. A timeline that is extended by
 /// [`Db::extend_timeline`](crate::Db::extend_timeline) every few seconds misses none.

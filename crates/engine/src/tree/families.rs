@@ -25,6 +25,7 @@ use sateen_store::base::names::shown;
 use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::memtable::{ArenaPool, MemTable};
+use sateen_store::table::ScanLengths;
 
 use crate::admission::gate::AdmissionGate;
 use crate::options::ColumnFamilyOptions;
@@ -91,6 +92,8 @@ pub(crate) struct ColumnFamilyData {
     super_version: ArcSwap<SuperVersion>,
     /// The option of this name. Readers read it without the lock.
     seek_compaction_bytes: AtomicU64,
+    /// How far scans read.
+    scans: Arc<ScanLengths>,
     memory: Mutex<Memory>,
     /// Entries up to this sequence number must all be flushed: none may stay in memory as hot.
     to_store: AtomicU64,
@@ -141,6 +144,7 @@ impl ColumnFamilyData {
             comparator,
             has_times: options.ttl.is_some(),
             options: ArcSwap::from_pointee(options),
+            scans: Arc::default(),
             to_store: AtomicU64::new(0),
             lacks_log: AtomicBool::new(false),
             early: Default::default(),
@@ -156,6 +160,11 @@ impl ColumnFamilyData {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns what is known of its scans.
+    pub(crate) fn scans(&self) -> &Arc<ScanLengths> {
+        &self.scans
     }
 
     /// Returns the region that it is, if it is one.

@@ -22,6 +22,8 @@ use sateen_store::files::reclaim::Reclaimer;
 use sateen_store::table::table_cache::TableCache;
 use version_set::VersionSet;
 
+use crate::admission::space::UsesSpace;
+
 /// The column families of an open database, their tables, and the caches of these tables.
 pub(crate) struct Tree {
     pub(crate) versions: VersionSet,
@@ -33,6 +35,14 @@ pub(crate) struct Tree {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) reclaimer: Reclaimer,
+}
+
+impl UsesSpace for Tree {
+    fn used(&self) -> (u64, u64) {
+        let spaces = self.reclaimer.spaces();
+        let used = spaces.iter().map(|space| space.live_bytes + space.dead_bytes);
+        (used.sum(), self.reclaimer.obsolete_bytes())
+    }
 }
 
 impl Tree {

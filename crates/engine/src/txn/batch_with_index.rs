@@ -286,7 +286,7 @@ impl WriteBatchWithIndex {
     /// Returns the writes to `family` so far.
     pub(crate) fn overlay(&self, family: &ColumnFamily) -> Result<Option<Overlay>> {
         check_family(&family.data)?;
-        self.index.overlay(&family.data, self.batch.count())
+        self.index.overlay(&family.data, &self.batch)
     }
 
     /// Returns the value of `key` as if the batch were written. `below` reads the database.

@@ -14,6 +14,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::BatchEntry;
 use sateen_store::memtable::MemTable;
 
+use crate::db::check_range;
 use crate::db::overlay::{self, Overlay};
 use crate::entry::Visible;
 use crate::operators::merge::Operands;
@@ -100,19 +101,38 @@ impl BatchIndex {
         self.families.clear();
     }
 
-    /// Returns the entries of `family`, of the first `count` of the batch. `None` without any.
-    /// Fails if keys were compared by another comparator than that of the family.
-    pub(super) fn overlay(&self, family: &ColumnFamilyData, count: u32) -> Result<Option<Overlay>> {
+    /// Returns the entries of `family` in `batch`, of which this is the index. `None` without any.
+    /// A batch that was made for no certain database compares keys bytewise. If the family does
+    /// not, its entries are indexed anew for this call. Fails if keys were compared by a comparator
+    /// that is another one than that of the family.
+    pub(super) fn overlay(
+        &self,
+        family: &ColumnFamilyData,
+        batch: &WriteBatch,
+    ) -> Result<Option<Overlay>> {
         let Some(index) = self.families.get(&family.id()) else { return Ok(None) };
-        if index.comparator != *family.comparator() {
+        let (indexed, wanted) = (&index.comparator, family.comparator());
+        if indexed == wanted {
+            return Ok(index.first(batch.count()));
+        }
+        if !indexed.is_bytewise() {
             return Err(Error::InvalidArgument(format!(
                 "the batch compares the keys of the column family {} by {}, the database by {}",
                 family.name(),
-                index.comparator.name(),
-                family.comparator().name()
+                indexed.name(),
+                wanted.name()
             )));
         }
-        Ok(index.first(count))
+        let mut anew = BatchIndex::default();
+        for (place, entry) in (0..).zip(batch) {
+            if entry.column_family == family.id() {
+                if entry.kind == ValueKind::RangeDelete {
+                    check_range(wanted, entry.key, entry.value)?;
+                }
+                anew.add(wanted, place, &entry);
+            }
+        }
+        Ok(anew.families.get(&family.id()).and_then(|index| index.first(batch.count())))
     }
 
     /// Returns the entries of the default column family, of the first `count` of the batch.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sateen_store::base::error::{Error, Result};
 
 use super::transaction::TransactionOptions;
-use crate::admission::key_locks::{Acquired, KeyLocks, LockKey, LockOwner, Wanted};
+use crate::admission::key_locks::{Acquired, KeyLocks, LockOwner, LockRange, LockTarget, Wanted};
 use crate::environment::Environment;
 use crate::tree::families::ColumnFamilyData;
 
@@ -15,7 +15,7 @@ use crate::tree::families::ColumnFamilyData;
 pub(super) struct Locks {
     owner: LockOwner,
     of_database: Arc<KeyLocks>,
-    keys: Vec<LockKey>,
+    held: Vec<LockTarget>,
     timeout: Option<Duration>,
     locks_max: usize,
 }
@@ -29,23 +29,23 @@ impl Locks {
     ) -> Locks {
         let owner = of_database.new_owner();
         let of_database = of_database.clone();
-        Locks { owner, of_database, keys: Vec::new(), timeout, locks_max }
+        Locks { owner, of_database, held: Vec::new(), timeout, locks_max }
     }
 
     /// Returns the locks of a transaction that has some already.
     pub(super) fn adopt(
         of_database: &Arc<KeyLocks>,
         owner: LockOwner,
-        keys: Vec<LockKey>,
+        held: Vec<LockTarget>,
         options: &TransactionOptions,
     ) -> Locks {
         let (timeout, locks_max) = (options.lock_timeout, options.locks_max);
-        Locks { owner, of_database: of_database.clone(), keys, timeout, locks_max }
+        Locks { owner, of_database: of_database.clone(), held, timeout, locks_max }
     }
 
-    /// Returns the transaction's number and its keys, which stay locked.
-    pub(super) fn into_kept(mut self) -> (LockOwner, Vec<LockKey>) {
-        (self.owner, std::mem::take(&mut self.keys))
+    /// Returns the transaction's number and what stays locked.
+    pub(super) fn into_kept(mut self) -> (LockOwner, Vec<LockTarget>) {
+        (self.owner, std::mem::take(&mut self.held))
     }
 
     /// Returns the number of the transaction.
@@ -54,7 +54,7 @@ impl Locks {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.held.len()
     }
 
     /// Takes the lock of `key`, or waits for it. Returns true if the transaction did not have it.
@@ -65,10 +65,31 @@ impl Locks {
         exclusive: bool,
         env: &Environment,
     ) -> Result<bool> {
-        let key: LockKey = (family.id(), key.into());
+        self.take_target(family, LockTarget::Key((family.id(), key.into())), exclusive, env)
+    }
+
+    /// Takes the lock of `range`, of the same family, or waits for it.
+    pub(super) fn take_range(
+        &mut self,
+        family: &ColumnFamilyData,
+        range: LockRange,
+        exclusive: bool,
+        env: &Environment,
+    ) -> Result<()> {
+        let range = LockTarget::Range(Arc::new(range));
+        self.take_target(family, range, exclusive, env).map(drop)
+    }
+
+    fn take_target(
+        &mut self,
+        family: &ColumnFamilyData,
+        what: LockTarget,
+        exclusive: bool,
+        env: &Environment,
+    ) -> Result<bool> {
         let acquired = self.of_database.acquire(&Wanted {
             owner: self.owner,
-            key: &key,
+            what: &what,
             family: family.name(),
             exclusive,
             timeout: self.timeout,
@@ -78,8 +99,8 @@ impl Locks {
         if acquired == Acquired::Before {
             return Ok(false);
         }
-        self.keys.push(key);
-        if self.keys.len() > self.locks_max {
+        self.held.push(what);
+        if self.held.len() > self.locks_max {
             self.truncate(self.locks_max);
             return Err(Error::LockLimit(self.locks_max));
         }
@@ -88,8 +109,8 @@ impl Locks {
 
     /// Releases all but the first `len` locks. A lock that was shared then stays as it is now.
     pub(super) fn truncate(&mut self, len: usize) {
-        for key in self.keys.drain(len.min(self.keys.len())..) {
-            self.of_database.release(self.owner, &key);
+        for what in self.held.drain(len.min(self.held.len())..) {
+            self.of_database.release(self.owner, &what);
         }
     }
 }
@@ -102,7 +123,7 @@ impl Drop for Locks {
 
 impl std::fmt::Debug for Locks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (owner, keys) = (self.owner, self.keys.len());
-        f.debug_struct("Locks").field("owner", &owner).field("keys", &keys).finish_non_exhaustive()
+        let (owner, held) = (self.owner, self.held.len());
+        f.debug_struct("Locks").field("owner", &owner).field("held", &held).finish_non_exhaustive()
     }
 }

@@ -13,7 +13,8 @@
 //! So WAL, flushes, checkpoints and repairs treat a prepared transaction as they treat all data.
 //!
 //! What must stay true: the entries of a transaction are there exactly from its prepare to its
-//! commit or rollback.
+//! commit or rollback. A prepare that failed may have stored them all the same: the transaction, or
+//! the next one of its name, removes them with its next write.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use sateen_store::base::sync::lock;
 use super::batch_with_index::WriteBatchWithIndex;
 use super::locks::Locks;
 use super::transaction::{Transaction, TransactionOptions};
-use crate::admission::key_locks::{Acquired, LockKey, Wanted};
+use crate::admission::key_locks::{Acquired, LockTarget, Wanted};
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::cursor::Cursor;
@@ -90,7 +91,7 @@ impl Db {
         };
         let options = TransactionOptions::pessimistic();
         let locks = &self.core().writes.key_locks;
-        let locks = Locks::adopt(locks, parked.owner, parked.keys, &options);
+        let locks = Locks::adopt(locks, parked.owner, parked.locks, &options);
         Ok(Some(Transaction::prepared(self, &options, indexed, locks, name.to_vec())))
     }
 }
@@ -127,12 +128,12 @@ pub(super) fn load(core: &Arc<DbCore>) -> Result<()> {
     let mut found = Vec::with_capacity(batches.len());
     for (name, batch) in batches {
         let owner = core.writes.key_locks.new_owner();
-        let mut keys: Vec<LockKey> = Vec::new();
+        let mut locks: Vec<LockTarget> = Vec::new();
         for entry in &batch {
-            let key: LockKey = (entry.column_family, entry.key.into());
+            let what = LockTarget::Key((entry.column_family, entry.key.into()));
             let acquired = core.writes.key_locks.acquire(&Wanted {
                 owner,
-                key: &key,
+                what: &what,
                 family: "",
                 exclusive: true,
                 timeout: None,
@@ -140,10 +141,10 @@ pub(super) fn load(core: &Arc<DbCore>) -> Result<()> {
                 give_up: &|| core.env.check_open(),
             })?;
             if acquired == Acquired::New {
-                keys.push(key);
+                locks.push(what);
             }
         }
-        found.push((name, Parked { batch, owner, keys }));
+        found.push((name, Parked { batch, owner, locks }));
     }
     prepared.load(found.into_iter());
     Ok(())
@@ -197,32 +198,49 @@ pub(super) fn add_removal(
     bytes: usize,
 ) -> Result<()> {
     let Some(family) = core.tree.families().prepared().cloned() else { return Ok(()) };
-    let parts = bytes.div_ceil(PART_BYTES).max(1);
-    for part in 0..u32::try_from(parts).unwrap_or(u32::MAX) {
+    for part in 0..parts(bytes) {
         batch.delete_in(family.id(), &key(name, part))?;
     }
     Ok(())
 }
 
-/// Writes `batch` as the prepared transaction `name`.
-pub(super) fn store(
-    db: &Db,
+/// Returns the number of entries for a batch of `bytes`.
+fn parts(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(PART_BYTES).max(1)).unwrap_or(u32::MAX)
+}
+
+/// Returns the entries that make `batch` the prepared transaction `name`. A failed prepare may have
+/// stored a batch of `left` bytes under that name.
+pub(super) fn entries(
+    core: &Arc<DbCore>,
     name: &[u8],
     batch: &WriteBatch,
+    left: Option<usize>,
     options: &WriteOptions,
-) -> Result<()> {
-    let core = db.core();
+) -> Result<WriteBatch> {
     check_logged(core, options)?;
     let family = family(core)?;
     let mut entries = WriteBatch::with_value_bytes_max(PART_BYTES);
     let empty: &[u8] = &[];
-    let parts = batch.data().chunks(PART_BYTES);
-    let parts = parts.chain(batch.data().is_empty().then_some(empty));
-    for (part, data) in (0..).zip(parts) {
+    let chunks = batch.data().chunks(PART_BYTES);
+    let chunks = chunks.chain(batch.data().is_empty().then_some(empty));
+    for (part, data) in (0..).zip(chunks) {
         entries.put_in(family.id(), &key(name, part), data)?;
     }
+    for part in parts(batch.data().len())..left.map_or(0, parts) {
+        entries.delete_in(family.id(), &key(name, part))?;
+    }
+    Ok(entries)
+}
+
+/// Writes the entries of a prepared transaction.
+pub(super) fn store(
+    core: &Arc<DbCore>,
+    entries: &WriteBatch,
+    options: &WriteOptions,
+) -> Result<()> {
     // Without the checks of clients' writes: the parts are larger than clients may allow values.
-    core.write(&Payload::Batch(&entries), entries.len_bytes() as u64, options)
+    core.write(&Payload::Batch(entries), entries.len_bytes() as u64, options)
 }
 
 /// Fails if a write with these options would not go to the WAL. Column families are flushed one

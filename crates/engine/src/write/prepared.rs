@@ -2,7 +2,8 @@
 //!
 //! A prepared transaction is owned by its handle, or *parked*: nobody has it, and its locks stay.
 //! After an open, all that were prepared before are parked. `txn/prepared.rs` reads and writes
-//! them.
+//! them. What a failed prepare may have stored is remembered by its name, so that whoever gets the
+//! name next removes it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,14 +11,14 @@ use std::collections::btree_map::Entry;
 use sateen_store::base::sync::{Mutex, lock};
 
 use super::batch::WriteBatch;
-use crate::admission::key_locks::{LockKey, LockOwner};
+use crate::admission::key_locks::{LockOwner, LockTarget};
 
 /// A prepared transaction that no handle has.
 pub(crate) struct Parked {
     pub(crate) batch: WriteBatch,
     pub(crate) owner: LockOwner,
-    /// The keys that it has locked.
-    pub(crate) keys: Vec<LockKey>,
+    /// What it has locked.
+    pub(crate) locks: Vec<LockTarget>,
 }
 
 /// Where a prepared transaction is.
@@ -27,6 +28,8 @@ enum Place {
     /// A handle has it.
     Taken,
     Parked(Parked),
+    /// Nobody has the name. A prepare failed, and a batch of so many bytes may be stored.
+    Left(usize),
 }
 
 /// The prepared transactions of a database.
@@ -56,19 +59,33 @@ impl Prepared {
     /// Returns the names of all prepared transactions, ascending.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let names = lock(&self.0);
-        let prepared = names.places.iter().filter(|(_, place)| !matches!(place, Place::Reserved));
+        let is_prepared = |place: &Place| matches!(place, Place::Taken | Place::Parked(_));
+        let prepared = names.places.iter().filter(|(_, place)| is_prepared(place));
         prepared.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Gives `name` to a transaction that is not prepared yet. Returns false if another one has it.
-    pub(crate) fn reserve(&self, name: &[u8]) -> bool {
+    /// Gives `name` to a transaction that is not prepared yet, with the bytes that a failed prepare
+    /// may have left under it. Returns `Err` if another transaction has it.
+    pub(crate) fn reserve(&self, name: &[u8]) -> Result<Option<usize>, ()> {
         match lock(&self.0).places.entry(name.to_vec()) {
-            Entry::Occupied(_) => false,
+            Entry::Occupied(mut occupied) => match occupied.get() {
+                Place::Left(bytes) => {
+                    let bytes = *bytes;
+                    occupied.insert(Place::Reserved);
+                    Ok(Some(bytes))
+                }
+                Place::Reserved | Place::Taken | Place::Parked(_) => Err(()),
+            },
             Entry::Vacant(vacant) => {
                 vacant.insert(Place::Reserved);
-                true
+                Ok(None)
             }
         }
+    }
+
+    /// Gives up `name`, under which a failed prepare may have stored a batch of so many bytes.
+    pub(crate) fn leave(&self, name: Vec<u8>, bytes: usize) {
+        lock(&self.0).places.insert(name, Place::Left(bytes));
     }
 
     /// Notes that the transaction that has `name` is prepared, and that a handle has it.
@@ -94,8 +111,8 @@ impl Prepared {
         match std::mem::replace(place, Place::Taken) {
             Place::Parked(parked) => Ok(Some(parked)),
             Place::Taken => Err(()),
-            Place::Reserved => {
-                *place = Place::Reserved;
+            unprepared @ (Place::Reserved | Place::Left(_)) => {
+                *place = unprepared;
                 Ok(None)
             }
         }

@@ -6,8 +6,10 @@
 //! 2. It joins the queue with a [`Condition`]. The leader leaves it out of the group if a bucket of
 //!    its keys was noted since (`WriterSlot::take_part`).
 //! 3. If it was left out, it begins again, at most [`ROUNDS`] times.
-//! 4. Then it leads alone, and validates once every earlier write is applied. So a busy bucket
-//!    cannot starve it. Searches hold up other writers only here.
+//! 4. If it was refused, it waits until every write that is numbered is visible. The entry that it
+//!    met may not be visible yet, and another attempt would be refused for the same one.
+//! 5. After these rounds it leads alone, and validates once every earlier write is applied. So a
+//!    busy bucket cannot starve it. Searches hold up other writers only here.
 //!
 //! What must stay true: between validation and numbering no write to a tracked key is numbered.
 
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use sateen_control::SeqNo;
 use sateen_store::base::error::Result;
+use sateen_store::base::locks::lock_timed;
 
 use super::batch::WriteBatch;
 use super::conflicts::{Bucket, Condition, Conflicts};
@@ -47,7 +50,11 @@ impl CommitPipeline {
     ) -> Result<SeqNo> {
         for _ in 0..ROUNDS {
             let checked = self.visible_seqno();
-            validate()?;
+            if let Err(error) = validate() {
+                let numbered = lock_timed(&self.stage).next_ticket;
+                self.publisher.wait_applied(numbered);
+                return Err(error);
+            }
             let condition = Condition { buckets: buckets.to_vec(), checked };
             let condition = Some(Arc::new(condition));
             if let Some(last) = self.commit_if(&Payload::Batch(batch), logging, condition)? {

@@ -73,6 +73,12 @@ impl IterBounds {
         self.upper.as_ref().map(|bound| bound.key.bytes())
     }
 
+    /// Returns both bounds, the lower one first.
+    pub fn keys(&self) -> (Option<UserKey>, Option<UserKey>) {
+        let key = |bound: &Option<Bound>| bound.as_ref().map(|bound| bound.key.clone());
+        (key(&self.lower), key(&self.upper))
+    }
+
     /// Returns true if `user_key` lies before the lower bound.
     #[inline]
     pub fn is_below(&self, user_key: &[u8]) -> bool {

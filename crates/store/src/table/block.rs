@@ -361,7 +361,7 @@ fn get_by(
 
 /// A position in a block that the caller holds and passes to each call: the same block until
 /// `reset`. It is invalid after an error.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
     /// Positions of the current and the next entry in the keys.
     entry: usize,

@@ -5,10 +5,12 @@
 //! 2. It ends the table with the filter (`filter`), the index (`index`), the properties
 //!    (`properties`) and the footer (`format`).
 //! 3. `reader` opens a table and serves point reads; `iter` scans it.
-//!    `many` reads blocks of several tables at the same time.
+//!    `readahead` decides how much a scan reads at once, and `many` reads blocks of several tables
+//!    at the same time.
 //! 4. `table_cache` keeps tables and files open, and `table_images` keeps whole L0 tables in
 //!    memory.
-//! 5. `separated` encodes where values are that are not in the table, and `value_files` reads them.
+//! 5. `separated` encodes where values are that are not in the table, `value_files` reads them, and
+//!    `gathered` reads several at the same time.
 //! 6. `walk` reads a damaged table without its index.
 //!
 //! What must stay true: a table never changes once it is written (format rule F2).
@@ -19,14 +21,17 @@ mod compression;
 mod filter;
 pub mod format;
 pub mod fuzz;
+mod gathered;
 mod index;
 mod iter;
 mod many;
 mod on_miss;
 mod properties;
+mod readahead;
 mod reader;
 mod separated;
 mod source;
+mod spare;
 mod summary;
 pub mod table_cache;
 pub mod table_images;
@@ -50,6 +55,7 @@ pub use filter::hash_key;
 pub use iter::{TableIter, TableIterOptions, ValueMode};
 pub use many::{NeededBlock, load_blocks};
 pub use on_miss::OnMiss;
+pub use readahead::{LevelScans, ScanLengths};
 pub use reader::{PinnedValue, Table};
 pub use separated::{Separated, ValuePlace};
 pub use source::TableSource;

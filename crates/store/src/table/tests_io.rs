@@ -5,11 +5,13 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use sateen_control::{FileId, IoClass, SeqNo};
+use sateen_control::{FileId, IoClass, SeqNo, UserKey};
 
 use super::OnMiss;
 use super::tests::{CLASS, DB, Entries, FILE, options, path, ways};
-use super::{Table, TableBuilder, TableIterOptions, TableSource, hash_key};
+use super::{
+    LevelScans, ScanLengths, Table, TableBuilder, TableIterOptions, TableSource, hash_key,
+};
 use crate::base::iterator::InternalIterator;
 use crate::base::key;
 use crate::block_cache::BlockCache;
@@ -17,9 +19,9 @@ use crate::files::{CompactionFile, CompactionFileWriter};
 use crate::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
 
 /// A file with the rules of direct I/O: only whole pages at page boundaries, from and to memory at
-/// page boundaries. It counts the reads.
+/// page boundaries. It counts the reads, and their bytes.
 #[derive(Debug)]
-struct Direct(Arc<dyn VfsFile>, AtomicU64);
+struct Direct(Arc<dyn VfsFile>, AtomicU64, AtomicU64);
 
 impl Direct {
     fn check(bytes: &[u8], offset: u64) {
@@ -32,6 +34,7 @@ impl VfsFile for Direct {
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         Direct::check(buffer, offset);
         self.1.fetch_add(1, Ordering::Relaxed);
+        self.2.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         self.0.read_at(buffer, offset, class)
     }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
@@ -49,7 +52,7 @@ impl VfsFile for Direct {
 /// Makes about 5 MB in one table on a [`Direct`] file.
 fn direct_table() -> (Arc<Direct>, Arc<Table>, Entries) {
     let file = MemVfs::new().open(path(), OpenOptions::CREATE).unwrap();
-    let file = Arc::new(Direct(file, AtomicU64::new(0)));
+    let file = Arc::new(Direct(file, AtomicU64::new(0), AtomicU64::new(0)));
     let mut writer = CompactionFileWriter::on(file.clone(), path(), FILE, DB, CLASS).unwrap();
     let entries: Entries = (0..5_000u64)
         .map(|i| (key::seek_key(&i.to_be_bytes(), SeqNo(i)), vec![i.to_le_bytes()[0]; 1000]))
@@ -135,6 +138,54 @@ fn scans_read_ahead_in_both_directions_and_point_reads_do_not() {
         table.get(user, SeqNo::MAX, hash_key(user), None, OnMiss::Read).unwrap();
         assert_eq!(reads(), 1);
     }
+}
+
+#[test]
+fn nothing_is_read_ahead_beyond_the_bounds() {
+    let (file, table, entries) = direct_table();
+    let user_key = |i: usize| UserKey::bytewise(key::user_key(&entries[i].0));
+    file.2.swap(0, Ordering::Relaxed);
+    for forward in [true, false] {
+        let mut iter = table.iter(TableIterOptions {
+            readahead_bytes: 256 << 10,
+            bounds: (Some(user_key(1000)), Some(user_key(1020))),
+            ..TableIterOptions::client(None, OnMiss::Read)
+        });
+        iter.seek(&entries[if forward { 1000 } else { 1019 }].0).unwrap();
+        for _ in 1..20 {
+            if forward { iter.next().unwrap() } else { iter.prev().unwrap() }
+        }
+        assert_eq!(iter.key(), &*entries[if forward { 1019 } else { 1000 }].0);
+        // 20 entries of about 1 KB, and the rest of their blocks and pages.
+        let bytes = file.2.swap(0, Ordering::Relaxed);
+        assert!((20_000..36_000).contains(&bytes), "{forward}: {bytes}");
+    }
+}
+
+#[test]
+fn a_cursor_learns_how_far_scans_go() {
+    let (file, table, entries) = direct_table();
+    let lengths: Arc<ScanLengths> = Arc::default();
+    let scan = |from: usize| {
+        file.1.swap(0, Ordering::Relaxed);
+        let mut iter = table.iter(TableIterOptions {
+            scans: Some(LevelScans { lengths: lengths.clone(), level: 1 }),
+            ..TableIterOptions::client(None, OnMiss::Read)
+        });
+        iter.seek(&entries[from].0).unwrap();
+        for i in 1..50 {
+            iter.next().unwrap();
+            assert_eq!(iter.key(), &*entries[from + i].0);
+        }
+        drop(iter);
+        file.1.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!(scan(50), 4);
+    for from in (100..2500).step_by(100) {
+        scan(from);
+    }
+    let reads = scan(3001);
+    assert!(reads <= 2, "{reads}");
 }
 
 #[test]

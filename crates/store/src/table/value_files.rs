@@ -21,6 +21,7 @@ use sateen_control::{FileId, IoClass};
 
 use super::Table;
 use super::separated::ValuePlace;
+use super::spare;
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::locks::{read, write};
 use crate::base::perf::{self, PerfMetric};
@@ -31,7 +32,7 @@ use crate::files::{PAGE_BYTES, check_values_header, table_file_name};
 use crate::vfs::{AlignedBuffer, DescriptorPool, OpenOptions, Vfs, VfsFile};
 
 /// Gap between two values of a scan that is read over instead of ending the scan.
-const GAP_BYTES_MAX: u64 = 32 << 10;
+pub(super) const GAP_BYTES_MAX: u64 = 32 << 10;
 /// Bytes that a scan reads ahead first, and at most.
 const READAHEAD_BYTES_MIN: u64 = 32 << 10;
 const READAHEAD_BYTES_MAX: u64 = 256 << 10;
@@ -73,7 +74,8 @@ impl ValuesFile {
         Ok(())
     }
 
-    fn verify(&self, value: &[u8], place: ValuePlace) -> Result<()> {
+    /// Fails if `value` is not what was written to `place`.
+    pub(super) fn verify(&self, value: &[u8], place: ValuePlace) -> Result<()> {
         let is_right = match self.seed {
             Some(seed) => seed.verify(value, place.offset, place.checksum),
             None => xxh3_64(value) == place.checksum,
@@ -97,8 +99,22 @@ impl ValuesFile {
         done.map_err(|error| Error::of_pooled("read", &self.path, error))
     }
 
+    pub(super) fn opened(&self) -> &dyn VfsFile {
+        &*self.file
+    }
+
+    /// Returns the offset and the length of the whole units of the file that contain the value;
+    /// `None` if it would reach beyond the end.
+    pub(super) fn part_with(&self, place: ValuePlace) -> Option<(u64, usize)> {
+        self.check_place(place).ok()?;
+        let unit = self.file.alignment().max(1) as u64;
+        let from = place.offset - place.offset % unit;
+        let length = place.end().checked_next_multiple_of(unit)? - from;
+        Some((from, usize::try_from(length).ok()?))
+    }
+
     /// Returns true if both are the same open file.
-    fn is(&self, other: &ValuesFile) -> bool {
+    pub(super) fn is(&self, other: &ValuesFile) -> bool {
         Arc::ptr_eq(&self.path, &other.path)
     }
 }
@@ -281,6 +297,12 @@ impl ValueScan {
     }
 }
 
+impl Drop for Stream {
+    fn drop(&mut self) {
+        spare::give_back(std::mem::take(&mut self.buffer));
+    }
+}
+
 impl Stream {
     fn new(file: ValuesFile) -> Stream {
         Stream {
@@ -324,6 +346,9 @@ impl Stream {
         let length = usize::try_from(chunk.end - chunk.start).unwrap_or(usize::MAX);
         // While the chunk is read it has no valid bounds, so that an error does not leave old ones.
         self.chunk = 0..0;
+        if self.buffer.capacity() == 0 {
+            self.buffer = spare::take();
+        }
         self.buffer.reserve(length);
         let target = self.buffer.whole_mut().get_mut(..length).unwrap_or_default();
         self.file.fill(target, chunk.start, class)?;

@@ -183,6 +183,13 @@ pub trait Vfs: Send + Sync + Debug {
         Ok(u64::MAX)
     }
 
+    /// Returns the number of the disk that `path` is on, of a partition that of its disk; `None` if
+    /// that is not known. Databases on one disk share a scheduler.
+    fn disk(&self, path: &Path) -> Option<u64> {
+        let _ = path;
+        None
+    }
+
     /// Returns the process's limit on open files, which includes files of the application; `None`
     /// if there is no limit.
     fn open_files_limit(&self) -> Option<u64> {

@@ -75,6 +75,7 @@ macro_rules! pass_on {
     (@total_space $f:tt) => {
         $crate::pass_on!(@fn $f total_space(path: &std::path::Path) -> std::io::Result<u64>);
     };
+    (@disk $f:tt) => { $crate::pass_on!(@fn $f disk(path: &std::path::Path) -> Option<u64>); };
     (@open_files_limit $f:tt) => { $crate::pass_on!(@fn $f open_files_limit() -> Option<u64>); };
 
     (@read_at $f:tt) => {

@@ -53,9 +53,9 @@ const PLACES: &[Place] = &[
     ),
     (
         DATA_PLANE,
-        &["crates/engine/src/background/pool.rs"],
+        &["crates/engine/src/runtime/threads.rs"],
         &["thread::spawn", "thread::Builder", "thread::scope"],
-        "only background/pool.rs starts threads (invariant 2)",
+        "only runtime/threads.rs starts threads (invariant 2)",
     ),
     (
         DATA_PLANE,

@@ -48,7 +48,7 @@ fn file_access_is_in_posix_only() {
 fn threads_start_in_the_pool_only() {
     let text = "//! A.\nfn a() { std::thread::spawn(|| ()); }\n";
     one("crates/engine/src/db.rs", text, "invariant 2");
-    assert!(problems("crates/engine/src/background/pool.rs", text).is_empty());
+    assert!(problems("crates/engine/src/runtime/threads.rs", text).is_empty());
 }
 
 #[test]

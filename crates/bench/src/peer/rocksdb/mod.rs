@@ -9,7 +9,8 @@
 mod stats;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sateen_peers::rocksdb::Api;
 use sateen_peers::{Handle, Inherited, bytes, chars};
@@ -21,12 +22,43 @@ use crate::store::{
 };
 use crate::{Error, Result};
 
-struct RocksDb {
+/// What the databases of this process share: the functions, and memory. Their environment is the
+/// same without being told.
+struct Common {
     api: Api,
+    /// The block cache, the manager of memtables and the rate limiter, or null.
+    cache: Handle,
+    write_buffers: Handle,
+    limiter: Handle,
+}
+
+// SAFETY: handles of a cache, a manager and a limiter may be used by any number of threads at once.
+unsafe impl Send for Common {}
+// SAFETY: as above; no field is changed.
+unsafe impl Sync for Common {}
+
+impl Drop for Common {
+    fn drop(&mut self) {
+        let api = &self.api;
+        let shared = [
+            (Some(api.inherited.cache_destroy), self.cache),
+            (api.write_buffer_manager_destroy, self.write_buffers),
+            (api.ratelimiter_destroy, self.limiter),
+        ];
+        for (destroy, handle) in shared {
+            if let Some(destroy) = destroy.filter(|_| !handle.is_null()) {
+                // SAFETY: made by its constructor and destroyed once; databases have references.
+                unsafe { destroy(handle) };
+            }
+        }
+    }
+}
+
+struct RocksDb {
+    common: Arc<Common>,
     db: Handle,
     /// The default column family, if the library has functions that take it.
     default_family: Option<Handle>,
-    cache: Handle,
     wal: Wal,
     version: String,
 }
@@ -42,14 +74,43 @@ pub(crate) fn open(
     directory: &Path,
     config: &StoreConfig,
 ) -> Result<Box<dyn Store>> {
+    let folders = [directory.to_owned()];
+    let mut all = open_all(library, directory, &folders, config)?;
+    all.pop().ok_or_else(|| Error::Failed("no database was opened".to_owned()))
+}
+
+/// Opens a database in each of the folders, which are in `directory`. They share the block cache,
+/// the manager of memtables and the rate limiter that the settings ask for.
+pub(crate) fn open_all(
+    library: &Path,
+    directory: &Path,
+    folders: &[PathBuf],
+    config: &StoreConfig,
+) -> Result<Vec<Box<dyn Store>>> {
     let api = Api::load(&load(library)?).map_err(of_peer)?;
     let version = stats::version_of(library);
-    let directory = &absolute(directory);
     let inside = api.inherited.options_create as *const c_void;
     // SAFETY: the library has just been loaded, and this process has opened nothing with it.
-    unsafe { hooks::install(inside, directory, config, &[])? };
-    // SAFETY: objects are made by their constructors, used once as their functions require, and
-    // destroyed; the options keep the cache and the filter policy alive by reference counts.
+    unsafe { hooks::install(inside, &absolute(directory), config, &[])? };
+    let common = Arc::new(common(api, config)?);
+    let open = |folder: &PathBuf| {
+        let api = &common.api;
+        // SAFETY: the options are fresh, and the handles those of the library.
+        unsafe {
+            let options = build_options(&common, config)?;
+            let db = open_database(&api.inherited, options, &absolute(folder), "RocksDB")?;
+            let default_family = api.get_default_column_family_handle.map(|get| get(db));
+            let (common, wal, version) = (common.clone(), config.shared().wal, version.clone());
+            let store = RocksDb { common, db, default_family, wal, version };
+            Ok(Box::new(store) as Box<dyn Store>)
+        }
+    };
+    folders.iter().map(open).collect()
+}
+
+/// Makes what the databases share.
+fn common(api: Api, config: &StoreConfig) -> Result<Common> {
+    // SAFETY: objects are made by their constructors, and destroyed with `Common`.
     unsafe {
         let cache = match (config.shared().block_cache_bytes, config.peer_cache) {
             (0, _) => std::ptr::null_mut(),
@@ -60,22 +121,24 @@ pub(crate) fn open(
             }
             (bytes, _) => (api.inherited.cache_create_lru)(size(bytes)),
         };
-        let options = build_options(&api, config, cache)?;
-        if let Some(rate) = config.peer_rate_limit {
-            set_rate_limit(&api, options, rate)?;
+        let null = std::ptr::null_mut();
+        let mut common = Common { api, cache, write_buffers: null, limiter: null };
+        if let Some(bytes) = config.all_memtables_bytes {
+            common.write_buffers = write_buffers(&common.api, bytes)?;
         }
-        let db = open_database(&api.inherited, options, directory, "RocksDB")?;
-        let default_family = api.get_default_column_family_handle.map(|get| get(db));
-        Ok(Box::new(RocksDb { api, db, default_family, cache, wal: config.shared().wal, version }))
+        if let Some(rate) = config.peer_rate_limit {
+            common.limiter = rate_limiter(&common.api, rate)?;
+        }
+        Ok(common)
     }
 }
 
 /// Builds the options of `config`.
 ///
 /// # Safety
-/// `cache` is null or a cache of `api`.
-unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Result<Handle> {
-    let shared = config.shared();
+/// The handles of `common` are those of its library.
+unsafe fn build_options(common: &Common, config: &StoreConfig) -> Result<Handle> {
+    let (api, cache, shared) = (&common.api, common.cache, config.shared());
     // SAFETY: every handle is fresh from its constructor and of the type its setter wants.
     unsafe {
         let options = new_options(&api.inherited, config);
@@ -102,6 +165,14 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
         }
         (api.options_set_block_based_table_factory)(options, table);
         (api.block_based_options_destroy)(table);
+        for (set, handle) in [
+            (api.options_set_write_buffer_manager, common.write_buffers),
+            (api.options_set_ratelimiter, common.limiter),
+        ] {
+            if let Some(set) = set.filter(|_| !handle.is_null()) {
+                set(options, handle);
+            }
+        }
         let Some(text) = &config.peer_options else {
             return Ok(options);
         };
@@ -120,33 +191,43 @@ unsafe fn build_options(api: &Api, config: &StoreConfig, cache: Handle) -> Resul
 const LIMITER_REFILL_US: i64 = 100_000;
 const LIMITER_FAIRNESS: i32 = 10;
 
-/// Lets flushes and compactions share a limiter that tunes itself between a twentieth of `rate` and
+/// Makes a limiter for flushes and compactions that tunes itself between a twentieth of `rate` and
 /// `rate` bytes a second.
-///
-/// # Safety
-/// `options` are options of `api`.
-unsafe fn set_rate_limit(api: &Api, options: Handle, rate: u64) -> Result<()> {
-    let (Some(create), Some(set), Some(destroy)) =
+fn rate_limiter(api: &Api, rate: u64) -> Result<Handle> {
+    let (Some(create), Some(_), Some(_)) =
         (api.ratelimiter_create_auto_tuned, api.options_set_ratelimiter, api.ratelimiter_destroy)
     else {
         let text = "--peer-rate-limit: the library has no auto-tuned rate limiter";
         return Err(Error::Usage(text.to_owned()));
     };
     let rate = i64::try_from(rate).unwrap_or(i64::MAX);
-    // SAFETY: the limiter is fresh; the options keep it alive by a reference count.
-    unsafe {
-        let limiter = create(rate, LIMITER_REFILL_US, LIMITER_FAIRNESS);
-        set(options, limiter);
-        destroy(limiter);
-    }
-    Ok(())
+    // SAFETY: a constructor.
+    Ok(unsafe { create(rate, LIMITER_REFILL_US, LIMITER_FAIRNESS) })
+}
+
+/// Makes a manager that flushes if all memtables together have more than `bytes` bytes.
+fn write_buffers(api: &Api, bytes: u64) -> Result<Handle> {
+    let (Some(create), Some(_), Some(_)) = (
+        api.write_buffer_manager_create,
+        api.options_set_write_buffer_manager,
+        api.write_buffer_manager_destroy,
+    ) else {
+        let text = "--all-memtables: the library has no write-buffer manager";
+        return Err(Error::Usage(text.to_owned()));
+    };
+    // SAFETY: a constructor.
+    Ok(unsafe { create(size(bytes), false) })
 }
 
 impl RocksDb {
+    fn api(&self) -> &Api {
+        &self.common.api
+    }
+
     fn property(&self, name: &CStr) -> Option<u64> {
         let mut value = 0;
         // SAFETY: the handle is open, the name ends in NUL, the result has a place.
-        let status = unsafe { (self.api.property_int)(self.db, name.as_ptr(), &mut value) };
+        let status = unsafe { (self.api().property_int)(self.db, name.as_ptr(), &mut value) };
         (status == 0).then_some(value)
     }
 }
@@ -156,12 +237,9 @@ impl Drop for RocksDb {
         // SAFETY: all clients borrow the store and are gone; each handle is destroyed once.
         unsafe {
             if let Some(family) = self.default_family {
-                (self.api.common.column_family_handle_destroy)(family);
+                (self.api().common.column_family_handle_destroy)(family);
             }
-            (self.api.inherited.close)(self.db);
-            if !self.cache.is_null() {
-                (self.api.inherited.cache_destroy)(self.cache);
-            }
+            (self.api().inherited.close)(self.db);
         }
     }
 }
@@ -172,7 +250,7 @@ impl Store for RocksDb {
     }
 
     fn notes(&self) -> Vec<String> {
-        if self.api.batched_multi_get_cf.is_some() && self.default_family.is_some() {
+        if self.api().batched_multi_get_cf.is_some() && self.default_family.is_some() {
             return Vec::new();
         }
         let version = &self.version;
@@ -182,24 +260,26 @@ impl Store for RocksDb {
     fn client(&self) -> Box<dyn Client + '_> {
         Box::new(PeerClient::new(self, self.wal, |write| {
             // SAFETY: the handle is that of fresh options of writes.
-            unsafe { (self.api.writeoptions_disable_WAL)(write, c_int::from(self.wal == Wal::Off)) }
+            unsafe {
+                (self.api().writeoptions_disable_WAL)(write, c_int::from(self.wal == Wal::Off))
+            }
         }))
     }
 
     fn flush(&self) -> Result<()> {
         // SAFETY: handles are fresh or open.
         unsafe {
-            let options = (self.api.flushoptions_create)();
-            (self.api.flushoptions_set_wait)(options, 1);
+            let options = (self.api().flushoptions_create)();
+            (self.api().flushoptions_set_wait)(options, 1);
             let result =
-                call(&self.api.inherited, |error| (self.api.flush)(self.db, options, error));
-            (self.api.flushoptions_destroy)(options);
+                call(&self.api().inherited, |error| (self.api().flush)(self.db, options, error));
+            (self.api().flushoptions_destroy)(options);
             result
         }
     }
 
     fn wait_idle(&self) -> Result<()> {
-        let api = &self.api;
+        let api = self.api();
         if let (Some(wait), Some(create), Some(destroy)) = (
             api.wait_for_compact,
             api.wait_for_compact_options_create,
@@ -236,9 +316,10 @@ impl Store for RocksDb {
         while levels.len() > 1 && levels.last() == Some(&LevelSize::default()) {
             levels.pop();
         }
+        let cache = self.common.cache;
+        let usage = self.api().cache_get_usage;
         // SAFETY: the cache is a cache of this library.
-        let cache = (!self.cache.is_null())
-            .then(|| unsafe { (self.api.cache_get_usage)(self.cache) } as u64);
+        let cache = (!cache.is_null()).then(|| unsafe { usage(cache) } as u64);
         let jobs = self.property(c"rocksdb.num-running-compactions").unwrap_or(0)
             + self.property(c"rocksdb.num-running-flushes").unwrap_or(0);
         Counters {
@@ -274,7 +355,7 @@ impl Store for RocksDb {
 
 impl Peer for RocksDb {
     fn functions(&self) -> &Inherited {
-        &self.api.inherited
+        &self.api().inherited
     }
 
     fn database(&self) -> Handle {
@@ -283,7 +364,7 @@ impl Peer for RocksDb {
 
     #[inline]
     fn get(&self, options: Handle, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let Some(get) = self.api.get_into_buffer else {
+        let Some(get) = self.api().get_into_buffer else {
             return self.get_pinned(options, key, value);
         };
         loop {
@@ -292,7 +373,7 @@ impl Peer for RocksDb {
             // SAFETY: the buffer is `room` bytes; RocksDB writes `length` of them only if that
             // fits and then returns 1, so the first `length` bytes are set.
             unsafe {
-                let copied = call(&self.api.inherited, |error| {
+                let copied = call(&self.api().inherited, |error| {
                     let (k, bytes) = (chars(key), key.len());
                     let buffer = value.as_mut_ptr().cast();
                     get(self.db, options, k, bytes, buffer, room, &mut length, &mut found, error)
@@ -311,7 +392,7 @@ impl Peer for RocksDb {
     }
 
     fn multi_get(&self, options: Handle, keys: &[&[u8]], spare: &mut Vec<u8>) -> Result<u32> {
-        let api = &self.api;
+        let api = self.api();
         let (Some(get), Some(family)) = (api.batched_multi_get_cf, self.default_family) else {
             let found = keys.iter().map(|key| self.get(options, key, spare).map(u32::from));
             return found.sum();
@@ -355,7 +436,7 @@ impl Peer for RocksDb {
 
 impl RocksDb {
     fn get_pinned(&self, options: Handle, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let api = &self.api;
+        let api = self.api();
         // SAFETY: the key outlives the call; the pinned bytes are copied before their release.
         unsafe {
             let pinned = call(&api.inherited, |error| {

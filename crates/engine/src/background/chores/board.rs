@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use sateen_control::version::{TableMeta, Version};
 use sateen_control::{ColumnFamilyId, Epoch, FileId, Instant, LogNumber, SeqNo};
-use sateen_store::base::locks::lock_timed;
 use sateen_store::base::sync::atomic::AtomicU64;
-use sateen_store::base::sync::{Condvar, Mutex, lock};
+use sateen_store::base::sync::{Mutex, lock};
 
 use super::space::Sparse;
+use crate::runtime::Place;
 
 /// A table that is to be opened, and its place in the tree.
 pub(crate) struct ToOpen {
@@ -24,9 +24,6 @@ pub(crate) struct ToOpen {
 /// The notes on the board, under its lock.
 #[derive(Default)]
 pub(crate) struct BoardState {
-    /// True if there may be something to do.
-    pub(crate) poked: bool,
-    pub(crate) stop: bool,
     /// Outputs that a dead manifest may name. They are removed once a new manifest is current.
     pub(crate) after_roll: Vec<FileId>,
     /// WALs that are not in use any more, but that a manifest may name. They are removed once no
@@ -61,11 +58,10 @@ pub(crate) struct BoardState {
     pub(crate) mend_wait: Duration,
 }
 
-/// The board: it wakes the chores' thread and keeps what is to be done.
-#[derive(Default)]
+/// The board: it calls a thread for the chores and keeps what is to be done.
 pub(crate) struct ChoreBoard {
     pub(crate) state: Mutex<BoardState>,
-    pub(crate) wake: Condvar,
+    place: Place,
     /// When the WAL was last synced by interval.
     pub(crate) last_sync_ns: AtomicU64,
     /// Number of clients that wait until no background work is left.
@@ -75,16 +71,19 @@ pub(crate) struct ChoreBoard {
 }
 
 impl ChoreBoard {
-    /// Wakes the chores, as there may be something to do.
-    pub(crate) fn poke(&self) {
-        lock_timed(&self.state).poked = true;
-        self.wake.notify_one();
+    pub(crate) fn new(place: Place) -> ChoreBoard {
+        ChoreBoard {
+            state: Mutex::default(),
+            place,
+            last_sync_ns: AtomicU64::new(0),
+            waiting_for_rest: AtomicU64::new(0),
+            mending: Mutex::new(()),
+        }
     }
 
-    /// Makes the chores' thread leave its loop.
-    pub(crate) fn stop(&self) {
-        lock(&self.state).stop = true;
-        self.wake.notify_one();
+    /// Calls for the chores, as there may be something to do.
+    pub(crate) fn poke(&self) {
+        self.place.call_for_chores();
     }
 
     /// Puts the tables of `version` on the list of those to be opened, so that no client waits for

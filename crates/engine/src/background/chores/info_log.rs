@@ -2,7 +2,7 @@
 //! recorder by the thread of the chores, so that it costs clients nothing.
 //!
 //! 1. `begin` renames the LOG of the last open to `LOG.old.<microseconds>`, and removes the oldest
-//!    of these.
+//!    of these. The first lines are written before the open returns.
 //! 2. [`Chores::write_info_log`] writes the lines of new events, and of changes of the health.
 //! 3. A file that has become too large is renamed in the same way, and another one begins.
 //!
@@ -50,33 +50,62 @@ struct State {
     retry_at: Instant,
     /// The cause of the health as last written.
     health: Option<String>,
+    /// True once a logger has the head.
+    logger_began: bool,
 }
 
+/// Why lines are written now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    Opened,
+    Again,
+    Closing,
+}
+
+type Lines = Vec<(LogLevel, String)>;
+
 impl Chores {
+    /// Writes the first lines, as the database is opened.
+    pub(crate) fn begin_info_log(&self) {
+        self.write_on(Occasion::Opened);
+    }
+
     /// Writes the lines of what has happened since the last call.
-    pub(crate) fn write_info_log(&self, closing: bool) {
+    pub(crate) fn write_info_log(&self) {
+        self.write_on(Occasion::Again);
+    }
+
+    /// Writes the last lines.
+    pub(crate) fn end_info_log(&self) {
+        self.write_on(Occasion::Closing);
+    }
+
+    fn write_on(&self, occasion: Occasion) {
         let options = self.env.options.load();
-        let Some(least) = least(options.log_level) else { return };
+        let level = options.logger.as_ref().map_or(options.log_level, |logger| logger.level);
+        let Some(least) = least(level) else { return };
         let Some(mut state) = lock(&self.info_log.state).take() else { return };
         let now = self.env.now();
         if now >= state.retry_at {
-            self.write_lines(&mut state, &options, least, closing);
+            self.write_lines(&mut state, &options, least, occasion);
         }
         *lock(&self.info_log.state) = Some(state);
     }
 
-    fn write_lines(&self, state: &mut State, options: &Options, least: Weight, closing: bool) {
+    fn write_lines(&self, state: &mut State, options: &Options, least: Weight, occasion: Occasion) {
         let now = self.env.now();
         let opened_at = *state.opened_at.get_or_insert_with(|| {
             options.wall_clock.seconds().saturating_sub(now.0 / 1_000_000_000)
         });
         let stamp = |at_ns: u64| moment(opened_at, at_ns);
-        let mut text = String::new();
+        let (mut lines, mut bytes) = (Lines::new(), 0);
         let mut add = |at_ns: u64, weight: Weight, line: &str| {
-            if weight >= least && text.len() < LINES_BYTES_MAX {
+            if weight >= least && bytes < LINES_BYTES_MAX {
                 // A line stays one line, whatever names and errors contain.
                 let line = sateen_store::base::names::shown(line);
-                text.push_str(&format!("{} {} {line}\n", stamp(at_ns), weight.name()));
+                let line = format!("{} {} {line}", stamp(at_ns), weight.name());
+                bytes += line.len();
+                lines.push((level(weight), line));
             }
         };
         let mut events: Vec<Event> = Vec::new();
@@ -105,16 +134,38 @@ impl Chores {
             }
             state.health = health;
         }
-        if closing {
+        if occasion == Occasion::Closing {
             add(now.0, Weight::Info, "the database is closed");
         }
-        if text.is_empty() {
+        if lines.is_empty() && occasion != Occasion::Opened {
             return;
         }
+        if let Some(logger) = &options.logger {
+            if !std::mem::replace(&mut state.logger_began, true) {
+                let head = self.head(options, opened_at);
+                head.lines().for_each(|line| logger.write(LogLevel::Info, line));
+            }
+            return lines.iter().for_each(|(level, line)| logger.write(*level, line));
+        }
+        let text: String = lines.iter().flat_map(|(_, line)| [line.as_str(), "\n"]).collect();
         if self.append(state, options, opened_at, &text).is_err() {
             state.file = None;
             state.retry_at = now + RETRY_AFTER;
         }
+    }
+
+    /// Returns the first lines.
+    fn head(&self, options: &Options, opened_at: u64) -> String {
+        format!(
+            "sateen {} log; times in UTC\n{} {} the database {} is open, options differ from the \
+             defaults in: {}\n{}",
+            env!("CARGO_PKG_VERSION"),
+            moment(opened_at, 0),
+            Weight::Info.name(),
+            sateen_store::base::names::shown_path(&self.env.directory),
+            differing(options),
+            options.log_head,
+        )
     }
 
     /// Appends `text` to the file, which is begun if there is none, or if it is too large.
@@ -133,15 +184,7 @@ impl Chores {
         }
         let Some(file) = &state.file else { return Ok(()) };
         if is_new {
-            let head = format!(
-                "sateen {} log; times in UTC\n{} {} the database {} is open, options differ from \
-                 the defaults in: {}\n",
-                env!("CARGO_PKG_VERSION"),
-                moment(opened_at, 0),
-                Weight::Info.name(),
-                sateen_store::base::names::shown_path(&self.env.directory),
-                differing(options),
-            );
+            let head = self.head(options, opened_at);
             file.write_at(head.as_bytes(), 0, IoClass::Manifest)?;
             state.length = head.len() as u64;
         }
@@ -176,6 +219,15 @@ impl Chores {
             let _stays = vfs.remove(&FileName::OldInfoLog(number).path(directory));
         }
         vfs.open(&path, OpenOptions::CREATE)
+    }
+}
+
+fn level(weight: Weight) -> LogLevel {
+    match weight {
+        Weight::Debug => LogLevel::Debug,
+        Weight::Info => LogLevel::Info,
+        Weight::Warn => LogLevel::Warn,
+        Weight::Error => LogLevel::Error,
     }
 }
 
@@ -296,6 +348,40 @@ mod tests {
     }
 
     #[test]
+    fn it_begins_with_the_open_and_a_logger_gets_it_in_place_of_the_file() {
+        let vfs = Arc::new(MemVfs::new());
+        let mut options = Options { background_threads: 0, ..Options::default() };
+        options.log_level = LogLevel::Info;
+        options.log_head = "of the program: 1\n".into();
+        let db = Db::open_with(vfs.clone(), "/db", options.clone(), &[]).unwrap();
+        let text = text(&vfs, "LOG");
+        assert!(text.contains("is open") && text.ends_with("\nof the program: 1\n"), "{text}");
+        db.close().unwrap();
+        vfs.remove(&PathBuf::from("/db/LOG")).unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = lines.clone();
+        options.log_level = LogLevel::Off;
+        options.logger = Some(crate::Logger::new(LogLevel::Info, move |level, line| {
+            lock(&kept).push((level, line.to_owned()));
+        }));
+        let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
+        let begun = lock(&lines).len();
+        assert!(begun >= 3, "{lines:?}");
+        db.put("fig", "1").unwrap();
+        db.flush().unwrap();
+        while db.step().unwrap() {}
+        db.close().unwrap();
+        let lines = lock(&lines);
+        let heads = lines.iter().filter(|(_, line)| line == "of the program: 1");
+        assert_eq!(heads.count(), 1, "{lines:?}");
+        assert!(lines[begun..].iter().any(|(_, line)| line.contains("flush of default is done")));
+        assert!(
+            lines.iter().all(|(level, line)| *level != LogLevel::Debug && !line.contains('\n'))
+        );
+        assert!(logs(&vfs).is_empty());
+    }
+
+    #[test]
     fn old_files_are_renamed_and_a_number_of_them_is_kept() {
         let vfs = Arc::new(MemVfs::new());
         for _ in 0..5 {
@@ -315,7 +401,7 @@ mod tests {
             db.put("fig", format!("{round}")).unwrap();
             db.flush().unwrap();
             while db.step().unwrap() {}
-            db.core().background.chores.write_info_log(false);
+            db.core().background.chores.write_info_log();
         }
         db.close().unwrap();
         assert!(logs(&vfs).len() > 4, "{:?}", logs(&vfs));

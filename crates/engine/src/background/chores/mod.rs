@@ -1,7 +1,7 @@
 //! The chores: work beside the jobs and off the client path, which one thread does in rounds.
 //!
-//! 1. [`Chores::chores_loop`] waits until it is woken or a round is due, and calls
-//!    [`Chores::do_chores`].
+//! 1. A thread of the device calls [`Chores::round`] when it is due or called for. It calls
+//!    [`Chores::do_chores`], and says when the next round is due.
 //! 2. WALs: sync by interval, the next WAL, the limit on their size, the removal of old ones
 //!    ([`old_logs`], [`rest`]).
 //! 3. The manifest: a new one if it is large or dead (`roll_manifest_if_large`).
@@ -40,7 +40,7 @@ use sateen_control::{DeviceProfile, Event, IoClass, LogNumber};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::AtomicBool;
 use sateen_store::base::sync::atomic::Ordering;
-use sateen_store::base::sync::{lock, wait_timeout};
+use sateen_store::base::sync::lock;
 use sateen_store::files::reclaim::OpenTables;
 use sateen_store::files::spare::SpareFiles;
 use sateen_store::files::{manifest_file_name, table_file_name, wal_file_name};
@@ -53,6 +53,7 @@ use crate::background::scrub::Scrubber;
 use crate::environment::Environment;
 use crate::health::Health;
 use crate::options::WalMode;
+use crate::runtime::Rest;
 use crate::tree::Tree;
 use crate::tree::families::ColumnFamilyData;
 use crate::write::path::WritePath;
@@ -119,29 +120,34 @@ impl Chores {
         }
     }
 
-    /// Does the chores in rounds until the database is closed.
-    pub(crate) fn chores_loop(self: &Arc<Self>) {
-        loop {
-            let round = match self.env.options.load().wal {
-                WalMode::SyncInterval(every) => every.min(ROUND).max(Duration::from_micros(100)),
-                _ => ROUND,
-            };
-            {
-                let mut state = lock(&self.board.state);
-                if !state.poked && !state.stop {
-                    let round =
-                        state.next_at.map_or(round, |at| at.since(self.env.now()).min(round));
-                    let chores = &self.board;
-                    state = wait_timeout(&chores.wake, &chores.state, state, round);
-                }
-                if state.stop {
-                    return;
-                }
-                state.poked = false;
-                state.next_at = None;
-            }
-            self.do_chores();
-        }
+    /// Does a round of chores on a thread of the device.
+    pub(crate) fn round(self: &Arc<Self>) -> Rest {
+        lock(&self.board.state).next_at = None;
+        let worked = self.do_chores();
+        let next_at = lock(&self.board.state).next_at;
+        let rests = !worked && self.may_rest();
+        let round = match self.env.options.load().wal {
+            WalMode::SyncInterval(every) => every.min(ROUND).max(Duration::from_micros(100)),
+            _ => ROUND,
+        };
+        let round = (!rests).then(|| self.env.now() + round);
+        Rest { again: round.into_iter().chain(next_at).min(), rests }
+    }
+
+    /// Returns true if there is nothing to do before a client or a job does something.
+    fn may_rest(&self) -> bool {
+        self.driver.is_quiet()
+            && self.env.health.health() == Health::Ok
+            && !self.board.manifest_is_dead()
+            && !self.driver.has_jobs()
+            && !self.driver.has_due_work()
+            && !self.tree.reclaimer.has_work()
+            && !self.tree.versions.holds_until_barrier()
+            && self.spare_files.count() + self.writes.spare_logs.count() == 0
+            && !self.options_unstored.load(Ordering::Relaxed)
+            // Nothing calls for the chores at a write, and its sync may not be late.
+            && !matches!(self.env.options.load().wal, WalMode::SyncInterval(_))
+            && lock(&self.board.state).to_open.is_empty()
     }
 
     /// Does the chores that are due. Returns true if one of them did something.
@@ -172,7 +178,7 @@ impl Chores {
         chore(Ok(self.seal_early_if_asked()));
         self.keep_device_hint(false);
         self.store_options_again();
-        self.write_info_log(false);
+        self.write_info_log();
         chore(Ok(self.open_some_tables()));
         chore(self.mend());
         chore(Ok(self.look_at_some_files()));

@@ -6,6 +6,7 @@ use sateen_store::vfs::Vfs;
 use sateen_store::wal;
 
 use super::Chores;
+use crate::admission::space::SpaceManager;
 
 /// Free bytes that always suffice for a new attempt to write.
 const ENOUGH_BYTES: u64 = 64 << 20;
@@ -27,10 +28,14 @@ impl Chores {
     /// less on a small file system. An attempt that finds too little is repeated later.
     pub(crate) fn has_room_again(&self) -> Result<bool> {
         let directory = &self.env.directory;
+        let options = self.env.options.load();
+        if options.space_manager.as_ref().is_some_and(SpaceManager::is_reached) {
+            return Ok(false);
+        }
         let failed = |error| Error::io("statfs", directory, error);
         let total = self.env.vfs.total_space(directory).map_err(failed)?;
         let free = self.env.vfs.free_space(directory).map_err(failed)?;
-        let two_memtables = self.env.options.load().column_family.memtable_bytes.saturating_mul(2);
+        let two_memtables = options.column_family.memtable_bytes.saturating_mul(2);
         let enough = two_memtables.min(ENOUGH_BYTES).min(total / ENOUGH_PART);
         Ok(free >= enough)
     }

@@ -18,6 +18,7 @@ use sateen_store::files::leases::LeaseLimits;
 use sateen_store::vfs::Vfs;
 
 use super::{Chores, OPEN_PAUSE, OPENED_AT_A_TIME};
+use crate::admission::space::SpaceManager;
 use crate::health::Health;
 use crate::timeline::EventKind;
 
@@ -56,6 +57,12 @@ impl Chores {
         let could_punch = self.tree.reclaimer.can_punch();
         // A degraded database reclaims without a limit, because the disk may be full.
         let paced = self.driver.reclaim_rate(self.tree.reclaimer.due_bytes());
+        let options = self.env.options.load();
+        let limit = options.space_manager.as_ref().map_or(0, SpaceManager::delete_rate);
+        let paced = match limit {
+            0 => paced,
+            limit => Some(paced.map_or(limit, |paced| paced.min(limit))),
+        };
         let rate = paced.filter(|_| self.env.health.health() == Health::Ok);
         self.tree.reclaimer.limit_leases(self.lease_limits());
         // A failed removal is tried again, and is no reason to refuse writes.

@@ -74,7 +74,7 @@ impl Background {
                 if complete {
                     return Ok(());
                 }
-                self.env.check_open()?;
+                self.env.check_working()?;
                 self.env.health.check()?;
                 if family.is_dropped() {
                     return Err(Error::NoSuchColumnFamily(family.name().to_owned()));

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use sateen_control::{Adjustment, JobId, JobSlots, Limit, Overflow};
-use sateen_store::base::sync::lock;
 
 use crate::background::driver::Driver;
 use crate::background::driver::Job;
@@ -30,7 +29,7 @@ const TIMES_MAX: u64 = 8;
 impl Driver {
     /// Applies `how`. Returns false if there is no job to which it can apply.
     pub(crate) fn interfere(self: &Arc<Self>, how: Interference) -> bool {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         // A client that asked for a compaction waits for its end, and is not told of a second one.
         let may_go = |job: &Job| {
             let reason = job.info(JobId(0)).reason;

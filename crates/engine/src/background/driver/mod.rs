@@ -23,6 +23,7 @@ mod failures;
 mod install;
 #[cfg(any(test, feature = "test-support"))]
 pub(crate) mod interfere;
+pub(crate) mod lent;
 mod limits;
 mod listening;
 pub(crate) mod observe;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lent::Lent;
 use observe::{finished, memtables_event, stepped_event};
 use step::{Edits, Step, StepBytes};
 
@@ -49,18 +51,18 @@ use crate::tree::Tree;
 use crate::write::path::WritePath;
 use sateen_control::version::Version;
 use sateen_control::{
-    Action, ControlOptions, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId,
-    SeqNo,
+    Action, ControlPlane, Event, FileId, Instant, JobId, JobResult, RequestId, SeqNo,
 };
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
-use sateen_store::base::sync::{Condvar, Mutex, MutexGuard, lock, wait_timeout};
+use sateen_store::base::sync::{Condvar, Mutex, lock};
 use sateen_store::base::waited::step_read_bytes;
 
 use crate::admission::gate::AdmissionGate;
 use crate::events::CompactionInfo;
 use crate::metrics::SchedulerMetrics;
+use crate::runtime::{Place, Stepped};
 use crate::timeline::{EventKind, Grant};
 use crate::tree::families::ColumnFamilyData;
 
@@ -160,7 +162,9 @@ pub(crate) struct Driver {
     pub(crate) flusher: Flusher,
     pub(crate) compactor: Compactor,
     pub(crate) shared: Mutex<DriverState>,
-    /// Signalled if there may be work, or if a request has ended.
+    /// Its place in the device, whose threads call [`Driver::step_once`].
+    pub(crate) place: Place,
+    /// Signalled if a request has ended, or the database.
     pub(crate) wake: Condvar,
     /// Whether a memtable was sealed since it was last reported to control.
     pub(crate) memory_changed: AtomicBool,
@@ -173,15 +177,7 @@ pub(crate) struct Driver {
     pub(crate) sampler: Mutex<sampler::Sampler>,
 }
 
-/// What a call of [`Driver::step_once`] did.
-pub(crate) enum Stepped {
-    /// It did some work.
-    Worked,
-    /// There is nothing to do before this moment; `None` if that moment is unknown.
-    Idle(Option<Instant>),
-}
-
-/// The longest sleep of an idle thread: a safety net, as every change notifies `wake`.
+/// The longest sleep while there may be work: a safety net, as every change calls a thread.
 pub(crate) const IDLE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Driver {
@@ -191,7 +187,7 @@ impl Driver {
         writes: Arc<WritePath>,
         board: Arc<ChoreBoard>,
         outputs: Outputs,
-        options: ControlOptions,
+        (place, plane): (Place, ControlPlane),
     ) -> Driver {
         let flusher = Flusher {
             env: env.clone(),
@@ -201,8 +197,8 @@ impl Driver {
         };
         let compactor =
             Compactor { env: env.clone(), tree: tree.clone(), writes: writes.clone(), outputs };
-        let plane = ControlPlane::new(options);
         Driver {
+            place,
             env,
             tree,
             writes,
@@ -240,7 +236,7 @@ impl Driver {
     /// which work is done.
     pub(crate) fn memtables_changed(&self) {
         self.memory_changed.store(true, Ordering::Release);
-        self.wake.notify_one();
+        self.place.call();
         self.board.poke();
     }
 
@@ -248,23 +244,24 @@ impl Driver {
     /// a flush might report in between that nothing is left. Control would then hear the older
     /// state last, and wait for ever for a flush that is over.
     pub(crate) fn report_memtables(&self, now: Instant, family: &ColumnFamilyData) {
-        let mut shared = lock(&self.shared);
-        shared.plane.handle(now, memtables_event(family));
-        drop(shared);
-        self.wake.notify_one();
+        self.lend().plane.handle(now, memtables_event(family));
+        self.place.call();
     }
 
     /// Reports an event to control.
     pub(crate) fn report(&self, now: Instant, event: Event) {
-        lock(&self.shared).plane.handle(now, event);
-        self.wake.notify_one();
+        self.lend().plane.handle(now, event);
+        self.place.call();
     }
 
-    /// Makes every thread leave its loop.
+    /// Ends the steps. Other databases get the slots of this one at once, however long its last
+    /// steps take.
     pub(crate) fn stop(&self) {
-        lock(&self.shared).stop = true;
+        let mut shared = self.lend();
+        shared.stop = true;
+        shared.plane.handle(self.env.now(), Event::Paused(true));
+        drop(shared);
         self.wake.notify_all();
-        self.board.stop();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -281,7 +278,7 @@ impl Driver {
         if self.has_charged_tables() {
             return true;
         }
-        let shared = lock(&self.shared);
+        let shared = self.lend();
         self.memory_changed.load(Ordering::Acquire)
             || shared.has_work()
             || shared.abandoning > 0
@@ -301,11 +298,12 @@ impl Driver {
         let abandoned = std::mem::take(&mut shared.abandoned);
         drop(shared);
         abandoned.into_iter().chain(jobs.map(|job| *job)).for_each(|mut job| job.abandon());
+        self.place.device.leave(self.place.database);
     }
 
     /// Does one piece of work: removes the files of a discarded job, or runs one step of a job.
     pub(crate) fn step_once(self: &Arc<Self>) -> Stepped {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         let (id, grant, announced, mut job) = loop {
             if shared.stop {
                 return Stepped::Idle(None);
@@ -314,7 +312,7 @@ impl Driver {
             if let Some(mut job) = shared.abandoned.pop() {
                 shared.abandoning += 1;
                 if shared.has_work() {
-                    self.wake.notify_one();
+                    self.place.call();
                 }
                 drop(shared);
                 job.abandon();
@@ -335,7 +333,7 @@ impl Driver {
             }
         };
         if shared.has_work() {
-            self.wake.notify_one();
+            self.place.call();
         }
         drop(shared);
 
@@ -350,19 +348,8 @@ impl Driver {
         Stepped::Worked
     }
 
-    /// Waits until there may be work, at most until `until`.
-    pub(crate) fn wait_for_work(&self, until: Option<Instant>) {
-        let wait = until.map_or(IDLE_WAIT_MAX, |at| at.since(self.env.now()).min(IDLE_WAIT_MAX));
-        let shared = lock(&self.shared);
-        let changed = self.memory_changed.load(Ordering::Acquire);
-        if shared.stop || shared.has_work() || changed || wait.is_zero() {
-            return;
-        }
-        drop(wait_timeout(&self.wake, &self.shared, shared, wait));
-    }
-
     /// Polls control and carries out its actions, until there are none.
-    pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut MutexGuard<'_, DriverState>) {
+    pub(crate) fn poll_control(self: &Arc<Self>, shared: &mut Lent<'_>) {
         let now = self.env.now();
         if self.memory_changed.swap(false, Ordering::AcqRel) {
             self.report_all_memtables(shared, now);
@@ -506,7 +493,7 @@ impl Driver {
     ) {
         match stepped {
             Ok(Step::More(moved)) => {
-                let mut shared = lock(&self.shared);
+                let mut shared = self.lend();
                 let now = self.env.now();
                 shared.plane.handle(now, stepped_event(id, moved));
                 let discard = shared.stop || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
@@ -566,7 +553,7 @@ impl Driver {
         result: JobResult,
     ) {
         let now = self.env.now();
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         shared.plane.handle(now, stepped_event(id, moved));
         for version in versions {
             shared.plane.handle(now, Event::VersionInstalled { version });
@@ -578,6 +565,7 @@ impl Driver {
         self.env.metrics.timeline.job_finished(now, id, result);
         shared.jobs.remove(&id);
         drop(shared);
+        self.place.call();
         self.wake.notify_all();
     }
 }

@@ -71,7 +71,7 @@ impl Driver {
     #[cfg(any(test, feature = "test-support"))]
     /// Returns the jobs, and what is held for them; see [`Held`].
     pub(crate) fn held(&self) -> Held {
-        let shared = lock(&self.shared);
+        let shared = self.lend();
         Held {
             jobs: shared.jobs.len(),
             inputs: shared.plane.in_flight().len(),
@@ -88,18 +88,18 @@ impl Driver {
 
     /// Returns the compaction debt of a column family in bytes.
     pub(crate) fn pending_compaction_bytes(&self, family: ColumnFamilyId) -> u64 {
-        lock(&self.shared).plane.pending_compaction_bytes(family).unwrap_or(0)
+        self.lend().plane.pending_compaction_bytes(family).unwrap_or(0)
     }
 
     /// Returns the options of a column family that are in force: the configured ones, with what the
     /// tuner has adjusted; `None` if control does not know the column family.
     pub(crate) fn family_options(&self, family: ColumnFamilyId) -> Option<CfOptions> {
-        lock(&self.shared).plane.family_options(family).cloned()
+        self.lend().plane.family_options(family).cloned()
     }
 
     /// Returns the longest chain of compactions that a flush of a column family might wait for.
     pub(crate) fn compaction_chain(&self, family: ColumnFamilyId) -> CompactionChain {
-        lock(&self.shared).plane.compaction_chain(family).unwrap_or_default()
+        self.lend().plane.compaction_chain(family).unwrap_or_default()
     }
 
     /// Returns the forecast of stalls for the writers of `families`.
@@ -107,57 +107,57 @@ impl Driver {
         &self,
         families: impl Iterator<Item = ColumnFamilyId>,
     ) -> Option<Outlook> {
-        lock(&self.shared).plane.outlook(families)
+        self.lend().plane.outlook(families)
     }
 
     /// Returns control's estimate of the device.
     pub(crate) fn device(&self) -> DeviceProfile {
-        lock(&self.shared).plane.device()
+        self.lend().plane.device()
     }
 
     /// Returns the rate of reclaiming dead tables, in bytes per second; `None` means without limit.
     pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
-        lock(&self.shared).plane.reclaim_rate(backlog)
+        self.lend().plane.reclaim_rate(backlog)
     }
 
     /// Asks control for a scrub, at `rate` bytes per second if given.
     pub(crate) fn request_scrub(&self, now: Instant, rate: Option<u64>) {
-        lock(&self.shared).plane.request_scrub(now, rate);
+        self.lend().plane.request_scrub(now, rate);
     }
 
     /// Returns what the scrub may do now.
     pub(crate) fn scrub_step(&self, now: Instant) -> ScrubStep {
-        lock(&self.shared).plane.scrub_step(now)
+        self.lend().plane.scrub_step(now)
     }
 
     /// Reports that the scrub has verified `bytes` bytes.
     pub(crate) fn scrub_stepped(&self, now: Instant, bytes: u64) {
-        lock(&self.shared).plane.scrub_stepped(now, bytes);
+        self.lend().plane.scrub_stepped(now, bytes);
     }
 
     /// Reports that the scrub has ended.
     pub(crate) fn scrub_finished(&self, now: Instant) {
-        lock(&self.shared).plane.scrub_finished(now);
+        self.lend().plane.scrub_finished(now);
     }
 
     /// Returns what a backup may do now. It waits for room as the scrub does.
     pub(crate) fn copy_step(&self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
-        lock(&self.shared).plane.copy_step(now, pace, rate)
+        self.lend().plane.copy_step(now, pace, rate)
     }
 
     /// Reports that a backup has read and written bytes.
     pub(crate) fn copied(&self, now: Instant, pace: &mut Pace, moved: (u64, u64), rate: u64) {
-        lock(&self.shared).plane.copied(now, pace, moved, rate);
+        self.lend().plane.copied(now, pace, moved, rate);
     }
 
     /// Returns how long compactions would take to work off the debt.
     pub(crate) fn debt(&self) -> Duration {
-        Duration::from_nanos(lock(&self.shared).plane.debt_ns())
+        Duration::from_nanos(self.lend().plane.debt_ns())
     }
 
     /// Returns the scheduling metrics as they are now.
     pub(crate) fn scheduling(&self) -> SchedulerMetrics {
-        let shared = lock(&self.shared);
+        let shared = self.lend();
         let device = shared.plane.device();
         let told = shared.scheduled;
         let limit = shared.plane.rate_limit().unwrap_or(0);

@@ -41,11 +41,11 @@ impl DriverState {
 impl Driver {
     /// Pauses background work after a failure, or ends that pause.
     pub(crate) fn pause_for_health(&self, now: Instant, paused: bool) {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         shared.pauses.health = paused;
         shared.tell_control(now);
         drop(shared);
-        self.wake.notify_one();
+        self.place.call();
     }
 
     /// Returns true if a client pauses background work.
@@ -73,17 +73,17 @@ impl Driver {
 }
 
 impl Driver {
-    /// Pauses flushes and compactions, and returns when none takes a step. They stay paused until
-    /// [`Driver::continue_background`].
-    pub(crate) fn pause_background(&self) -> Result<()> {
+    /// Pauses flushes and compactions. With `wait`, returns when none takes a step. They stay
+    /// paused until [`Driver::continue_background`].
+    pub(crate) fn pause_background(&self, wait: bool) -> Result<()> {
         self.env.check_open()?;
         {
-            let mut shared = lock(&self.shared);
+            let mut shared = self.lend();
             shared.pauses.asked += 1;
             shared.tell_control(self.env.now());
         }
         // A listener runs within a step, so it would wait for itself.
-        while !crate::events::is_listening() && self.is_stepping() {
+        while wait && !crate::events::is_listening() && self.is_stepping() {
             // The step of a thread that panicked never ends.
             if let Err(error) = self.env.check_open().and_then(|()| self.env.health.check()) {
                 self.continue_background()?;
@@ -97,14 +97,14 @@ impl Driver {
     /// Ends one [`Driver::pause_background`].
     pub(crate) fn continue_background(&self) -> Result<()> {
         self.env.check_open()?;
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         let Some(left) = shared.pauses.asked.checked_sub(1) else {
             return Err(Error::InvalidArgument("background work is not paused".into()));
         };
         shared.pauses.asked = left;
         shared.tell_control(self.env.now());
         drop(shared);
-        self.wake.notify_all();
+        self.place.call();
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Driver {
     /// starts until control hears that background work is not paused any more.
     pub(crate) fn stop_flushes(&self) -> Result<()> {
         self.pause_for_health(self.env.now(), true);
-        let mut shared = lock(&self.shared);
+        let mut shared = self.lend();
         let flushes = shared.jobs.iter().filter(|(_, slot)| slot.is_flush).map(|(id, _)| *id);
         for id in flushes.collect::<Vec<_>>() {
             self.discard(&mut shared, self.env.now(), id);

@@ -3,12 +3,10 @@
 //! rate of clients.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sateen_control::{
     ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample,
 };
-use sateen_store::base::clock;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
@@ -30,11 +28,8 @@ pub(crate) struct Sampler {
     told_at: Instant,
 }
 
-/// Number of samples without news after which they become rarer.
+/// Number of samples without news after which the database is idle.
 const IDLE_SAMPLES: u32 = 100;
-const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
-/// A sample that is this late is recorded: the thread waited for a processor.
-const LATE_MIN: Duration = Duration::from_millis(5);
 
 /// Returns true if the device differs by more than a tenth from what was recorded.
 fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
@@ -45,9 +40,8 @@ fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
 }
 
 impl Driver {
-    /// Takes a sample, reports it to control and carries out what control decides.
-    fn sample(self: &Arc<Self>, sampler: &mut Sampler) {
-        self.report_charged_tables();
+    /// Returns what has happened since the last call.
+    pub(crate) fn take_sample(&self, sampler: &mut Sampler) -> Box<Sample> {
         let totals = self.env.vfs.totals();
         let user_bytes = self.env.metrics.write_bytes();
         let mut sample = Box::<Sample>::default();
@@ -78,16 +72,43 @@ impl Driver {
         sample.reads = reads.since(&sampler.reads);
         sampler.reads = reads;
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;
+        sampler.quiet = if quiet { sampler.quiet.saturating_add(1) } else { 0 };
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
-        let mut shared = lock(&self.shared);
-        sampler.quiet = if quiet && shared.jobs.is_empty() { sampler.quiet + 1 } else { 0 };
+        sample
+    }
+
+    /// Returns true if something has happened since the last sample. The next one begins now.
+    pub(crate) fn has_news(&self) -> bool {
+        let mut sampler = lock(&self.sampler);
+        let before = (sampler.totals, sampler.user_bytes);
+        let _skipped = self.take_sample(&mut sampler);
+        before != (sampler.totals, sampler.user_bytes)
+    }
+
+    /// Returns true if nothing has happened for a while.
+    pub(crate) fn is_quiet(&self) -> bool {
+        lock(&self.sampler).quiet > IDLE_SAMPLES
+    }
+
+    /// Reports a sample to control and carries out what control decides.
+    pub(crate) fn report_sample(self: &Arc<Self>, sample: Box<Sample>) {
+        self.report_charged_tables();
+        let mut shared = self.lend();
+        if !shared.jobs.is_empty() {
+            lock(&self.sampler).quiet = 0;
+        }
         let now = self.env.now();
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
         let device = shared.plane.device();
-        if is_news(&device, &sampler.device) {
+        let mut sampler = lock(&self.sampler);
+        let news = is_news(&device, &sampler.device);
+        if news {
             sampler.device = device;
+        }
+        drop(sampler);
+        if news {
             self.env.metrics.timeline.told(now, EventKind::Device(device));
         }
         if self.is_gated() {
@@ -95,7 +116,7 @@ impl Driver {
             self.look_at_gates();
         }
         if shared.has_work() {
-            self.wake.notify_all();
+            self.place.call();
         }
     }
 
@@ -121,28 +142,14 @@ impl Driver {
     pub(crate) fn sample_if_due(self: &Arc<Self>) {
         let now = self.env.now();
         let mut sampler = lock(&self.sampler);
-        if now.since(sampler.told_at) >= SAMPLE_PERIOD {
-            sampler.told_at = now;
-            self.sample(&mut sampler);
+        if now.since(sampler.told_at) < SAMPLE_PERIOD {
+            return;
         }
-    }
-
-    /// Takes samples until the database is closed.
-    pub(crate) fn sampling_loop(self: &Arc<Self>) {
-        let mut sampler = Sampler::default();
-        while !self.is_stopping() {
-            self.sample(&mut sampler);
-            // A database at rest is sampled less often.
-            let idle = sampler.quiet > IDLE_SAMPLES;
-            let period = if idle { IDLE_SAMPLE_PERIOD } else { SAMPLE_PERIOD };
-            let asleep = clock::now();
-            clock::sleep(period);
-            let late = clock::since(asleep).saturating_sub(period);
-            if late >= LATE_MIN && !clock::is_virtual() {
-                let late_ns = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
-                self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
-            }
-        }
+        sampler.told_at = now;
+        let sample = self.take_sample(&mut sampler);
+        drop(sampler);
+        lock(&self.place.device.scheduler).sample(now, &sample);
+        self.report_sample(sample);
     }
 
     /// Sets the flag that makes writers look at their gates, after a gate has changed.

@@ -47,6 +47,8 @@ pub(crate) struct FlushJob {
     ranges: Arc<RangeTombstones>,
     output: Output,
     cutter: OutputCutter,
+    /// True if a limit on the space of tables counts.
+    checks_space: bool,
     started: std::time::Instant,
     done: FlushDone,
 }
@@ -74,9 +76,15 @@ impl FlushJob {
             ranges: Arc::default(),
             output,
             cutter,
+            checks_space: false,
             started: clock::now(),
             done: FlushDone::default(),
         }
+    }
+
+    /// Has the flush fail as it begins if a limit on the space of tables is reached.
+    pub(crate) fn checking_space(self) -> FlushJob {
+        FlushJob { checks_space: true, ..self }
     }
 
     /// Returns the bytes of the memtables' entries.
@@ -138,6 +146,9 @@ impl FlushJob {
 
     /// Opens the memtables as one merged input.
     fn start(&mut self) -> Result<Input> {
+        if self.checks_space {
+            self.output.check_space()?;
+        }
         let memtables = self.memtables.iter().rev().map(|sealed| &sealed.memtable);
         let iters = self.kept.iter().chain(memtables).map(MemTable::iter).collect();
         let ranges = self.memtables.iter().filter_map(|sealed| sealed.memtable.ranges());

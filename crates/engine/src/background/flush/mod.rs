@@ -59,7 +59,8 @@ impl Flusher {
         }
         let compression = family.options().compression_of(0);
         let context = self.outputs.context(&family, 0, IoClass::Flush, compression);
-        Some(FlushJob::new(family, sealed, stripes, self.writes.snapshot_list(), context))
+        let job = FlushJob::new(family, sealed, stripes, self.writes.snapshot_list(), context);
+        Some(job.checking_space())
     }
 
     /// Makes a flush of all sealed memtables of all column families. It looks at them here, because

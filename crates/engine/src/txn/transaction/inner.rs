@@ -67,6 +67,7 @@ impl Transaction {
             self.default.db().core().writes.prepared.forget(&name);
         }
         self.is_prepared = false;
+        self.left = None;
         self.ended = Some(how);
         self.forget_writes();
         self.snapshot = None;

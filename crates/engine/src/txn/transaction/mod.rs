@@ -6,8 +6,9 @@
 //! 3. [`Transaction::commit`] writes the batch if no tracked key was written by others since
 //!    (`CommitPipeline::commit_validated`). Locks are released after that.
 //!
-//! `inner` has what these methods share, `family` the same methods for a column family, `rebuild`
-//! what begins anew or takes over a batch.
+//! `inner` has what these methods share, `family` the same methods for a column family, `ranges`
+//! the locks of ranges, `rebuild`
+//! what begins anew or takes over a batch, `two_phase` the prepare.
 //!
 //! What must stay true: nothing of a transaction is in the database before its commit, and a failed
 //! commit leaves both as they were.
@@ -15,7 +16,9 @@
 mod family;
 mod inner;
 mod options;
+mod ranges;
 mod rebuild;
+mod two_phase;
 
 use std::borrow::Cow;
 
@@ -88,6 +91,7 @@ impl Db {
             write_bytes_max: options.write_bytes_max,
             name: None,
             is_prepared: false,
+            left: None,
             ended: None,
         }
     }
@@ -157,6 +161,8 @@ pub struct Transaction {
     /// The name that it has reserved, or under which it is prepared.
     name: Option<Vec<u8>>,
     is_prepared: bool,
+    /// Bytes of a batch that a failed prepare may have stored under the name.
+    left: Option<usize>,
     /// How the transaction ended, if it did.
     ended: Option<&'static str>,
 }
@@ -417,102 +423,17 @@ impl Transaction {
         self.points.pop().map(drop).ok_or(Error::NoSavePoint)
     }
 
-    /// Makes the transaction survive a crash under this name, of 1 to 255 bytes. After that it can
-    /// only be read, committed or rolled back. It is as durable as a write with its options: synced
-    /// if they say so. Dropping it does not roll it back: [`Db::prepared_transaction`] returns it
-    /// again, also after the database was closed or has crashed. Until then its keys stay locked.
-    /// RocksDB: `SetName`, `Prepare`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the transaction is optimistic, if it is prepared, if a prepared one has
-    /// the name, and if the write would not go to the WAL. `TransactionOver`. As [`Db::write`].
-    pub fn prepare(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        let name = name.as_ref();
-        let had_it = self.name.is_some();
-        self.check_change()?;
-        if self.name.as_deref() != Some(name) {
-            self.reserve_name(name)?;
-        }
-        let db = self.default.db();
-        let names = &db.core().writes.prepared;
-        if let Err(error) = prepared::store(db, name, self.batch.batch(), &self.write) {
-            if !had_it {
-                names.forget(name);
-                self.name = None;
-            }
-            return Err(error);
-        }
-        names.prepared(name);
-        self.is_prepared = true;
-        Ok(())
-    }
-
-    /// Reserves the name for [`Transaction::prepare`], so that no other transaction gets it. It is
-    /// free again once the transaction is over, unless it is prepared. RocksDB: `SetName`.
-    ///
-    /// ```
-    /// # use sateen::TransactionOptions;
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
-    /// let mut transaction = db.transaction_with(&TransactionOptions::pessimistic());
-    /// transaction.reserve_name("order 7")?;
-    /// let mut other = db.transaction_with(&TransactionOptions::pessimistic());
-    /// assert!(other.reserve_name("order 7").is_err());
-    /// drop(transaction);
-    /// other.prepare("order 7")?;
-    /// # Ok::<(), sateen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the transaction is optimistic, if it has a name, if another one has
-    /// this name, and if the name has not 1 to 255 bytes. `TransactionOver`. As
-    /// [`Db::list_prepared`].
-    pub fn reserve_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        let name = name.as_ref();
-        self.check_change()?;
-        if self.locks.is_none() {
-            let text = "only a pessimistic transaction can be prepared";
-            return Err(Error::InvalidArgument(text.into()));
-        }
-        prepared::check_name(name)?;
-        if let Some(has) = &self.name {
-            let text = format!("the transaction has the name {} already", has.escape_ascii());
-            return Err(Error::InvalidArgument(text));
-        }
-        let core = self.default.db().core();
-        prepared::load(core)?;
-        if !core.writes.prepared.reserve(name) {
-            let text = format!("another transaction has the name {}", name.escape_ascii());
-            return Err(Error::InvalidArgument(text));
-        }
-        self.name = Some(name.to_vec());
-        Ok(())
-    }
-
-    /// Returns the name that the transaction has reserved, or under which it is prepared.
-    #[must_use]
-    pub fn name(&self) -> Option<&[u8]> {
-        self.name.as_deref()
-    }
-
-    /// Returns true if the transaction is prepared.
-    #[must_use]
-    pub fn is_prepared(&self) -> bool {
-        self.is_prepared
-    }
-
     /// Discards the transaction. It cannot be used any more.
     ///
     /// # Errors
-    /// `TransactionOver` after a commit or rollback. A prepared one: as [`Db::write`]. Then it is
-    /// still prepared.
+    /// `TransactionOver` after a commit or rollback. One that is prepared, or whose prepare failed:
+    /// as [`Db::write`]. Then it is as it was before.
     pub fn rollback(&mut self) -> Result<()> {
         self.check()?;
-        if let Some(name) = self.name.as_ref().filter(|_| self.is_prepared) {
+        if let Some((name, bytes)) = self.stored() {
             let core = self.default.db().core();
             prepared::check_logged(core, &self.write)?;
             let mut removal = WriteBatch::new();
-            let bytes = self.batch.batch().len_bytes();
             prepared::add_removal(&mut removal, core, name, bytes)?;
             self.default.db().write(&removal, &self.write)?;
         }
@@ -543,11 +464,10 @@ impl Transaction {
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
         self.check()?;
         let db = self.default.db();
-        if let Some(name) = self.name.as_ref().filter(|_| self.is_prepared) {
+        if let Some((name, bytes)) = self.stored() {
             prepared::check_logged(db.core(), options)?;
-            let batch = self.batch.batch();
-            let mut whole = batch.clone();
-            prepared::add_removal(&mut whole, db.core(), name, batch.len_bytes())?;
+            let mut whole = self.batch.batch().clone();
+            prepared::add_removal(&mut whole, db.core(), name, bytes)?;
             db.write(&whole, options)?;
             self.end("committed");
             return Ok(());
@@ -576,10 +496,13 @@ impl Drop for Transaction {
         match self.locks.take() {
             Some(locks) if self.is_prepared => {
                 let batch = self.batch.batch().clone();
-                let (owner, keys) = locks.into_kept();
-                prepared.park(name, Parked { batch, owner, keys });
+                let (owner, locks) = locks.into_kept();
+                prepared.park(name, Parked { batch, owner, locks });
             }
-            _ => prepared.forget(&name),
+            _ => match self.left {
+                Some(bytes) => prepared.leave(name, bytes),
+                None => prepared.forget(&name),
+            },
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Prepared transactions: they survive, alone or with their locks, until they are committed or
 //! rolled back.
 
-use sateen::vfs::{CrashChoice, MemVfs};
+use std::sync::Arc;
+
+use sateen::vfs::{CrashChoice, Fault, FaultRule, FaultVfs, MemVfs, VfsOperation};
 use sateen::{Db, Error, Options, Transaction, TransactionOptions, WalMode, WriteOptions};
 
 use crate::support::common::{as_vfs, assert_sound, contents, tiny};
@@ -120,9 +122,58 @@ fn what_cannot_be_prepared_is_refused() {
     transaction.commit().unwrap();
 }
 
+/// A prepare that failed may be there after all. It is gone once the transaction has ended, and the
+/// next transaction of its name is not mixed up with it.
+#[test]
+fn what_a_failed_prepare_left_goes_with_the_transaction() {
+    for how in ["committed", "rolled back", "another", "dropped"] {
+        let vfs = MemVfs::new();
+        let faulty = FaultVfs::new(as_vfs(&vfs));
+        let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+        begin(&db).prepare("first").unwrap();
+        db.prepared_transaction("first").unwrap().unwrap().rollback().unwrap();
+        let mut transaction = begin(&db);
+        // In several parts.
+        for part in 0..3 {
+            transaction.put(format!("large{part}"), vec![b'x'; 1 << 20]).unwrap();
+        }
+        // The record is written, and its sync fails.
+        let rule = FaultRule::new(Fault::Io).on(VfsOperation::Sync).path_contains(".wal");
+        let rule = faulty.add(rule.nth(1));
+        transaction.prepare("name").unwrap_err();
+        faulty.remove_rule(rule);
+        db.resume().unwrap();
+        assert!(db.list_prepared().unwrap().is_empty(), "{how}: nobody was told so");
+        assert_eq!((transaction.name(), transaction.is_prepared()), (Some(&b"name"[..]), false));
+        match how {
+            "committed" => transaction.commit().unwrap(),
+            "rolled back" => transaction.rollback().unwrap(),
+            _ => drop(transaction),
+        }
+        if how == "another" {
+            let mut another = begin(&db);
+            another.put("small", "1").unwrap();
+            another.prepare("name").unwrap();
+        }
+        db.close().unwrap();
+        let db = open(&vfs);
+        let there = db.list_prepared().unwrap();
+        if ["committed", "rolled back"].contains(&how) {
+            assert!(there.is_empty(), "{how}");
+            assert_eq!(db.contains_key("large2").unwrap(), how == "committed");
+            continue;
+        }
+        assert_eq!(there, [b"name"], "{how}");
+        let mut left = db.prepared_transaction("name").unwrap().unwrap();
+        assert_eq!(left.contains_key("small").unwrap(), how == "another");
+        assert_eq!(left.contains_key("large2").unwrap(), how == "dropped");
+        left.commit().unwrap();
+    }
+}
+
 /// At every operation of the file system, in several ways that what was not synced may have
 /// survived: the prepared transactions and the contents are those of one moment, and no step that
-/// returned is undone.
+/// returned is undone. For some of them, the same after a second crash during the recovery.
 #[test]
 fn every_crash_leaves_whole_steps() {
     let vfs = MemVfs::new();
@@ -158,18 +209,33 @@ fn every_crash_leaves_whole_steps() {
         }
     }
     drop(open_ones);
-    let mut images = 0;
+    let (mut images, mut doubles) = (0, 0);
     for at in (promised[0].0..recording.len()).step_by(3) {
-        for choice in recording.choices_at(at, 2) {
-            let image = recording.image_at(at, choice);
-            let left = state(&open(&image));
-            let least = promised.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
-            let most = begun.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
+        let least = promised.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
+        let most = begun.iter().filter(|(n, _)| *n <= at).map(|(_, s)| *s).max().unwrap();
+        let examine = |image: &MemVfs, what: &str| {
+            let left = state(&open(image));
             let found = (least..=most).any(|number| states[number] == left);
-            assert!(found, "{at} {choice:?}: none of the states {least} to {most}: {:?}", left.0);
+            assert!(found, "{at} {what}: none of the states {least} to {most}: {:?}", left.0);
+        };
+        for (nth, choice) in recording.choices_at(at, 2).into_iter().enumerate() {
+            let image = recording.image_at(at, choice);
             images += 1;
+            if (images + nth) % 11 > 0 {
+                examine(&image, &format!("{choice:?}"));
+                continue;
+            }
+            let recovery = image.record();
+            examine(&image, &format!("{choice:?}"));
+            for again in (0..=recovery.len()).step_by(2) {
+                for twice in [CrashChoice::SyncedOnly, CrashChoice::Everything] {
+                    let what = format!("{choice:?}, then operation {again} of recovery, {twice:?}");
+                    examine(&recovery.image_at(again, twice), &what);
+                    doubles += 1;
+                }
+            }
         }
     }
-    println!("{images} images");
-    assert!(images > 100);
+    println!("{images} images, {doubles} of two crashes");
+    assert!(images > 100 && doubles > 100);
 }

@@ -134,7 +134,7 @@ fn after_a_timeout_nothing_is_left() {
     a.commit().unwrap();
     b.put("a", "").unwrap();
     b.commit().unwrap();
-    begin(&db, None).put("b", "").unwrap();
+    impatient(&db).put("b", "").unwrap();
 }
 
 #[test]
@@ -195,6 +195,92 @@ fn no_update_is_lost_however_many_want_a_key() {
     });
     assert_eq!(count(db.get("a").unwrap()), 400);
     assert_eq!(count(db.get("b").unwrap()), 400);
+}
+
+/// What an iterator over a locked range shows stays so until the commit.
+#[test]
+fn a_locked_range_has_no_phantoms() {
+    let db = open();
+    let other_family = db.create_column_family("other", tiny().column_family).unwrap();
+    db.put("b", "1").unwrap();
+    let mut holder = impatient(&db);
+    holder.lock_range("a".."d").unwrap();
+    assert_eq!(holder.range("a".."d").unwrap().count(), 1);
+    let mut other = impatient(&db);
+    assert_locked(other.put("b", "theirs"), "b", &holder);
+    assert_locked(other.put("c", "is new"), "c", &holder);
+    assert_locked(other.lock_range("c"..), "c", &holder);
+    assert_locked(other.get_for_share("c").map(drop), "c", &holder);
+    other.put("d", "is not in it").unwrap();
+    other.to(&other_family).put("b", "another family's").unwrap();
+    assert_locked(holder.lock_range(..), "d", &other);
+    holder.put("c", "mine").unwrap();
+    assert_eq!(holder.range("a".."d").unwrap().count(), 2);
+    holder.commit().unwrap();
+    other.put("c", "theirs").unwrap();
+    other.rollback().unwrap();
+    assert_eq!(db.get("c").unwrap().unwrap(), b"mine");
+}
+
+#[test]
+fn a_range_goes_with_its_save_point_or_transaction() {
+    let db = open();
+    let mut holder = impatient(&db);
+    holder.set_save_point();
+    holder.lock_range_shared("a".."c").unwrap();
+    let mut other = impatient(&db);
+    other.lock_range_shared("b".."d").unwrap();
+    assert_locked(other.put("a", ""), "a", &holder);
+    holder.rollback_to_save_point().unwrap();
+    other.put("a", "").unwrap();
+    drop(other);
+    holder.lock_range(..).unwrap();
+    // A prepared one keeps it, too, as long as the database is open.
+    holder.put("a", "1").unwrap();
+    holder.prepare("holds all").unwrap();
+    assert!(holder.lock_range("x"..).is_err());
+    drop(holder);
+    assert!(impatient(&db).put("z", "").is_err());
+    db.prepared_transaction("holds all").unwrap().unwrap().commit().unwrap();
+    impatient(&db).lock_range(..).unwrap();
+    let refused = db.transaction().lock_range(..).unwrap_err();
+    assert!(refused.to_string().contains("only a pessimistic transaction"), "{refused}");
+    let refused = impatient(&db).lock_range("b".."a").unwrap_err();
+    assert!(refused.to_string().contains("ends before it begins"), "{refused}");
+}
+
+/// Each counts the entries of a range and adds one: without the lock, two would count the same.
+#[test]
+fn counting_a_locked_range_loses_nothing() {
+    let db = open();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let db = &db;
+            scope.spawn(move || {
+                for round in 0..25_u64 {
+                    loop {
+                        let mut transaction = begin(db, None);
+                        let done = (|| {
+                            if (thread + round) % 3 == 0 {
+                                // So that there are deadlocks.
+                                transaction.get_for_share("row 0")?;
+                            }
+                            transaction.lock_range("row ".."row~")?;
+                            let count = transaction.range("row ".."row~")?.count();
+                            transaction.put(format!("row {count}"), "")?;
+                            transaction.commit()
+                        })();
+                        match done {
+                            Ok(()) => break,
+                            Err(Error::Deadlock { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(db.range("row ".."row~").unwrap().count(), 100);
 }
 
 #[test]

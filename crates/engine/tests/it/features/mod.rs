@@ -20,6 +20,7 @@ pub(crate) mod range;
 pub(crate) mod ranges;
 pub(crate) mod readers;
 pub(crate) mod regions;
+pub(crate) mod runtime;
 pub(crate) mod secondary;
 pub(crate) mod seek_compaction;
 pub(crate) mod stored;

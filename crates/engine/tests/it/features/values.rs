@@ -552,3 +552,39 @@ fn a_scan_reads_values_only_where_they_are_shown() {
     assert_eq!(shown, 500);
     assert!(reads() - before < 100, "{} reads for {shown} values", reads() - before);
 }
+
+#[test]
+fn scans_that_read_several_values_at_once_show_what_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Db::open(directory.path(), apart()).unwrap();
+    let mut model = Contents::new();
+    // Neighbours are in different files, and a third of the values is replaced: some are holes.
+    for round in 0..3 {
+        write(&db, (0..600).map(|n| n * 37 % 600).filter(|n| n % 3 >= round), round, &mut model);
+        db.flush().unwrap();
+    }
+    compact(&db);
+    for round in 0..60_u32 {
+        let (from, length) = (round * 97 % 560, [1, 12, 40][round as usize % 3]);
+        let mut options = ReadOptions::default();
+        if round % 2 == 0 {
+            options.upper_bound = Some(key(from + length).into_bytes());
+        }
+        let mut cursor = db.cursor(&options).unwrap();
+        cursor.seek(key(from));
+        for n in from..from + length {
+            assert_eq!(cursor.key(), key(n).as_bytes());
+            assert_eq!(cursor.value(), model[key(n).as_bytes()], "{n}");
+            cursor.next();
+        }
+        // Back again, over what was read ahead.
+        for n in (from + length / 2..from + length).rev() {
+            cursor.seek(key(n));
+            assert_eq!(cursor.value(), model[key(n).as_bytes()], "{n}");
+            if n > from {
+                cursor.prev();
+                assert_eq!(cursor.value(), model[key(n - 1).as_bytes()], "{n}");
+            }
+        }
+    }
+}

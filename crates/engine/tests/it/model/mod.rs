@@ -5,5 +5,6 @@ pub(crate) mod batch_index;
 pub(crate) mod comparator;
 pub(crate) mod concurrency;
 pub(crate) mod events;
+mod histories;
 pub(crate) mod meta;
 pub(crate) mod transactions;

@@ -6,5 +6,6 @@ pub(crate) mod overload;
 pub(crate) mod punch;
 pub(crate) mod room;
 pub(crate) mod space;
+pub(crate) mod space_limit;
 pub(crate) mod tiny_runs;
 pub(crate) mod write_buffers;

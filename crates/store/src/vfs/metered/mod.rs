@@ -37,6 +37,12 @@ impl MeteredVfs {
         MeteredVfs { inner, meter: Arc::default() }
     }
 
+    /// Returns the address of the metered file system, by which databases in it know each other.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).cast::<()>().addr()
+    }
+
     /// Returns counters and latency histograms since it was made. It copies about 100 KiB, so call
     /// it about once a second.
     #[must_use]
@@ -438,7 +444,7 @@ impl Vfs for MeteredVfs {
     }
 
     crate::pass_on! {
-        inner: create_dir_all remove_dir exists lock_holder mark free_space
-            total_space open_files_limit
+        inner: create_dir_all remove_dir exists lock_holder mark free_space total_space disk
+            open_files_limit
     }
 }

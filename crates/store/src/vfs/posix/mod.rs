@@ -7,6 +7,7 @@
 //! may have dropped the dirty pages, and would report success the second time.
 #![expect(unsafe_code, reason = "sync_file_range has no safe binding")]
 
+mod disk;
 pub(super) mod fork;
 pub(super) mod heap;
 mod marks;
@@ -164,6 +165,10 @@ impl Vfs for PosixVfs {
             Err(errno) if lacks_call(errno) => Ok(u64::MAX),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn disk(&self, path: &Path) -> Option<u64> {
+        disk::of(path)
     }
 
     fn open_files_limit(&self) -> Option<u64> {

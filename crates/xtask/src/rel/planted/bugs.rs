@@ -388,6 +388,36 @@ pub(super) const BUGS: &[Bug] = &[
         &["Deadlock"],
     ),
     bug(
+        "leader_does_not_compare",
+        "a key is written between the validation of a transaction and its commit",
+        "model::histories::optimistic_transactions_are_snapshot_isolated",
+        &["lost update"],
+    ),
+    bug(
+        "lock_left_after_timeout",
+        "who has given up waiting for a lock gets it all the same, for ever",
+        "features::locks::after_a_timeout_nothing_is_left",
+        &["LockTimedOut"],
+    ),
+    bug(
+        "lock_left_after_conflict",
+        "a transaction keeps the lock of a key that it was refused",
+        "features::locks::a_key_that_was_written_since_the_snapshot_is_not_locked",
+        &["left: (0, 1)", "LockTimedOut"],
+    ),
+    bug(
+        "range_lock_unseen",
+        "a key of a locked range is locked by another transaction",
+        "features::locks::a_locked_range_has_no_phantoms",
+        &["Ok(())"],
+    ),
+    bug(
+        "prepared_lost_with_wal",
+        "a WAL goes while a prepared transaction is in it alone",
+        "crash::prepared::every_crash_leaves_whole_steps",
+        &["none of the states"],
+    ),
+    bug(
         "prepared_not_removed",
         "a prepared transaction is committed and forgotten in two steps",
         "crash::prepared::every_crash_leaves_whole_steps",

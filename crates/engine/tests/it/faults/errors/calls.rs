@@ -55,9 +55,10 @@ const METHODS: &[(&str, bool, &[VfsOperation])] = &[
     ("total_space", false, &[VfsOperation::FreeSpace]),
 ];
 
-/// Functions of `files/replace.rs`: what they call is called where they are, each with a place of
-/// its own.
+/// Functions of `files/replace.rs` and `vfs/many.rs`: what they call is called where they are, each
+/// with a place of its own.
 const FUNCTIONS: &[(&str, &[VfsOperation])] = &[
+    ("read_many", &[VfsOperation::Read, VfsOperation::Open]),
     ("sync_directory", &[VfsOperation::SyncDir]),
     (
         "replace_file",

@@ -7,10 +7,12 @@
 //! (`scenarios.rs`), run once with the line of each call captured and then failed in one call after
 //! the other. That the call that was meant has failed is looked at again each time.
 
+mod backups;
 mod calls;
 mod damaged;
 mod run;
 mod scenarios;
+mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,10 +66,17 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("db/live_files.rs", "read", "", "is of a file system in memory"),
     ("table/value_files.rs", "of_table", "", "only in dumps of tables with values in other files"),
     ("table/value_files.rs", "open_file", "open", "only in dumps, as above"),
+    ("table/many.rs", "load_blocks", "", "is repeated by the reader: `vfs::many` fails it"),
+    ("backup/create.rs", "catalogue", "create_dir_all", "is of a file system in memory"),
+    ("backup/create.rs", "contents", "", "is of a file system in memory"),
 ];
 
-/// Folders whose calls other tests fail one by one, each with these tests.
-const FAILED_ELSEWHERE: &[(&str, &str)] = &[("backup/", "faults::backups")];
+/// Files whose calls other tests fail one by one, each with these tests.
+const FAILED_ELSEWHERE: &[(&str, &str)] = &[
+    ("backup/directory.rs", "faults::backups"),
+    ("backup/mod.rs", "faults::backups"),
+    ("backup/restore.rs", "faults::backups"),
+];
 
 /// One passing of a call by a scenario: its number among the calls of the same operation, class
 /// of path and purpose.
@@ -123,7 +132,7 @@ impl Plan {
             NEVER_PASSED.iter().any(|(file, function, method, _)| {
                 let of_method = method.is_empty() || *method == call.method;
                 *file == call.file && *function == call.function && of_method
-            }) || FAILED_ELSEWHERE.iter().any(|(folder, _)| call.file.starts_with(folder))
+            }) || FAILED_ELSEWHERE.iter().any(|(file, _)| call.file == *file)
         };
         let missed: Vec<_> = listed
             .iter()

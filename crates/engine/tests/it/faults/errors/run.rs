@@ -330,6 +330,16 @@ impl Run {
 
     /// One more commit. It can be tried again: it does the same whatever of it was done.
     pub(super) fn commit(&mut self, db: &Db, sync: bool) -> Option<()> {
+        self.commit_by(db, sync, Db::write)
+    }
+
+    /// The same, written by `write`.
+    pub(super) fn commit_by(
+        &mut self,
+        db: &Db,
+        sync: bool,
+        mut write: impl FnMut(&Db, &WriteBatch, &WriteOptions) -> Result<(), Error>,
+    ) -> Option<()> {
         let number = self.done + 1;
         let mut random = Random::new(number as u64);
         let mut state = self.states[self.done].clone();
@@ -371,7 +381,7 @@ impl Run {
         self.states.truncate(number);
         self.states.push(state);
         let options = WriteOptions { sync, ..WriteOptions::default() };
-        self.insist(db, |db| db.write(&batch, &options))?;
+        self.insist(db, |db| write(db, &batch, &options))?;
         self.done = number;
         if sync {
             self.durable = number;
@@ -394,9 +404,15 @@ impl Run {
 
     /// A copy of the database has so many commits.
     pub(super) fn look_at_copy(&mut self, path: &str, commits: usize) {
+        let disk = self.mem.clone();
+        self.look_at_copy_on(&disk, path, commits);
+    }
+
+    /// The same on another disk.
+    pub(super) fn look_at_copy_on(&mut self, disk: &MemVfs, path: &str, commits: usize) {
         let family = self.options.column_family.clone();
         let opened = Db::open_read_only_families_with(
-            as_vfs(&self.mem),
+            as_vfs(disk),
             path,
             self.options.clone(),
             &[(OTHER, family)],

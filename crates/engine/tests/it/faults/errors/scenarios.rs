@@ -12,8 +12,8 @@ use sateen::{
     LogLevel, Options, ReadOptions, SstFileWriter, WalMode, dump, repair_with,
 };
 
-use super::damaged;
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
+use super::{backups, damaged, transactions};
 use crate::support::common::{as_vfs, small, tiny};
 
 pub(super) struct Scenario {
@@ -57,6 +57,15 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "holes", start: damaged::with_holes, act: damaged::check_damaged },
     Scenario { name: "no manifest", start: without_manifest, act: damaged::check_damaged },
     Scenario { name: "no links", start: without_manifest, act: damaged::repair_without_links },
+    Scenario { name: "backups", start: closed, act: backups::made },
+    Scenario { name: "backups of values apart", start: values_apart, act: backups::made },
+    Scenario { name: "backups of values in logs", start: values_in_logs, act: backups::made },
+    Scenario { name: "transactions", start: || Start::fresh(tiny()), act: transactions::commits },
+    Scenario {
+        name: "transactions in small logs",
+        start: transactions::small_logs,
+        act: transactions::commits,
+    },
     Scenario { name: "logs alone", start: damaged::logs_alone, act: damaged::repair_damaged },
 ];
 

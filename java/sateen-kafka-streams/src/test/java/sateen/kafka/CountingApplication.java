@@ -37,13 +37,16 @@ public final class CountingApplication {
         return builder.build();
     }
 
-    static Properties properties(String broker, String directory, String guarantee) {
+    static Properties properties(String brokers, String directory, String guarantee, String standbys) {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "counting");
-        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, broker);
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, brokers);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, directory);
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, SateenDslStoreSuppliers.class.getName());
+        properties.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, standbys);
+        // As many replicas of the application's own topics as the brokers give others.
+        properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, -1);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         properties.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 3000);
@@ -52,10 +55,10 @@ public final class CountingApplication {
         return properties;
     }
 
-    /** Runs until it is ended: BROKER DIRECTORY GUARANTEE. */
+    /** Runs until it is ended: BROKERS DIRECTORY GUARANTEE STANDBYS. */
     public static void main(String[] arguments) throws Exception {
         KafkaStreams streams = new KafkaStreams(topology(),
-            properties(arguments[0], arguments[1], arguments[2]));
+            properties(arguments[0], arguments[1], arguments[2], arguments[3]));
         streams.setGlobalStateRestoreListener(new StateRestoreListener() {
             @Override
             public void onRestoreStart(TopicPartition partition, String store, long from, long to) {

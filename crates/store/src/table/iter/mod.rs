@@ -3,14 +3,14 @@
 //! 1. A seek finds the block in the index and makes it current (`load`); the block's own cursor
 //!    then finds the entry.
 //! 2. `load` takes the block from the cache. Otherwise it reads it alone from the file.
-//! 3. After [`SEQUENTIAL_READS_MIN`] reads in sequence, `take_from_chunk` reads ahead instead:
-//!    `read_chunk` reads a chunk of 16 KiB that doubles up to 256 KiB, forward or backward.
+//! 3. Where [`Readahead`] expects a scan, `take_from_chunk` reads ahead instead: `read_chunk` reads
+//!    a chunk forward or backward, but not beyond the bounds of the scan.
 //! 4. In compaction mode (`chunk_bytes` above 0) the cursor reads the whole table in large chunks
 //!    from the start, and does not use the cache.
 //! 5. `next` and `prev` step within the block. At its end, `skip_forward` and `skip_backward` load
 //!    the next block that has an entry.
 //! 6. `join_value` reads the value if the table has separated values, at each move or only when it
-//!    is asked for ([`ValueMode`]). A scan reads values ahead, too ([`ValueScan`]).
+//!    is asked for ([`ValueMode`]). A scan reads values ahead, too (`values`).
 //!
 //! What must stay true: after an error the cursor is invalid. A chunk that fails to verify is read
 //! again once, because it may have been read long ago.
@@ -20,16 +20,17 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sateen_control::{IoClass, ValueKind};
+use sateen_control::{IoClass, UserKey};
 
 use super::OnMiss;
 use super::block::Cursor;
 use super::compression::Decompressor;
 use super::format::BlockHandle;
+use super::gathered::GatheredValues;
+use super::readahead::{LevelScans, Readahead};
 use super::reader::{Payload, Table, unpack};
-use super::separated::Separated;
 use super::value_files::ValueScan;
-use crate::base::error::{CorruptionKind, Error, Result};
+use crate::base::error::{CorruptionKind, Result};
 use crate::base::iterator::InternalIterator;
 use crate::base::sync::atomic::AtomicUsize;
 use crate::base::sync::atomic::Ordering::Relaxed;
@@ -37,11 +38,7 @@ use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
 use crate::vfs::AlignedBuffer;
 
-/// Bytes that a scan reads ahead first, and at most.
-const READAHEAD_BYTES_MIN: u64 = 16 << 10;
-const READAHEAD_BYTES_MAX: u64 = 256 << 10;
-/// Number of blocks read in sequence that makes a scan.
-const SEQUENTIAL_READS_MIN: u32 = 2;
+mod values;
 
 /// How a cursor shows the values of puts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +47,7 @@ pub enum ValueMode {
     Join,
     /// A value that is in another file is read by [`InternalIterator::load_value`].
     OnDemand,
-    /// Values are encoded by [`Separated`], in every table. Those in value files are not read.
+    /// Values are encoded by `Separated`, in every table. Those in value files are not read.
     Encoded,
 }
 
@@ -67,9 +64,13 @@ pub struct TableIterOptions {
     pub chunk_bytes: usize,
     /// A smaller limit for now, set by a job that clients wait for.
     pub chunk_bytes_now: Option<Arc<AtomicUsize>>,
-    /// Readahead from the first miss on, 0 for none. A scan that goes from table to table passes on
-    /// `TableIter::readahead_bytes`.
+    /// Readahead from the first miss on; 0 to read ahead where a scan is expected.
     pub readahead_bytes: u64,
+    /// What is known of scans like this one.
+    pub scans: Option<LevelScans>,
+    /// The keys that a scan will show, from the first (inclusive) to the second (exclusive). No
+    /// block is read ahead beyond them.
+    pub bounds: (Option<UserKey>, Option<UserKey>),
     /// How values are shown.
     pub values: ValueMode,
 }
@@ -84,6 +85,8 @@ impl TableIterOptions {
             chunk_bytes: 0,
             chunk_bytes_now: None,
             readahead_bytes: 0,
+            scans: None,
+            bounds: (None, None),
             values: ValueMode::Join,
         }
     }
@@ -97,6 +100,8 @@ impl TableIterOptions {
             chunk_bytes,
             chunk_bytes_now: None,
             readahead_bytes: 0,
+            scans: None,
+            bounds: (None, None),
             values: ValueMode::Join,
         }
     }
@@ -194,22 +199,19 @@ pub struct TableIter {
     separated: Vec<u8>,
     shown: Shown,
     scan: ValueScan,
+    gathered: GatheredValues,
     buffers: Buffers,
     /// The part of the table in the chunk, and where it starts in the buffer.
     chunk_from: u64,
     chunk_end: u64,
     chunk_start: usize,
-    /// The block that was read last, and the number of reads in sequence before it.
-    last_read: usize,
-    sequential: u32,
-    /// Bytes that the next read in sequence reads ahead; 0 while there is no scan.
-    readahead: u64,
+    readahead: Readahead,
 }
 
 impl Table {
     /// Returns a cursor that is invalid until the first seek.
     pub fn iter(self: &Arc<Self>, options: TableIterOptions) -> TableIter {
-        let readahead = options.readahead_bytes.min(READAHEAD_BYTES_MAX);
+        let readahead = Readahead::new(options.scans.clone(), options.readahead_bytes);
         TableIter {
             table: self.clone(),
             cursor: Cursor::numbered(self.source().global_seqno),
@@ -219,12 +221,11 @@ impl Table {
             separated: Vec::new(),
             shown: Shown::Stored,
             scan: ValueScan::default(),
+            gathered: GatheredValues::new(options.scans.clone()),
             buffers: Buffers::default(),
             chunk_from: 0,
             chunk_end: 0,
             chunk_start: 0,
-            last_read: usize::MAX,
-            sequential: if readahead > 0 { SEQUENTIAL_READS_MIN } else { 0 },
             readahead,
             options,
         }
@@ -243,11 +244,10 @@ fn payload<'a>(data: &'a Data, buffers: &'a Buffers) -> &'a [u8] {
 }
 
 impl TableIter {
-    /// Returns the current readahead, with which a scan that continues in another table starts
-    /// there.
+    /// Returns the bytes that the next read of a scan takes.
     #[cfg(test)]
     pub fn readahead_bytes(&self) -> u64 {
-        self.readahead
+        self.readahead.doubling()
     }
 
     /// Runs a step of the block's cursor. An error gets the place in the file.
@@ -293,23 +293,20 @@ impl TableIter {
             return Ok(true);
         }
         let _loads = waited::load();
-        let forward = block == self.last_read.wrapping_add(1);
-        let backward = block.wrapping_add(1) == self.last_read;
-        // The first read of a cursor that was given a readahead continues a scan.
-        let going_on = forward || backward || (self.readahead > 0 && self.last_read == usize::MAX);
-        // A jump ends the scan: the next reads are single blocks again.
-        if !going_on {
-            self.sequential = 0;
-            self.readahead = 0;
-        }
-        self.last_read = block;
         let on_miss = self.options.on_miss;
-        if self.sequential < SEQUENTIAL_READS_MIN || on_miss == OnMiss::Refuse {
-            self.sequential = self.sequential.saturating_add(1);
+        let backward = self.readahead.is_backward(block);
+        let is_at_end = block == 0 || block + 1 == self.table.index.blocks();
+        let stored = handle.end() - handle.offset;
+        self.readahead.note(block, stored, is_at_end, self.is_in_chunk(handle));
+        let ahead = match on_miss {
+            OnMiss::Refuse => 0,
+            _ if self.is_in_chunk(handle) => stored,
+            _ => self.readahead.next_read(stored),
+        };
+        if ahead == 0 {
             self.data = Data::Shared(self.table.block(handle, None, on_miss)?);
         } else {
-            self.readahead = self.readahead.max(READAHEAD_BYTES_MIN);
-            self.data = self.take_from_chunk(handle, self.readahead, !backward)?;
+            self.data = self.take_from_chunk(handle, ahead, !backward)?;
         }
         self.fill_cache(handle);
         Ok(true)
@@ -329,11 +326,15 @@ impl TableIter {
         cache.insert(self.table.id(), handle.offset, block);
     }
 
+    /// Returns true if the chunk contains the block.
+    fn is_in_chunk(&self, handle: BlockHandle) -> bool {
+        self.chunk_from <= handle.offset && handle.end() <= self.chunk_end
+    }
+
     /// Takes the block from the chunk. If it is not there, reads a chunk of about `bytes` that
     /// begins with the block, or ends with it if the scan goes backward.
     fn take_from_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<Data> {
-        if (self.chunk_from..=self.chunk_end).contains(&handle.offset)
-            && handle.end() <= self.chunk_end
+        if self.is_in_chunk(handle)
             && let Ok(data) = self.unpack_from_chunk(handle)
         {
             return Ok(data);
@@ -361,17 +362,17 @@ impl TableIter {
         }
     }
 
-    /// Reads the part of the table that begins with the block, or ends with it, into the chunk. In
-    /// a client's scan it doubles the next readahead.
+    /// Reads the part of the table that begins with the block, or ends with it, into the chunk.
     fn read_chunk(&mut self, handle: BlockHandle, bytes: u64, forward: bool) -> Result<()> {
-        let blocks = self.table.index.blocks();
-        let last = self.table.index.handle(blocks.wrapping_sub(1));
-        let data_end = last.map_or(0, BlockHandle::end);
+        let (lower, upper) = self.table.part_within(&self.options.bounds);
+        // A job's chunks may end anywhere.
+        let is_scan = self.options.chunk_bytes == 0;
+        let blocks_of = |bytes| self.table.blocks_of(bytes, self.block, forward);
+        let bytes = if is_scan { blocks_of(bytes) } else { bytes };
         let (from, end) = if forward {
-            let end = handle.offset.saturating_add(bytes).max(handle.end()).min(data_end);
-            (handle.offset, end)
+            (handle.offset, handle.offset.saturating_add(bytes).min(upper).max(handle.end()))
         } else {
-            (handle.end().saturating_sub(bytes).min(handle.offset), handle.end())
+            (handle.end().saturating_sub(bytes).max(lower).min(handle.offset), handle.end())
         };
         // While the chunk is read it has no valid bounds, so that an error does not leave old ones.
         (self.chunk_from, self.chunk_end) = (0, 0);
@@ -383,9 +384,6 @@ impl TableIter {
             source.read_range(from, end - from, &mut self.buffers.chunk, self.options.class)?;
         self.chunk_start = range.start;
         (self.chunk_from, self.chunk_end) = (from, end);
-        if self.options.chunk_bytes == 0 {
-            self.readahead = (self.readahead * 2).min(READAHEAD_BYTES_MAX);
-        }
         Ok(())
     }
 
@@ -398,70 +396,6 @@ impl TableIter {
         self.on_block(Cursor::seek_to_first)?;
         self.skip_forward()?;
         Ok(true)
-    }
-
-    /// Reads the current value if the block does not contain it.
-    #[inline]
-    fn join_value(&mut self) -> Result<()> {
-        if self.separates && self.cursor.valid() { self.join() } else { Ok(()) }
-    }
-
-    /// Finds the current value, and reads it if the mode says so.
-    fn join(&mut self) -> Result<()> {
-        self.shown = Shown::Stored;
-        if key::kind(self.cursor.key()) != Some(ValueKind::Put) {
-            return Ok(());
-        }
-        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
-        let stored = stored.unwrap_or_default();
-        let mode = self.options.values;
-        if !self.table.separates_values() {
-            // Only encoded values come here.
-            self.separated.clear();
-            Separated::Here(stored).encode(&mut self.separated);
-            self.shown = Shown::Made;
-            return Ok(());
-        }
-        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-        match (self.table.decode(stored, at)?, mode) {
-            (Separated::Here(_) | Separated::InFile(..), ValueMode::Encoded) => Ok(()),
-            (Separated::Here(_), _) => {
-                self.shown = Shown::BehindByte;
-                Ok(())
-            }
-            (_, ValueMode::OnDemand) => {
-                self.shown = Shown::Elsewhere;
-                Ok(())
-            }
-            (_, ValueMode::Join) => self.fetch(),
-            (Separated::InLog(_), ValueMode::Encoded) => {
-                self.fetch()?;
-                self.separated.insert(0, 0);
-                debug_assert!(matches!(
-                    Separated::decode(&self.separated),
-                    Some(Separated::Here(_))
-                ));
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads the current value from another file.
-    #[cold]
-    fn fetch(&mut self) -> Result<()> {
-        let stored = payload(&self.data, &self.buffers).get(self.cursor.value());
-        let at = self.table.index.handle(self.block).map_or(0, |handle| handle.offset);
-        let decoded = self.table.decode(stored.unwrap_or_default(), at)?;
-        if self.options.on_miss == OnMiss::Refuse {
-            return Err(Error::NotInMemory);
-        }
-        let class = self.options.class;
-        let _loads = waited::load();
-        if let Some((file, place)) = self.table.place_of(&decoded, at, class)? {
-            self.scan.read(&file, place, class, &mut self.separated)?;
-        }
-        self.shown = Shown::Made;
-        Ok(())
     }
 
     /// If the cursor has left its block, moves to the first entry of the next block that has one.
@@ -493,6 +427,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         if self.load(0)? {
             self.on_block(Cursor::seek_to_first)?;
             self.skip_forward()?;
@@ -501,6 +436,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         let last = self.table.index.blocks().wrapping_sub(1);
         if self.load(last)? {
             self.on_block(Cursor::seek_to_last)?;
@@ -510,6 +446,7 @@ impl InternalIterator for TableIter {
     }
 
     fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.gathered.end_stretch();
         let user_key = key::user_key(target);
         let mut block = self.table.index.find(self.table.comparator(), user_key);
         while self.load(block)? {
@@ -546,6 +483,7 @@ impl InternalIterator for TableIter {
     }
 
     fn prev(&mut self) -> Result<()> {
+        self.gathered.end_stretch();
         self.on_block(Cursor::prev)?;
         self.skip_backward()
     }

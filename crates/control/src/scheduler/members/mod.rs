@@ -1,0 +1,427 @@
+//! The databases that share the scheduler of one device.
+//!
+//! 1. [`Members::begins`] lifts a database that had no job to what the others have moved, so that
+//!    rest earns nothing. [`IoScheduler::has_moved`] charges moved bytes by weight. Within a lane
+//!    the database with the least is served first.
+//! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
+//! 3. [`IoScheduler::may_take_slot`] gives a free slot to the database with the best [`Claim`].
+//!    [`IoScheduler::call_next`] calls the next one when a slot becomes free.
+//! 4. Only the database that asks gets an answer ([`IoScheduler::is_served_now`]). Another one
+//!    whose turn it is becomes restless, and its driver polls it.
+//!
+//! What must stay true: a database that is alone is scheduled as if there were no others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Demand, IoScheduler, Lane, Running, RunningState};
+use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
+use crate::event::Note;
+use crate::types::{DatabaseId, Instant, JobId};
+
+/// The weight of a database that has none.
+const WEIGHT: u64 = 100;
+/// The time over which the unused bytes of a ceiling collect.
+const CEILING_NS: u64 = 100_000_000;
+
+/// What a database would start if it had a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// Whether it is a compaction out of level 0.
+    pub(crate) level0: bool,
+    /// When its writers will be held back; `u64::MAX` if that is not foreseen.
+    pub(crate) stall_ns: u64,
+    /// The size of the level relative to its target, in thousandths.
+    pub(crate) score: u64,
+}
+
+/// A database.
+#[derive(Clone, Debug)]
+struct Member {
+    weight: u64,
+    /// Bytes a second; `None`: no limit of its own.
+    ceiling: Option<u64>,
+    /// What may be moved below the ceiling.
+    tokens: i64,
+    /// Bytes moved, by weight.
+    moved: u64,
+    paused: bool,
+    /// The most compactions that it may run at a time.
+    slots: usize,
+    claim: Option<Claim>,
+    demand: Demand,
+    /// Bytes a second that its clients write, and number of column families that are written to.
+    fill: (u64, u64),
+    notes: Vec<Note>,
+    /// The number of the last change of the bandwidth that it was told of.
+    bandwidth_seen: u64,
+}
+
+impl Default for Member {
+    fn default() -> Member {
+        Member {
+            weight: WEIGHT,
+            ceiling: None,
+            tokens: 0,
+            moved: 0,
+            paused: false,
+            slots: 1,
+            claim: None,
+            demand: Demand::default(),
+            fill: (0, 0),
+            notes: Vec::new(),
+            bandwidth_seen: 0,
+        }
+    }
+}
+
+/// All databases of the device.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    /// The one that asks.
+    pub(super) current: DatabaseId,
+    all: BTreeMap<DatabaseId, Member>,
+    /// What a database that has left says of itself.
+    gone: Member,
+    /// Those that must be polled.
+    restless: BTreeSet<DatabaseId>,
+    /// Those for which there is a slot now.
+    called: BTreeSet<DatabaseId>,
+    refilled: Instant,
+    /// The last change of the bandwidth, and its number.
+    bandwidth: (u64, Option<Note>),
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        let current = DatabaseId::default();
+        Members {
+            current,
+            all: BTreeMap::from([(current, Member::default())]),
+            gone: Member::default(),
+            restless: BTreeSet::new(),
+            called: BTreeSet::new(),
+            refilled: Instant::default(),
+            bandwidth: (0, None),
+        }
+    }
+}
+
+impl Members {
+    fn of(&self, database: DatabaseId) -> Option<&Member> {
+        self.all.get(&database)
+    }
+
+    fn own(&mut self) -> &mut Member {
+        self.all.get_mut(&self.current).unwrap_or(&mut self.gone)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Returns what a database has moved, by weight; 0 if it is alone.
+    pub(super) fn moved(&self, database: DatabaseId) -> u64 {
+        if self.is_shared() { self.of(database).map_or(0, |member| member.moved) } else { 0 }
+    }
+
+    /// Gives a database no credit for the time in which it had no jobs. `working` are the databases
+    /// of the jobs.
+    pub(super) fn begins(
+        &mut self,
+        database: DatabaseId,
+        working: impl Iterator<Item = DatabaseId>,
+    ) {
+        let working: BTreeSet<_> = working.collect();
+        if working.contains(&database) {
+            return;
+        }
+        let least = working.iter().filter_map(|of| self.of(*of)).map(|member| member.moved).min();
+        if let (Some(least), Some(member)) = (least, self.all.get_mut(&database)) {
+            member.moved = member.moved.max(least);
+        }
+    }
+
+    /// Returns true if the work of a database is not paused.
+    pub(super) fn works(&self, database: DatabaseId) -> bool {
+        self.of(database).is_some_and(|member| !member.paused)
+    }
+
+    /// Returns true if the jobs of a database may move bytes.
+    pub(super) fn may_move(&self, database: DatabaseId) -> bool {
+        let holds =
+            |member: &Member| member.paused || member.ceiling.is_some() && member.tokens <= 0;
+        !self.of(database).is_some_and(holds)
+    }
+
+    /// Returns how long the ceiling holds the jobs of a database. `None` if they are another's than
+    /// the one that asks, or paused.
+    pub(super) fn wait_ns(&self, database: DatabaseId) -> Option<u64> {
+        let member = self.of(database).filter(|_| database == self.current)?;
+        if member.paused {
+            return None;
+        }
+        let missing = u64::try_from(1 - member.tokens.min(1)).unwrap_or(0);
+        Some(member.ceiling.map_or(0, |rate| scale(missing, NS_PER_SECOND, rate.max(1))))
+    }
+
+    /// Returns when the ceiling of the database that asks lets its jobs move again.
+    pub(super) fn free_at(&self, database: DatabaseId) -> Option<Instant> {
+        let wait_ns = self.wait_ns(database).filter(|wait| *wait > 0)?;
+        Some(Instant(self.refilled.0.saturating_add(wait_ns)))
+    }
+
+    /// Adds what has collected below the ceilings. At most one of `slice` bytes may pass at once.
+    pub(super) fn refill(&mut self, now: Instant, slice: u64) {
+        let over_ns = now.0.saturating_sub(self.refilled.0);
+        if over_ns < 1_000_000 {
+            return;
+        }
+        self.refilled = now;
+        for member in self.all.values_mut() {
+            let Some(rate) = member.ceiling else { continue };
+            let most = scale(rate, CEILING_NS, NS_PER_SECOND).max(slice);
+            let collected = to_i64(scale(rate, over_ns, NS_PER_SECOND));
+            member.tokens = member.tokens.saturating_add(collected).min(to_i64(most));
+        }
+    }
+
+    /// Sets the demand of the database that asks, and returns that of all.
+    pub(super) fn demand_of_all(&mut self, own: Demand) -> Demand {
+        self.own().demand = own;
+        self.all.values().map(|member| member.demand).reduce(Demand::and).unwrap_or(own)
+    }
+
+    /// Adds a note for the database of a job.
+    pub(super) fn note(&mut self, database: DatabaseId, note: Note) {
+        if let Some(member) = self.all.get_mut(&database) {
+            member.notes.push(note);
+        }
+        if database != self.current {
+            self.restless.insert(database);
+        }
+    }
+
+    /// Adds a note for all databases. Each takes it when it is polled.
+    pub(super) fn note_bandwidth(&mut self, note: Note) {
+        self.bandwidth = (self.bandwidth.0 + 1, Some(note));
+    }
+}
+
+impl Demand {
+    /// Returns the demand of two databases together.
+    fn and(self, other: Demand) -> Demand {
+        Demand {
+            debt: self.debt.saturating_add(other.debt),
+            debt_tolerated: self.debt_tolerated.saturating_add(other.debt_tolerated),
+            level0_amplification: self.level0_amplification.max(other.level0_amplification),
+            level0_late: self.level0_late || other.level0_late,
+            memtable_bytes: self.memtable_bytes.max(other.memtable_bytes),
+            ..self
+        }
+    }
+}
+
+impl IoScheduler {
+    /// Adds a database.
+    pub(crate) fn join(&mut self, database: DatabaseId) {
+        let moved = self.members.all.values().map(|member| member.moved).min().unwrap_or(0);
+        self.members.all.insert(database, Member { moved, ..Member::default() });
+        self.queue_again();
+    }
+
+    /// Removes a database and its jobs.
+    pub(crate) fn leave(&mut self, database: DatabaseId) {
+        let own = self.jobs.iter().filter(|(_, job)| job.database == database);
+        for job in own.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.remove(job);
+        }
+        self.members.all.remove(&database);
+        self.members.restless.remove(&database);
+        self.members.called.remove(&database);
+        self.demand =
+            self.members.all.values().map(|m| m.demand).reduce(Demand::and).unwrap_or_default();
+        self.queue_again();
+        self.call_next();
+    }
+
+    /// Says which database asks from now on.
+    pub(crate) fn asks(&mut self, database: DatabaseId) {
+        self.members.current = database;
+    }
+
+    /// Returns true if other databases share the device.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.members.is_shared()
+    }
+
+    /// Removes and returns the databases that must be polled.
+    pub(crate) fn take_restless(&mut self) -> BTreeSet<DatabaseId> {
+        std::mem::take(&mut self.members.restless)
+    }
+
+    /// Sets the weight and the ceiling of the database that asks.
+    pub(crate) fn set_share(&mut self, weight: u32, ceiling: Option<u64>) {
+        let own = self.members.own();
+        (own.weight, own.ceiling) = (u64::from(weight).max(1), ceiling);
+    }
+
+    /// Pauses or continues the jobs of the database that asks.
+    pub(crate) fn set_paused(&mut self, paused: bool) {
+        let own = self.members.own();
+        own.paused = paused;
+        if paused {
+            own.claim = None;
+        }
+        self.call_next();
+    }
+
+    /// Removes and returns the notes for the observers of the database that asks.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        let (number, bandwidth) = self.members.bandwidth.clone();
+        let own = self.members.own();
+        let news = bandwidth.filter(|_| own.bandwidth_seen < number);
+        own.bandwidth_seen = number;
+        news.into_iter().chain(std::mem::take(&mut own.notes)).collect()
+    }
+
+    /// Records what the clients of the database that asks write, and into how many column families.
+    pub(crate) fn set_fill(&mut self, fill: u64, written: u64) {
+        self.members.own().fill = (fill, written);
+    }
+
+    /// Returns the bytes a second that the clients of all databases write, and the number of
+    /// databases that are written to.
+    pub(crate) fn written_databases(&self) -> (u64, u64) {
+        let fills = self.members.all.values().map(|member| member.fill).filter(|fill| fill.1 > 0);
+        fills.fold((0, 0), |all, one| (all.0.saturating_add(one.0), all.1 + 1))
+    }
+
+    /// Charges bytes to a database, and gives its jobs their new places.
+    pub(super) fn has_moved(&mut self, database: DatabaseId, bytes: u64) {
+        let shared = self.members.is_shared();
+        let Some(member) = self.members.all.get_mut(&database) else { return };
+        member.tokens = member.tokens.saturating_sub(to_i64(bytes));
+        if !shared || bytes == 0 {
+            return;
+        }
+        member.moved = member.moved.saturating_add(scale(bytes, WEIGHT, member.weight));
+        self.queue_again();
+    }
+
+    /// Sorts the queue anew, as the places of jobs depend on what databases have moved.
+    fn queue_again(&mut self) {
+        let place = |(job, running): (&JobId, &Running)| match running.state {
+            RunningState::Waiting(arrival) => Some(self.key(*job, running, arrival)),
+            RunningState::Granted(..) => None,
+        };
+        self.queue = self.jobs.iter().filter_map(place).collect();
+    }
+
+    /// Returns true if a job may get its grant now: it belongs to the database that asks. Another
+    /// one must be polled.
+    pub(super) fn is_served_now(&mut self, job: JobId) -> bool {
+        let Some(database) = self.jobs.get(&job).map(|job| job.database) else { return false };
+        let own = database == self.members.current;
+        if !own {
+            self.members.restless.insert(database);
+        }
+        own
+    }
+
+    /// Returns the jobs of the databases that are not paused.
+    pub(super) fn unpaused_jobs(&self) -> impl Iterator<Item = &Running> {
+        self.jobs.values().filter(move |job| self.members.works(job.database))
+    }
+
+    /// Returns the number of compactions that run, in all databases that are not paused. With
+    /// `level0` only those out of level 0.
+    pub(crate) fn compactions_of_all(&self, level0: bool) -> usize {
+        let counts = |job: &&Running| {
+            let lane = job.own_lane == Lane::Level0 || !level0 && job.own_lane == Lane::Deep;
+            lane && !job.is_preempted()
+        };
+        self.unpaused_jobs().filter(counts).count()
+    }
+
+    /// Sets the slots of the database that asks, and returns those of the device: as many as the
+    /// database with the most may use.
+    pub(crate) fn slots_of_all(&mut self, own: usize) -> usize {
+        self.members.own().slots = own;
+        self.device_slots()
+    }
+
+    fn device_slots(&self) -> usize {
+        self.members.all.values().map(|member| member.slots).max().unwrap_or(1)
+    }
+
+    /// Returns the order of claims: level 0 first, then those with the fewest compactions for their
+    /// weight, then those whose writers will be held back first.
+    fn rank(&self, database: DatabaseId, claim: &Claim) -> impl Ord + use<> {
+        let jobs = self.jobs.values().filter(|job| job.database == database);
+        let held = jobs.filter(|job| job.own_lane != Lane::Flush && !job.is_preempted()).count();
+        let weight = self.members.of(database).map_or(WEIGHT, |member| member.weight);
+        let used = scale(held as u64, 1000 * WEIGHT, weight);
+        (!claim.level0, used, claim.stall_ns, Reverse(claim.score), database)
+    }
+
+    /// Returns the database with the best claim. With `over`, it is one that may take the slot of a
+    /// deep job.
+    fn best_claim(&self, over: bool) -> Option<DatabaseId> {
+        let has_level0 = |database: DatabaseId| {
+            let own = self.jobs.values().filter(|job| job.database == database);
+            own.filter(|job| job.own_lane == Lane::Level0).count() > 0
+        };
+        let claims = self.members.all.iter().filter_map(|(id, m)| Some((*id, m.claim.as_ref()?)));
+        let claims = claims.filter(|(id, claim)| !over || claim.level0 && !has_level0(*id));
+        claims.min_by_key(|(id, claim)| self.rank(*id, claim)).map(|(id, _)| id)
+    }
+
+    /// Returns true if the database that asks may take a free slot for `claim`. If another one has
+    /// a better claim, that one is called.
+    pub(crate) fn may_take_slot(&mut self, claim: Claim, over: bool) -> bool {
+        if !self.members.is_shared() {
+            return true;
+        }
+        let current = self.members.current;
+        self.members.own().claim = Some(claim);
+        let best = self.best_claim(over).filter(|best| *best != current);
+        if let Some(best) = best {
+            self.call(best);
+        }
+        best.is_none()
+    }
+
+    /// Sets or withdraws the claim of the database that asks, and calls another one if a slot is
+    /// free.
+    pub(crate) fn set_claim(&mut self, claim: Option<Claim>) {
+        self.members.own().claim = claim;
+        self.call_next();
+    }
+
+    /// Returns true, once, if the database that asks was called.
+    pub(crate) fn take_call(&mut self) -> bool {
+        let current = self.members.current;
+        self.members.called.remove(&current)
+    }
+
+    fn call(&mut self, database: DatabaseId) {
+        self.members.called.insert(database);
+        self.members.restless.insert(database);
+    }
+
+    /// Calls the databases that can use a free slot: those with a paused job, and the one with the
+    /// best claim.
+    pub(super) fn call_next(&mut self) {
+        if !self.members.is_shared() || self.compactions_of_all(false) >= self.device_slots() {
+            return;
+        }
+        let current = self.members.current;
+        let paused = self.jobs.values().filter(|job| job.is_preempted()).map(|job| job.database);
+        let called: BTreeSet<_> = paused.chain(self.best_claim(false)).collect();
+        called.into_iter().filter(|id| *id != current).for_each(|id| self.call(id));
+    }
+}
+
+#[cfg(test)]
+mod tests;

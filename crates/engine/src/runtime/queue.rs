@@ -1,0 +1,342 @@
+//! What the threads of a device do next: the databases that want a step, those whose chores are
+//! due, and those at rest. Nothing here waits or runs.
+//!
+//! What must stay true: a database at rest is in no list with a time, so it costs nothing until
+//! something calls it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use sateen_control::{DatabaseId, Instant};
+use sateen_store::base::sync::thread::{self, ThreadId};
+
+use super::Tenant;
+
+/// Databases at rest are all looked at once in so many rounds of the sampler.
+pub(super) const LOOKS: usize = 10;
+
+/// The lists of a device.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) members: BTreeMap<DatabaseId, Arc<dyn Tenant>>,
+    /// Databases that want a step, in the order of their calls.
+    ready: VecDeque<DatabaseId>,
+    /// When databases want a step although nothing calls them.
+    timers: BTreeMap<DatabaseId, Instant>,
+    /// When the chores of a database are due.
+    chores: BTreeMap<DatabaseId, Instant>,
+    /// Databases whose chores run. True if they were called for meanwhile.
+    at_chores: BTreeMap<DatabaseId, bool>,
+    /// Databases at rest.
+    resting: BTreeSet<DatabaseId>,
+    /// The database at rest that was looked at last.
+    looked_at: DatabaseId,
+    /// The threads that are at work for a database.
+    inside: Vec<Inside>,
+    /// Databases that were removed, and whose last work is still waited for.
+    pub(super) leaving: usize,
+}
+
+/// What a thread does for a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Step,
+    Chores,
+    Sample,
+}
+
+/// A thread that is at work for a database.
+struct Inside {
+    database: DatabaseId,
+    thread: ThreadId,
+    work: Work,
+    since: Instant,
+}
+
+impl Queue {
+    /// Adds a database. Its chores are due at once.
+    pub(super) fn add(&mut self, database: DatabaseId, member: Arc<dyn Tenant>) {
+        self.members.insert(database, member);
+        self.call(database);
+        self.chores.insert(database, Instant::default());
+    }
+
+    /// Removes a database. Threads may still be at work for it.
+    pub(super) fn remove(&mut self, database: DatabaseId) {
+        self.members.remove(&database);
+        self.ready.retain(|ready| *ready != database);
+        self.timers.remove(&database);
+        self.chores.remove(&database);
+        self.at_chores.remove(&database);
+        self.resting.remove(&database);
+    }
+
+    /// Has a thread step the database. Returns false if it is no member or waits for that already.
+    pub(super) fn call(&mut self, database: DatabaseId) -> bool {
+        if !self.members.contains_key(&database) {
+            return false;
+        }
+        let calls = !self.ready.contains(&database);
+        if calls {
+            self.ready.push_back(database);
+        }
+        calls
+    }
+
+    /// Has a thread do the chores of the database now, and wakes it from its rest. Returns false if
+    /// it is no member.
+    pub(super) fn call_for_chores(&mut self, database: DatabaseId) -> bool {
+        if !self.members.contains_key(&database) {
+            return false;
+        }
+        self.resting.remove(&database);
+        if let Some(again) = self.at_chores.get_mut(&database) {
+            *again = true;
+        } else {
+            self.chores.insert(database, Instant::default());
+        }
+        true
+    }
+
+    /// Returns a database that wants a step, and the calling thread as at work for it.
+    pub(super) fn next_step(&mut self, now: Instant) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+        let due = || self.timers.iter().find(|(_, at)| **at <= now).map(|(id, _)| *id);
+        let database = match self.ready.pop_front() {
+            Some(database) => database,
+            None => due()?,
+        };
+        self.timers.remove(&database);
+        self.enter(database, Work::Step, now)
+    }
+
+    /// Returns a database whose chores are due, and the calling thread as at work for it.
+    pub(super) fn next_chores(&mut self, now: Instant) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+        // The one that waits longest goes first.
+        let due = self.chores.iter().filter(|(_, at)| **at <= now);
+        let database = due.min_by_key(|(_, at)| **at).map(|(id, _)| *id)?;
+        self.chores.remove(&database);
+        self.at_chores.insert(database, false);
+        self.enter(database, Work::Chores, now)
+    }
+
+    /// Notes the calling thread as at work for a database.
+    pub(super) fn enter(
+        &mut self,
+        database: DatabaseId,
+        work: Work,
+        since: Instant,
+    ) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+        let member = self.members.get(&database)?.clone();
+        self.inside.push(Inside { database, thread: thread::current().id(), work, since });
+        Some((database, member))
+    }
+
+    /// Notes that the calling thread is done with a database.
+    pub(super) fn exit(&mut self, database: DatabaseId) {
+        let thread = thread::current().id();
+        let own = |inside: &Inside| inside.database == database && inside.thread == thread;
+        if let Some(at) = self.inside.iter().position(own) {
+            self.inside.swap_remove(at);
+        }
+    }
+
+    /// Returns true if a thread other than the calling one is at work for the database.
+    pub(super) fn is_used(&self, database: DatabaseId) -> bool {
+        let own = thread::current().id();
+        self.inside.iter().any(|inside| inside.database == database && inside.thread != own)
+    }
+
+    /// Returns the number of threads that have been at `work` for one database since `before`, if
+    /// another one waits for such a thread at `now`, and otherwise 0.
+    pub(super) fn held(&self, work: Work, before: Instant, now: Instant) -> usize {
+        let waits = match work {
+            Work::Step => !self.ready.is_empty() || self.steps_at().is_some_and(|at| at <= now),
+            Work::Chores => self.chores_at().is_some_and(|at| at <= now),
+            Work::Sample => false,
+        };
+        let held = |inside: &&Inside| inside.work == work && inside.since <= before;
+        if waits && self.members.len() > 1 { self.inside.iter().filter(held).count() } else { 0 }
+    }
+
+    /// Has a thread step the database at `at`, if nothing calls it before.
+    pub(super) fn step_at(&mut self, database: DatabaseId, at: Instant) {
+        if self.members.contains_key(&database) {
+            // Another thread may have learned of an earlier time. A step too many does no harm.
+            let timer = self.timers.entry(database).or_insert(at);
+            *timer = at.min(*timer);
+        }
+    }
+
+    /// Notes that the chores of a database are done, and when they are due again. With `rests` the
+    /// database is at rest from now on, unless it was called meanwhile.
+    pub(super) fn chores_done(
+        &mut self,
+        database: DatabaseId,
+        again: Option<Instant>,
+        rests: bool,
+    ) {
+        let called = self.at_chores.remove(&database).unwrap_or(false);
+        if !self.members.contains_key(&database) {
+            return;
+        }
+        if called {
+            self.chores.insert(database, Instant::default());
+        } else {
+            self.chores.extend(again.map(|at| (database, at)));
+            if rests {
+                self.resting.insert(database);
+            }
+        }
+    }
+
+    /// Returns when the next step is due that nothing calls for.
+    pub(super) fn steps_at(&self) -> Option<Instant> {
+        self.timers.values().min().copied()
+    }
+
+    /// Returns true if a thread is to look after what is left, while another one works.
+    pub(super) fn has_more_steps(&self) -> bool {
+        !self.ready.is_empty() || !self.timers.is_empty()
+    }
+
+    /// Returns true if a thread is to look after the chores that are left.
+    pub(super) fn has_more_chores(&self) -> bool {
+        !self.chores.is_empty()
+    }
+
+    /// Returns when the next chores are due.
+    pub(super) fn chores_at(&self) -> Option<Instant> {
+        self.chores.values().min().copied()
+    }
+
+    /// Returns the number of databases at rest.
+    pub(super) fn resting(&self) -> usize {
+        self.resting.len()
+    }
+
+    /// Returns the databases that are sampled now, and the next ones at rest that are looked at.
+    pub(super) fn next_samples(&mut self) -> (Vec<DatabaseId>, Vec<DatabaseId>) {
+        let awake = self.members.keys().filter(|id| !self.resting.contains(id)).copied().collect();
+        let count = self.resting.len().div_ceil(LOOKS);
+        let after = self.resting.range(DatabaseId(self.looked_at.0 + 1)..);
+        let looked: Vec<_> = after.chain(self.resting.iter()).take(count).copied().collect();
+        self.looked_at = looked.last().copied().unwrap_or_default();
+        (awake, looked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{DatabaseTotals, Rest, Stepped};
+    use sateen_control::Sample;
+    use sateen_store::base::error::Error;
+
+    struct Nothing;
+
+    impl Tenant for Nothing {
+        fn step(&self) -> Stepped {
+            Stepped::Idle(None)
+        }
+        fn take_sample(&self) -> Box<Sample> {
+            Box::default()
+        }
+        fn sampled(&self, _: Box<Sample>, _: u64) -> bool {
+            true
+        }
+        fn has_news(&self) -> bool {
+            false
+        }
+        fn chores(&self) -> Rest {
+            Rest { again: None, rests: true }
+        }
+        fn totals(&self) -> DatabaseTotals {
+            DatabaseTotals::default()
+        }
+        fn panicked(&self, _: &Error) {}
+    }
+
+    fn of(count: u32) -> Queue {
+        let mut queue = Queue::default();
+        (0..count).for_each(|id| queue.add(DatabaseId(id), Arc::new(Nothing)));
+        queue
+    }
+
+    fn take(queue: &mut Queue) -> Option<DatabaseId> {
+        let (id, _) = queue.next_step(Instant(0))?;
+        queue.exit(id);
+        Some(id)
+    }
+
+    #[test]
+    fn databases_are_stepped_in_turn_and_none_twice_for_two_calls() {
+        let mut queue = of(3);
+        assert!(!queue.call(DatabaseId(1)), "it was called when it was added");
+        let order: Vec<_> = std::iter::from_fn(|| take(&mut queue)).collect();
+        assert_eq!(order, [DatabaseId(0), DatabaseId(1), DatabaseId(2)]);
+        queue.step_at(DatabaseId(2), Instant(5));
+        assert_eq!((take(&mut queue), queue.steps_at()), (None, Some(Instant(5))));
+        assert_eq!(queue.next_step(Instant(5)).map(|next| next.0), Some(DatabaseId(2)));
+        assert_eq!(queue.steps_at(), None);
+    }
+
+    #[test]
+    fn a_database_at_rest_has_no_time_until_it_is_called() {
+        let mut queue = of(20);
+        while take(&mut queue).is_some() {}
+        while let Some((id, _)) = queue.next_chores(Instant(0)) {
+            queue.exit(id);
+            queue.chores_done(id, None, true);
+        }
+        assert_eq!((queue.steps_at(), queue.chores_at()), (None, None));
+        let mut seen = BTreeSet::new();
+        for _ in 0..LOOKS {
+            let (awake, looked) = queue.next_samples();
+            assert!(awake.is_empty());
+            seen.extend(looked);
+        }
+        assert_eq!(seen.len(), 20, "each was looked at once");
+        queue.call_for_chores(DatabaseId(7));
+        assert_eq!(queue.next_samples().0, [DatabaseId(7)]);
+        assert!(queue.chores_at().is_some());
+    }
+
+    #[test]
+    fn a_call_during_the_chores_is_not_lost() {
+        let mut queue = of(1);
+        let (id, _) = queue.next_chores(Instant(0)).unwrap();
+        assert!(queue.next_chores(Instant(0)).is_none(), "one thread at a time");
+        queue.call_for_chores(id);
+        queue.chores_done(id, None, true);
+        assert!(queue.next_chores(Instant(0)).is_some());
+        assert_eq!(queue.next_samples().0, [id]);
+    }
+
+    #[test]
+    fn threads_are_held_if_another_database_waits_for_them() {
+        let mut queue = of(2);
+        let (first, _) = queue.next_step(Instant(10)).unwrap();
+        let held = |queue: &Queue, before| queue.held(Work::Step, Instant(before), Instant(30));
+        assert_eq!((held(&queue, 9), held(&queue, 10)), (0, 1));
+        let (second, _) = queue.next_step(Instant(20)).unwrap();
+        assert_eq!(held(&queue, 20), 0, "nothing waits");
+        queue.step_at(second, Instant(30));
+        assert_eq!((held(&queue, 10), held(&queue, 20)), (1, 2));
+        assert_eq!(queue.held(Work::Chores, Instant(20), Instant(30)), 0);
+        queue.remove(first);
+        assert_eq!(held(&queue, 20), 0, "it is alone");
+    }
+
+    #[test]
+    fn what_was_removed_is_called_no_more() {
+        let mut queue = of(2);
+        let (id, _) = queue.next_step(Instant(0)).unwrap();
+        queue.remove(id);
+        assert!(!queue.call(id) && !queue.call_for_chores(id));
+        queue.step_at(id, Instant(0));
+        queue.chores_done(id, Some(Instant(0)), false);
+        assert_eq!(take(&mut queue), Some(DatabaseId(1)));
+        assert_eq!(take(&mut queue), None);
+        assert!(!queue.is_used(id), "only by the thread that asks");
+    }
+}

@@ -1,0 +1,164 @@
+//! The only place that starts threads (ARCHITECTURE.md, invariant 2): for each device one that
+//! takes samples, some that do chores, and workers that step jobs. The last two run at a lower CPU
+//! priority than clients.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sateen_control::{Instant, SAMPLE_PERIOD, Sample};
+use sateen_store::base::clock;
+use sateen_store::base::error::{Error, Result};
+use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
+use sateen_store::base::sync::{lock, thread, wait_timeout};
+use sateen_store::base::waited;
+
+use super::Stepped;
+use super::device::Device;
+use super::queue::{LOOKS, Work};
+
+/// The longest sleep of a thread that nothing calls.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The period of samples while no database does anything.
+const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
+/// The period of samples while all databases are at rest. Each is looked at once a second.
+const REST_SAMPLE_PERIOD: Duration = Duration::from_millis(1000 / LOOKS as u64);
+
+/// A sample that is this late is recorded: the thread waited for a processor.
+const LATE_MIN: Duration = Duration::from_millis(5);
+
+/// Starts a thread. `nice` lowers its CPU priority, and `worker` is its number in the timeline.
+pub(super) fn start(
+    name: &str,
+    nice: u32,
+    worker: Option<u32>,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<thread::JoinHandle<()>> {
+    let run = move || {
+        if nice > 0 {
+            lower_priority(nice);
+        }
+        let number = worker.map(|worker| u8::try_from(worker).unwrap_or(u8::MAX));
+        waited::set_worker(number.map_or(waited::CHORES, |worker| worker.min(waited::CHORES - 1)));
+        work();
+    };
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|error| Error::io("start thread for", Path::new("the pool"), error))
+}
+
+fn wait_until(device: &Device, at: Option<Instant>) -> Duration {
+    at.map_or(WAIT_MAX, |at| at.since(device.now()).min(WAIT_MAX))
+}
+
+/// Steps jobs of the databases in turn.
+pub(super) fn work(device: &Device, stop: &AtomicBool) {
+    loop {
+        let mut queue = lock(&device.queue);
+        let next = loop {
+            if stop.load(Ordering::Acquire) {
+                return;
+            }
+            match queue.next_step(device.now()) {
+                Some(next) => break next,
+                None => {
+                    let wait = wait_until(device, queue.steps_at());
+                    queue = wait_timeout(&device.steps, &device.queue, queue, wait);
+                }
+            }
+        };
+        // A thread that waits may not know of the next timer, which this one has waited for so far.
+        if queue.has_more_steps() {
+            device.steps.notify_one();
+        }
+        drop(queue);
+        let database = next.0;
+        match device.work_for(next, |member| member.step()) {
+            Some(Stepped::Worked) => device.call(database),
+            Some(Stepped::Idle(Some(at))) => lock(&device.queue).step_at(database, at),
+            Some(Stepped::Idle(None)) | None => {}
+        }
+    }
+}
+
+/// Does the chores of the databases in turn.
+pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
+    loop {
+        let mut queue = lock(&device.queue);
+        let next = loop {
+            if stop.load(Ordering::Acquire) {
+                return;
+            }
+            match queue.next_chores(device.now()) {
+                Some(next) => break next,
+                None => {
+                    let wait = wait_until(device, queue.chores_at());
+                    queue = wait_timeout(&device.chores, &device.queue, queue, wait);
+                }
+            }
+        };
+        if queue.has_more_chores() {
+            device.chores.notify_one();
+        }
+        drop(queue);
+        let database = next.0;
+        let done = device.work_for(next, |member| member.chores());
+        let (again, rests) = done.map_or((None, false), |done| (done.again, done.rests));
+        lock(&device.queue).chores_done(database, again, rests);
+        // Another thread may wait for the time of the old list.
+        device.chores.notify_one();
+    }
+}
+
+/// Takes samples of the databases that are not at rest, looks whether the others are, and whether
+/// threads are held.
+pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
+    let enter = |database| lock(&device.queue).enter(database, Work::Sample, Instant::default());
+    let mut late_ns = 0;
+    while !stop.load(Ordering::Acquire) {
+        let (mut awake, resting) = lock(&device.queue).next_samples();
+        for database in resting {
+            let news =
+                enter(database).and_then(|next| device.work_for(next, |member| member.has_news()));
+            if news == Some(true) {
+                device.call_for_chores(database);
+                awake.push(database);
+            }
+        }
+        let mut total = Sample::default();
+        let mut samples = Vec::new();
+        for database in awake {
+            let taken = enter(database)
+                .and_then(|next| device.work_for(next, |member| member.take_sample()));
+            if let Some(sample) = taken {
+                total.add(&sample);
+                samples.push((database, sample));
+            }
+        }
+        let mut period = if samples.is_empty() { REST_SAMPLE_PERIOD } else { IDLE_SAMPLE_PERIOD };
+        {
+            let mut scheduler = lock(&device.scheduler);
+            scheduler.sample(device.now(), &total);
+            device.call_all(scheduler.take_restless());
+        }
+        for (database, sample) in samples {
+            let idle = enter(database)
+                .and_then(|next| device.work_for(next, |member| member.sampled(sample, late_ns)));
+            if idle == Some(false) {
+                period = SAMPLE_PERIOD;
+            }
+        }
+        device.relieve(stop);
+        let asleep = clock::now();
+        clock::sleep(period);
+        let late = clock::since(asleep).saturating_sub(period);
+        let is_late = late >= LATE_MIN && !clock::is_virtual();
+        late_ns = if is_late { u64::try_from(late.as_nanos()).unwrap_or(u64::MAX) } else { 0 };
+    }
+}
+
+/// Lowers the calling thread's CPU priority. If the process lacks the right, it stays as it is.
+fn lower_priority(nice: u32) {
+    let own = rustix::thread::gettid();
+    let nice = i32::try_from(nice).unwrap_or(0);
+    let _refused = rustix::process::setpriority_process(Some(own), nice);
+}

@@ -1,0 +1,100 @@
+//! A limit on the space of tables: writes are refused as on a full disk, nothing is lost, and they
+//! go on by themselves. And the end of background work before a close.
+
+use std::time::Duration;
+
+use sateen::vfs::MemVfs;
+use sateen::{Db, Error, FlushOptions, Options, SpaceManager, WalMode};
+
+use crate::support::common::{as_vfs, assert_sound, tiny};
+
+fn open(vfs: &MemVfs, space: &SpaceManager) -> Db {
+    let space_manager = Some(space.clone());
+    let options = Options { background_threads: 1, space_manager, ..tiny() };
+    Db::open_with(as_vfs(vfs), "/db", options, &[]).unwrap()
+}
+
+/// Writes until an error, and returns it with the number of writes.
+fn fill(db: &Db, from: u32) -> (u32, Error) {
+    for number in from.. {
+        if let Err(error) = db.put(format!("key{number:06}"), [7; 200]) {
+            return (number, error);
+        }
+        assert!(number < from + 100_000, "nothing is refused");
+    }
+    unreachable!()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}");
+}
+
+#[test]
+fn writes_are_refused_at_the_limit_and_go_on_below_it() {
+    let (space, vfs) = (SpaceManager::new(200 << 10), MemVfs::new());
+    let db = open(&vfs, &space);
+    let (written, refused) = fill(&db, 0);
+    assert!(refused.is_no_space(), "{refused}");
+    assert!(refused.to_string().contains("the space manager allows 204800"), "{refused}");
+    // Compactions may have made room meanwhile.
+    assert!(space.used_bytes() > 100 << 10, "{}", space.used_bytes());
+    assert_eq!(db.iter().unwrap().count(), written as usize);
+    // The limit is that of all databases.
+    let other = open(&MemVfs::new(), &space);
+    let (_, error) = fill(&other, 0);
+    assert!(error.is_no_space(), "{error}");
+    // These tables are smaller than the pages that they take.
+    space.set_limit_bytes(8 << 20);
+    for db in [&db, &other] {
+        until("writes do not go on", || db.put("again", "1").is_ok());
+    }
+    // Another database takes the room, and gives it back as it is closed.
+    for db in [&other, &db] {
+        let (_, refused) = fill(db, written);
+        assert!(refused.is_no_space(), "{refused}");
+    }
+    drop(other);
+    until("the space of a closed database counts", || db.put("again", "2").is_ok());
+    space.set_limit_bytes(0);
+    until("what was refused is not flushed", || db.flush().is_ok());
+    db.wait_idle().unwrap();
+    assert_sound(&db);
+    drop(db);
+    // An open does not fail at the limit.
+    space.set_limit_bytes(1);
+    let db = open(&vfs, &space);
+    assert!(db.contains_key("key000000").unwrap());
+    assert!(space.used_bytes() > 100 << 10);
+}
+
+#[test]
+fn after_the_end_of_background_work_nothing_waits() {
+    for wal in [WalMode::Buffered, WalMode::Off] {
+        let (vfs, options) = (MemVfs::new(), Options { background_threads: 1, wal, ..tiny() });
+        let open = || Db::open_with(as_vfs(&vfs), "/db", options.clone(), &[]).unwrap();
+        let db = open();
+        db.put("before", "1").unwrap();
+        db.end_background_work(wal == WalMode::Off).unwrap();
+        db.end_background_work(true).unwrap();
+        // Without a WAL everything was flushed before.
+        let flushed = db.flush();
+        assert_eq!(matches!(flushed, Err(Error::Closed)), wal == WalMode::Buffered, "{flushed:?}");
+        let refused = db.compact_range(None, None, &sateen::CompactRangeOptions::default());
+        assert!(matches!(refused, Err(Error::ManualCompactionPaused)), "{refused:?}");
+        let (written, error) = fill(&db, 0);
+        assert!(matches!(error, Error::Closed), "{error}");
+        assert!(written > 10, "writes go on until the memtables are full");
+        drop(db.flush_with(&FlushOptions { wait: false }));
+        assert_eq!(db.iter().unwrap().count(), written as usize + 1);
+        db.close().unwrap();
+        let db = open();
+        assert_eq!(db.iter().unwrap().count(), written as usize + 1, "{wal:?}");
+        assert_sound(&db);
+    }
+}
