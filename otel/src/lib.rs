@@ -1,15 +1,16 @@
-//! A bridge from a database of Sateen to OpenTelemetry: its metrics as observable instruments, and a
-//! span for each of its slow operations.
+//! A bridge from a database of Sateen to OpenTelemetry: its metrics as observable instruments, and
+//! a span for each of its slow operations.
 //!
 //! 1. [`Bridge::begin`] registers an instrument for each metric (`metrics`) and starts a thread.
 //! 2. The reader of the program's meter provider asks the instruments when it collects.
-//! 3. Each [`Settings::period`] the thread takes the flight recorder's news and ends a span for each
+//! 3. Each [`Settings::period`] the thread takes the flight recorder's news and ends a span for
+//! each
 //!    operation that was slow (`spans`).
 //! 4. Dropping the [`Bridge`] stops both. It holds the database open, so drop it first.
 //!
 //! What must stay true: nothing here runs on the path of an operation, and a database without a
-//! bridge pays nothing. The crate needs the interface of OpenTelemetry alone: the program chooses the
-//! SDK, the exporter and the runtime.
+//! bridge pays nothing. The crate needs the interface of OpenTelemetry alone: the program chooses
+//! the SDK, the exporter and the runtime.
 //!
 //! ```
 //! # let directory = tempfile::tempdir().unwrap();
@@ -44,8 +45,8 @@ use spans::Spans;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// How often the flight recorder is asked for slow operations. It keeps those of half a minute on
-    /// a busy database. Ten seconds by default.
+    /// How often the flight recorder is asked for slow operations. It keeps those of half a minute
+    /// on a busy database. Ten seconds by default.
     pub period: Duration,
     /// Operations that took less get no span. Ten milliseconds by default. Of those that took as
     /// long, the recorder keeps the eight slowest of each kind and second.
@@ -98,8 +99,8 @@ impl Bridge {
     /// Registers the metrics of `db` with `meter`, and begins to give `tracer` its slow operations.
     ///
     /// OpenTelemetry has no way to unregister an instrument. After a bridge was dropped, its
-    /// instruments report nothing. If the operating system gives no thread, there are metrics and no
-    /// spans.
+    /// instruments report nothing. If the operating system gives no thread, there are metrics and
+    /// no spans.
     #[must_use]
     pub fn begin<T>(db: &Db, meter: &Meter, tracer: T, settings: Settings) -> Bridge
     where
