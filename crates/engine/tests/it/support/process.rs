@@ -21,7 +21,8 @@ impl Process {
         let targets = here.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         let own = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
         let mut descriptors: Vec<_> = targets
-            .filter(|target| *target != own)
+            // A thread keeps its ring, by which it reads several places at once, until it ends.
+            .filter(|target| *target != own && target.as_os_str() != "anon_inode:[io_uring]")
             .map(|target| target.to_string_lossy().into_owned())
             .collect();
         descriptors.sort_unstable();
