@@ -22,7 +22,7 @@ use crate::base::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that a scan reads ahead first if nothing is known of others, and at most.
 const BYTES_MIN: u64 = 16 << 10;
-pub(super) const BYTES_MAX: u64 = 256 << 10;
+const BYTES_MAX: u64 = 256 << 10;
 /// The first doubling read of a scan that is longer than expected.
 const BYTES_BEYOND_MIN: u64 = 8 << 10;
 /// Number of blocks read in sequence that makes a scan, if nothing is known of others.

@@ -99,6 +99,7 @@ impl ValuesFile {
         done.map_err(|error| Error::of_pooled("read", &self.path, error))
     }
 
+    /// Returns the file itself.
     pub(super) fn opened(&self) -> &dyn VfsFile {
         &*self.file
     }

@@ -297,10 +297,11 @@ impl TableIter {
         let backward = self.readahead.is_backward(block);
         let is_at_end = block == 0 || block + 1 == self.table.index.blocks();
         let stored = handle.end() - handle.offset;
-        self.readahead.note(block, stored, is_at_end, self.is_in_chunk(handle));
+        let is_read = self.is_in_chunk(handle);
+        self.readahead.note(block, stored, is_at_end, is_read);
         let ahead = match on_miss {
             OnMiss::Refuse => 0,
-            _ if self.is_in_chunk(handle) => stored,
+            _ if is_read => stored,
             _ => self.readahead.next_read(stored),
         };
         if ahead == 0 {
