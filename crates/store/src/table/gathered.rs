@@ -16,10 +16,10 @@ use sateen_control::IoClass;
 
 use super::readahead::LevelScans;
 use super::separated::ValuePlace;
-use super::spare;
+use super::spare::Buffers;
 use super::value_files::{GAP_BYTES_MAX, ValuesFile};
 use crate::base::perf::{self, PerfMetric};
-use crate::vfs::{AlignedBuffer, PlacedRead, read_many};
+use crate::vfs::{PlacedRead, read_many};
 
 /// Most values, and bytes of buffers, that are read at the same time.
 const VALUES_MAX: u64 = 64;
@@ -30,7 +30,6 @@ const VALUES_MIN: u64 = 4;
 const SEQUENTIAL_VALUES_MIN: u64 = 2;
 
 /// A value that was read.
-#[derive(Debug)]
 struct Gathered {
     file: ValuesFile,
     place: ValuePlace,
@@ -39,7 +38,7 @@ struct Gathered {
 }
 
 /// The values that one cursor reads ahead.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct GatheredValues {
     scans: Option<LevelScans>,
     /// Number of values needed one after the other since the last seek.
@@ -48,7 +47,7 @@ pub(super) struct GatheredValues {
     doubling: u64,
     /// The number of needed values up to which each is read by itself.
     alone_until: u64,
-    buffer: AlignedBuffer,
+    buffers: Buffers,
     values: Vec<Gathered>,
 }
 
@@ -102,8 +101,8 @@ impl GatheredValues {
             self.alone_until = self.needed + pairs as u64;
             return;
         }
-        if self.buffer.capacity() == 0 {
-            self.buffer = spare::take();
+        if self.buffers.chunk.capacity() == 0 {
+            self.buffers = Buffers::take();
         }
         let mut end = 0;
         for (file, place) in places {
@@ -115,8 +114,8 @@ impl GatheredValues {
             self.values.push(Gathered { file, place, bytes: start..start + place.length as usize });
             end += length;
         }
-        self.buffer.reserve(end);
-        let mut target = self.buffer.whole_mut();
+        self.buffers.chunk.reserve(end);
+        let mut target = self.buffers.chunk.whole_mut();
         let mut reads = Vec::with_capacity(self.values.len());
         for value in &self.values {
             let Some((from, length)) = value.file.part_with(value.place) else { break };
@@ -145,7 +144,7 @@ impl GatheredValues {
         let Some(at) = self.values.iter().position(is_it) else { return false };
         // Those before it were not shown.
         let taken = self.values.drain(..=at).next_back();
-        let bytes = taken.and_then(|value| self.buffer.whole().get(value.bytes));
+        let bytes = taken.and_then(|value| self.buffers.chunk.whole().get(value.bytes));
         let Some(bytes) = bytes.filter(|bytes| file.verify(bytes, place).is_ok()) else {
             return false;
         };
@@ -170,6 +169,6 @@ impl GatheredValues {
 impl Drop for GatheredValues {
     fn drop(&mut self) {
         self.end_stretch();
-        spare::give_back(std::mem::take(&mut self.buffer));
+        std::mem::take(&mut self.buffers).give_back();
     }
 }

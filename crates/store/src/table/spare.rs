@@ -3,31 +3,45 @@
 
 use std::cell::RefCell;
 
+use super::compression::Decompressor;
 use crate::vfs::AlignedBuffer;
 
-/// Number of buffers that a thread keeps, and the largest one kept.
-const BUFFERS_MAX: usize = 8;
-const BYTES_MAX: usize = 1 << 20;
+/// Number of cursors whose buffers a thread keeps, and the largest buffer kept.
+const SPARE_BUFFERS_MAX: usize = 8;
+const SPARE_BYTES_MAX: usize = 2 << 20;
 
 thread_local! {
-    static SPARE: RefCell<Vec<AlignedBuffer>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a buffer that an earlier cursor of this thread left, or an empty one.
-pub(super) fn take() -> AlignedBuffer {
-    SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+/// The buffers of a cursor that reads in chunks. A job reads many small tables with one cursor
+/// each. The thread passes the buffers on, so that they are not zeroed for every table.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) chunk: AlignedBuffer,
+    pub(super) decompressed: Vec<u8>,
+    pub(super) decompressor: Decompressor,
 }
 
-/// Keeps a buffer for the thread's next cursor, unless it is too large or there are too many.
-pub(super) fn give_back(buffer: AlignedBuffer) {
-    if !(1..=BYTES_MAX).contains(&buffer.capacity()) {
-        return;
+impl Buffers {
+    /// Takes buffers that an earlier cursor of this thread left, or empty ones.
+    pub(super) fn take() -> Buffers {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
     }
-    // A thread that is ending cannot keep it, and frees it.
-    let _ = SPARE.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < BUFFERS_MAX {
-            spare.push(buffer);
+
+    /// Keeps the buffers for the thread's next cursor, unless they are too large or too many.
+    pub(super) fn give_back(self) {
+        let worth = self.chunk.capacity() > 0
+            && self.chunk.capacity() <= SPARE_BYTES_MAX
+            && self.decompressed.capacity() <= SPARE_BYTES_MAX;
+        if worth {
+            // A thread that is ending cannot keep the buffers, and frees them.
+            let _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < SPARE_BUFFERS_MAX {
+                    spare.push(self);
+                }
+            });
         }
-    });
+    }
 }

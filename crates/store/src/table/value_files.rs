@@ -21,7 +21,7 @@ use sateen_control::{FileId, IoClass};
 
 use super::Table;
 use super::separated::ValuePlace;
-use super::spare;
+use super::spare::Buffers;
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::locks::{read, write};
 use crate::base::perf::{self, PerfMetric};
@@ -29,7 +29,7 @@ use crate::base::sync::RwLock;
 use crate::base::xxh3::xxh3_64;
 use crate::files::seal::Seed;
 use crate::files::{PAGE_BYTES, check_values_header, table_file_name};
-use crate::vfs::{AlignedBuffer, DescriptorPool, OpenOptions, Vfs, VfsFile};
+use crate::vfs::{DescriptorPool, OpenOptions, Vfs, VfsFile};
 
 /// Gap between two values of a scan that is read over instead of ending the scan.
 pub(super) const GAP_BYTES_MAX: u64 = 32 << 10;
@@ -249,7 +249,7 @@ impl ValueFiles {
 /// A chunk of a file that a scan has read.
 struct Stream {
     file: ValuesFile,
-    buffer: AlignedBuffer,
+    buffers: Buffers,
     /// The part of the file in the buffer.
     chunk: Range<u64>,
     /// Bytes of the chunk that were used.
@@ -300,7 +300,7 @@ impl ValueScan {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        spare::give_back(std::mem::take(&mut self.buffer));
+        std::mem::take(&mut self.buffers).give_back();
     }
 }
 
@@ -308,7 +308,7 @@ impl Stream {
     fn new(file: ValuesFile) -> Stream {
         Stream {
             file,
-            buffer: AlignedBuffer::default(),
+            buffers: Buffers::default(),
             chunk: 0..0,
             used: 0,
             last: 0..0,
@@ -347,11 +347,11 @@ impl Stream {
         let length = usize::try_from(chunk.end - chunk.start).unwrap_or(usize::MAX);
         // While the chunk is read it has no valid bounds, so that an error does not leave old ones.
         self.chunk = 0..0;
-        if self.buffer.capacity() == 0 {
-            self.buffer = spare::take();
+        if self.buffers.chunk.capacity() == 0 {
+            self.buffers = Buffers::take();
         }
-        self.buffer.reserve(length);
-        let target = self.buffer.whole_mut().get_mut(..length).unwrap_or_default();
+        self.buffers.chunk.reserve(length);
+        let target = self.buffers.chunk.whole_mut().get_mut(..length).unwrap_or_default();
         self.file.fill(target, chunk.start, class)?;
         self.chunk = chunk;
         self.used = u64::from(place.length);
@@ -380,7 +380,7 @@ impl Stream {
         let distance = |to: u64| usize::try_from(to - self.chunk.start).unwrap_or(usize::MAX);
         let part = distance(wanted.start)..distance(wanted.end);
         out.clear();
-        out.extend_from_slice(self.buffer.whole().get(part).unwrap_or_default());
+        out.extend_from_slice(self.buffers.chunk.whole().get(part).unwrap_or_default());
         true
     }
 }

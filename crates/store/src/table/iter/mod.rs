@@ -15,7 +15,6 @@
 //! What must stay true: after an error the cursor is invalid. A chunk that fails to verify is read
 //! again once, because it may have been read long ago.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,11 +23,11 @@ use sateen_control::{IoClass, UserKey};
 
 use super::OnMiss;
 use super::block::Cursor;
-use super::compression::Decompressor;
 use super::format::BlockHandle;
 use super::gathered::GatheredValues;
 use super::readahead::{LevelScans, Readahead};
 use super::reader::{Payload, Table, unpack};
+use super::spare::Buffers;
 use super::value_files::ValueScan;
 use crate::base::error::{CorruptionKind, Result};
 use crate::base::iterator::InternalIterator;
@@ -36,7 +35,6 @@ use crate::base::sync::atomic::AtomicUsize;
 use crate::base::sync::atomic::Ordering::Relaxed;
 use crate::base::{key, waited};
 use crate::block_cache::BlockCache;
-use crate::vfs::AlignedBuffer;
 
 mod values;
 
@@ -136,46 +134,6 @@ enum Shown {
     Made,
     /// In another file, from which it was not read yet.
     Elsewhere,
-}
-
-/// The buffers of a cursor that reads in chunks. A job reads many small tables with one cursor
-/// each. The thread passes the buffers on, so that they are not zeroed for every table.
-#[derive(Default)]
-struct Buffers {
-    chunk: AlignedBuffer,
-    decompressed: Vec<u8>,
-    decompressor: Decompressor,
-}
-
-/// Number of cursors whose buffers a thread keeps, and the largest buffer kept.
-const SPARE_BUFFERS_MAX: usize = 4;
-const SPARE_BYTES_MAX: usize = 2 << 20;
-
-thread_local! {
-    static SPARE: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Buffers {
-    /// Takes buffers that an earlier cursor of this thread left, or empty ones.
-    fn take() -> Buffers {
-        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
-    }
-
-    /// Keeps the buffers for the thread's next cursor, unless they are too large or too many.
-    fn give_back(self) {
-        let worth = self.chunk.capacity() > 0
-            && self.chunk.capacity() <= SPARE_BYTES_MAX
-            && self.decompressed.capacity() <= SPARE_BYTES_MAX;
-        if worth {
-            // A thread that is ending cannot keep the buffers, and frees them.
-            let _ = SPARE.try_with(|spare| {
-                let mut spare = spare.borrow_mut();
-                if spare.len() < SPARE_BUFFERS_MAX {
-                    spare.push(self);
-                }
-            });
-        }
-    }
 }
 
 impl Drop for TableIter {
