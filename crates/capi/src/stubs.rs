@@ -63,6 +63,88 @@ mod tests {
     const STUBS: &str = include_str!(concat!(env!("OUT_DIR"), "/stubs.rs"));
     const NAMES: &str = include_str!("../names.txt");
 
+    /// The groups of functions in `docs/c_abi.md`, and what the names of each contain. A function
+    /// belongs to the first group that fits, and to "databases, upkeep" if none does.
+    const GROUPS: &[(&str, &[&str])] = &[
+        ("transactions", &["transaction", "point_lock"]),
+        ("batches with an index", &["writebatch_wi"]),
+        ("backups", &[" backup_", " restore_"]),
+        ("keys with timestamps", &["_ts ", "_ts_", "timestamp", "trim_history", "_metadata "]),
+        (
+            "listeners, job infos",
+            &[
+                "jobinfo",
+                "job_info",
+                "info_",
+                "listener",
+                "compaction_service",
+                "compactionservice",
+            ],
+        ),
+        (
+            "checkpoints, exports, lists of files",
+            &["checkpoint", "export", "import", "livefile", "level_metadata", "family_metadata"],
+        ),
+        ("options", &[" options_", "_options_", "options_create", " readoptions", " writeoptions"]),
+        ("table files: written, ingested, managed", &["sst", "ingest", "table_properties"]),
+        ("statistics, perf, memory", &["statistics", "perf", "memory_", "histogram"]),
+        ("comparators, merges, filters", &["comparator", "merge", "filter", "slicetransform"]),
+        ("batches, the WAL", &["write", "wal_", "_wal", "updates_since"]),
+        ("reads, iterators, snapshots", &["get", "iter", "snapshot", "pinn", "key_may_exist"]),
+        ("databases, upkeep", &[""]),
+    ];
+
+    fn group(name: &str) -> &'static str {
+        let name = format!(" {name} ");
+        let fits = |parts: &&[&str]| parts.iter().any(|part| name.contains(part));
+        GROUPS.iter().find(|(_, parts)| fits(parts)).expect("the last group fits all").0
+    }
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
+        lines.flat_map(str::split_whitespace)
+    }
+
+    /// Returns the stubs that keep the value of an option.
+    fn kept() -> BTreeSet<&'static str> {
+        let stubs = STUBS.split("fn rocksdb_").skip(1);
+        let kept = stubs.filter(|stub| stub.contains("got::<") || stub.contains("put::<"));
+        kept.filter_map(|stub| stub.split('(').next()).collect()
+    }
+
+    /// The numbers of the table in `docs/c_abi.md` are those of the library. `SATEEN_BLESS=1`
+    /// writes them.
+    #[test]
+    fn the_table_of_groups_counts_the_functions() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c_abi.md");
+        let page = std::fs::read_to_string(&path).expect("the page of the C interface");
+        let (kept, mut absent) = (kept(), named_in("absent("));
+        absent.extend(named_in("told("));
+        let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+        for name in names() {
+            let is_absent = absent.contains(format!("rocksdb_{name}").as_str());
+            let column = if is_absent { 2 } else { usize::from(kept.contains(name)) };
+            counts.entry(group(name)).or_default()[column] += 1;
+        }
+        let counted = |line: &str| {
+            let cells: Vec<_> = line.split(" | ").collect();
+            let [first, _, _, lacks, rest @ ..] = cells.as_slice() else { return line.to_owned() };
+            let group = first.trim_start_matches("| ");
+            let Some([work, kept, absent]) = counts.get(group) else { return line.to_owned() };
+            let why = lacks.split_once(':').filter(|_| *absent > 0);
+            let lacks = why.map_or(absent.to_string(), |(_, why)| format!("{absent}:{why}"));
+            format!("{first} | {work} | {kept} | {lacks} | {}", rest.join(" | "))
+        };
+        let text: String = page.lines().map(|line| counted(line) + "\n").collect();
+        if std::env::var_os("SATEEN_BLESS").is_some() {
+            std::fs::write(&path, &text).expect("the page can be written");
+        } else {
+            assert!(text == page, "count anew: SATEEN_BLESS=1 cargo test -p sateen-capi --lib");
+        }
+        let rows = counts.keys().filter(|group| text.contains(&format!("\n| {group} | ")));
+        assert_eq!(rows.count(), GROUPS.len());
+    }
+
     /// Returns the names in quotes behind each `call(`.
     fn named_in(call: &str) -> BTreeSet<&'static str> {
         let calls = STUBS.split(call).skip(1);
@@ -74,9 +156,8 @@ mod tests {
     #[test]
     fn the_command_knows_what_becomes_of_each_function() {
         let (ends, refuses) = (named_in("absent("), named_in("told("));
-        let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
-        let names = lines.flat_map(str::split_whitespace).map(|name| format!("rocksdb_{name}"));
-        let mut fates: BTreeMap<String, &str> = names.map(|name| (name, "has")).collect();
+        let mut fates: BTreeMap<String, &str> =
+            names().map(|name| (format!("rocksdb_{name}"), "has")).collect();
         fates.extend(refuses.into_iter().map(|name| (name.to_owned(), "refuses")));
         fates.extend(ends.into_iter().map(|name| (name.to_owned(), "ends")));
         let text: String = fates.iter().map(|(name, fate)| format!("{fate} {name}\n")).collect();

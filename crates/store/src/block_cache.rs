@@ -217,11 +217,11 @@ impl SharedBlockCache {
         self.0.cache.weight() + self.0.charged.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of the tables that find blocks. They are not in
-    /// [`usage_bytes`](SharedBlockCache::usage_bytes), and they are there before the first block.
+    /// Returns the bytes of the cache itself and of the tables that find blocks. They are not in
+    /// [`usage_bytes`](SharedBlockCache::usage_bytes), and an empty cache has some.
     #[must_use]
     pub fn index_bytes(&self) -> u64 {
-        self.0.cache.memory_used().total() as u64
+        (size_of::<Shared>() + self.0.cache.memory_used().total()) as u64
     }
 
     /// Returns the capacity in bytes.
