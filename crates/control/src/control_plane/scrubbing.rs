@@ -31,22 +31,17 @@ impl ControlPlane {
         self.scrub.finished(now);
     }
 
-    /// Returns what a backup with this pace may do now, at most at `rate` bytes per second (0: no
-    /// limit of its own).
+    /// Returns what a backup with this pace may do now, at most at `rate` bytes per second (0: as
+    /// fast as clients allow).
     pub fn copy_step(&mut self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
         let room = !self.paused && self.scheduler.has_room(now, true);
+        let rate = if rate > 0 { rate } else { self.scheduler.copy_rate() };
         pace.next(now, room, rate, COPY_HELD_NS_MAX)
     }
 
     /// Takes in that a backup has read and written.
-    pub fn copied(
-        &mut self,
-        now: Instant,
-        pace: &mut Pace,
-        (read, written): (u64, u64),
-        rate: u64,
-    ) {
+    pub fn copied(&mut self, now: Instant, pace: &mut Pace, (read, written): (u64, u64)) {
         self.scheduler.moved_beside(read, written);
-        pace.stepped(now, read.max(written), rate);
+        pace.stepped(now, read.max(written));
     }
 }

@@ -14,6 +14,11 @@ const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
 
+/// Beside clients a backup gets this part of the device's bandwidth, but no less than `COPY_MIN`
+/// bytes per second.
+const COPY_PART: u64 = 8;
+const COPY_MIN: u64 = 4 << 20;
+
 /// While clients wait for the device, at most this many steps of compactions run at a time.
 const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 
@@ -68,6 +73,17 @@ impl IoScheduler {
         let (lacks_read, lacks_write) = self.main.lacks(true, limits.reserve);
         let lacks = lacks_read || (writes && lacks_write);
         limits.brake_ns == 0 && !limits.no_step && !lacks
+    }
+
+    /// Returns the bytes a second that a backup copies that has no rate of its own: a part of the
+    /// slower direction while clients are active, so that few of their reads meet one of its own,
+    /// and otherwise all (0).
+    pub(crate) fn copy_rate(&self) -> u64 {
+        if !self.options.bandwidth || !self.monitor.clients_active() {
+            return 0;
+        }
+        let device = self.device();
+        (device.read_bytes_per_second.min(device.write_bytes_per_second) / COPY_PART).max(COPY_MIN)
     }
 
     /// Charges bytes that the scrub or a backup has moved, so that jobs get less.

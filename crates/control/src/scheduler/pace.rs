@@ -11,6 +11,10 @@ use crate::types::Instant;
 
 /// Bytes of a slice: a few milliseconds on a slow device.
 pub(crate) const SLICE_BYTES: u64 = 256 << 10;
+/// Bytes of a slice if a rate asks for less, so that the slices of a second are many.
+const SLICE_BYTES_MIN: u64 = 64 << 10;
+/// Slices that a rate has in a second, if they are not smaller then than [`SLICE_BYTES_MIN`].
+const SLICES_A_SECOND: u64 = 256;
 /// The pause before the next look for room.
 const LOOK_NS: u64 = 20_000_000;
 
@@ -29,6 +33,8 @@ pub struct Pace {
     /// The start of the period over which the rate is measured, and the bytes moved since then.
     paced_from: Instant,
     bytes: u64,
+    /// The rate in that period.
+    rate: u64,
     /// When it began to wait for room.
     held_from: Option<Instant>,
 }
@@ -37,12 +43,16 @@ impl Pace {
     /// Returns the pace of work that begins now.
     #[must_use]
     pub fn begun(now: Instant) -> Pace {
-        Pace { paced_from: now, bytes: 0, held_from: None }
+        Pace { paced_from: now, bytes: 0, rate: 0, held_from: None }
     }
 
     /// Returns what to do now, at most at `rate` bytes per second (0: no limit). `room` is true if
     /// no other work needs the device.
     pub fn next(&mut self, now: Instant, room: bool, rate: u64, held_ns_max: u64) -> PaceStep {
+        if rate != self.rate {
+            self.rate = rate;
+            self.begin_period(now);
+        }
         if rate > 0 {
             let due = self.paced_from.0.saturating_add(scale(self.bytes, NS_PER_SECOND, rate));
             if now.0 < due {
@@ -54,14 +64,16 @@ impl Pace {
             return PaceStep::Wait(Instant(now.0.saturating_add(LOOK_NS)));
         }
         self.held_from = None;
-        PaceStep::Move(if rate > 0 { SLICE_BYTES.min(rate) } else { SLICE_BYTES })
+        let paced = (rate / SLICES_A_SECOND).max(SLICE_BYTES_MIN).min(rate);
+        PaceStep::Move(if rate > 0 { SLICE_BYTES.min(paced) } else { SLICE_BYTES })
     }
 
     /// Records that a slice moved `bytes` bytes.
-    pub fn stepped(&mut self, now: Instant, bytes: u64, rate: u64) {
+    pub fn stepped(&mut self, now: Instant, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
-        if rate > 0 {
-            let due = self.paced_from.0.saturating_add(scale(self.bytes, NS_PER_SECOND, rate));
+        if self.rate > 0 {
+            let spent = scale(self.bytes, NS_PER_SECOND, self.rate);
+            let due = self.paced_from.0.saturating_add(spent);
             if due < now.0 {
                 self.begin_period(now);
             }
@@ -86,7 +98,7 @@ mod tests {
             match pace.next(Instant(now), false, 0, held_ns_max) {
                 PaceStep::Move(bytes) => {
                     moved += bytes;
-                    pace.stepped(Instant(now), bytes, 0);
+                    pace.stepped(Instant(now), bytes);
                 }
                 PaceStep::Wait(until) => now = until.0,
             }
@@ -99,7 +111,7 @@ mod tests {
         let mut pace = Pace::begun(Instant(0));
         for _ in 0..100 {
             assert_eq!(pace.next(Instant(0), true, 0, 0), PaceStep::Move(SLICE_BYTES));
-            pace.stepped(Instant(0), SLICE_BYTES, 0);
+            pace.stepped(Instant(0), SLICE_BYTES);
         }
         let mut pace = Pace::begun(Instant(0));
         assert_eq!(
@@ -107,7 +119,22 @@ mod tests {
             PaceStep::Move(100),
             "a rate below a slice"
         );
-        pace.stepped(Instant(0), 100, 100);
+        pace.stepped(Instant(0), 100);
         assert_eq!(pace.next(Instant(0), true, 100, 0), PaceStep::Wait(Instant(NS_PER_SECOND)));
+    }
+
+    #[test]
+    fn a_new_rate_forgets_what_was_moved_before() {
+        let mut pace = Pace::begun(Instant(0));
+        for _ in 0..1000 {
+            assert_eq!(pace.next(Instant(0), true, 0, 0), PaceStep::Move(SLICE_BYTES));
+            pace.stepped(Instant(0), SLICE_BYTES);
+        }
+        let rate = 25 << 20;
+        let moved = rate / SLICES_A_SECOND;
+        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Move(moved));
+        pace.stepped(Instant(5), moved);
+        let due = 5 + NS_PER_SECOND / SLICES_A_SECOND;
+        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Wait(Instant(due)));
     }
 }

@@ -82,20 +82,14 @@ impl Scrub {
 
     /// Records that a slice of `bytes` bytes was verified.
     pub(crate) fn stepped(&mut self, now: Instant, bytes: u64) {
-        let rate = self.rate();
         if let Some(run) = &mut self.run {
-            run.pace.stepped(now, bytes, rate);
+            run.pace.stepped(now, bytes);
         }
     }
 
     /// Ends the run.
     pub(crate) fn finished(&mut self, now: Instant) {
         (self.run, self.ended) = (None, now);
-    }
-
-    /// Returns the rate in bytes per second; 0 for no limit.
-    fn rate(&self) -> u64 {
-        self.run.and_then(|run| run.rate).unwrap_or(self.options.rate)
     }
 
     /// Begins a new period for the rate.

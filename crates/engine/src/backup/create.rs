@@ -44,6 +44,7 @@ use crate::db::Db;
 use crate::db::behind::Explainer;
 use crate::db::checkpoint::logs_of;
 use crate::options::WalMode;
+use crate::runtime::with_low_priority;
 use crate::tree::family_state::FamilyState;
 
 /// The largest table that is kept in memory, so that it is read once to be verified and copied.
@@ -114,7 +115,10 @@ pub(super) fn create(
             files: Vec::new(),
         },
     };
-    match creation.run() {
+    // Nobody waits for its computing as for a client's operation.
+    let nice = core.env.options.load().background_thread_nice;
+    let nice = if core.env.has_threads() { nice } else { 0 };
+    match with_low_priority("sateen-backup", nice, || creation.run()) {
         Ok(()) => Ok(creation.record),
         Err(error) => {
             creation.undo();

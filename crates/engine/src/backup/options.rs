@@ -18,7 +18,7 @@ pub struct BackupProgress {
 
 /// Is told of the progress of an operation, and can end it.
 pub trait BackupListener: Send + Sync {
-    /// Called after each step of at most 256 KiB, on the thread of the operation.
+    /// Called after each step of at most 64 KiB, on the thread of the operation.
     fn progress(&self, progress: &BackupProgress) {
         let _ignored = progress;
     }

@@ -18,8 +18,6 @@ use super::store::BackupWriter;
 
 /// The I/O class of reads of the database: that of the deepest compactions, as for a scrub.
 pub(super) const CLASS: IoClass = IoClass::Deep(u8::MAX);
-/// Bytes of one read while a table is verified.
-const CHUNK_BYTES: usize = 256 << 10;
 
 /// Ranges of a file.
 pub(super) struct Source {
@@ -197,7 +195,7 @@ pub(super) fn verify_table(
         CLASS,
     )?;
     let table = Arc::new(table.with_values(files)?);
-    let mut iter = table.iter(TableIterOptions::compaction(CLASS, CHUNK_BYTES));
+    let mut iter = table.iter(TableIterOptions::compaction(CLASS, STEP_BYTES));
     iter.seek_to_first()?;
     // Bytes of values since the last turn.
     let mut read = 0;

@@ -1,7 +1,8 @@
 //! The only place that starts threads (ARCHITECTURE.md, invariant 2): for each device one that
-//! takes samples, some that do chores, and workers that step jobs. The last two run at a lower CPU
-//! priority than clients.
+//! takes samples, some that do chores, and workers that step jobs, and one for each backup that is
+//! made. All but the first run at a lower CPU priority than clients.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use sateen_control::{Instant, SAMPLE_PERIOD, Sample};
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
-use sateen_store::base::sync::{lock, thread, wait_timeout};
+use sateen_store::base::sync::{Mutex, lock, thread, wait_timeout};
 use sateen_store::base::waited;
 
 use super::Stepped;
@@ -23,6 +24,10 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
 /// The period of samples while all databases are at rest. Each is looked at once a second.
 const REST_SAMPLE_PERIOD: Duration = Duration::from_millis(1000 / LOOKS as u64);
+
+/// The least that lowers the priority of work that a client asked for and that competes with
+/// clients for a processor.
+const LOW_NICE: u32 = 10;
 
 /// A sample that is this late is recorded: the thread waited for a processor.
 const LATE_MIN: Duration = Duration::from_millis(5);
@@ -44,6 +49,35 @@ pub(super) fn start(
     };
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
     spawned.map_err(|error| Error::io("start thread for", Path::new("the pool"), error))
+}
+
+/// Does `work` on a thread whose CPU priority is lower than that of all others, and waits for it. The
+/// calling thread does it if `nice` is 0, in virtual time, and if no thread can be started.
+pub(crate) fn with_low_priority<T: Send>(
+    name: &str,
+    nice: u32,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if nice == 0 || clock::is_virtual() {
+        return work();
+    }
+    // Whoever does it takes it out, so that it is there if there is no thread.
+    let work = Mutex::new(Some(work));
+    let done = std::thread::scope(|scope| {
+        let run = || {
+            lower_priority(nice.max(LOW_NICE));
+            lock(&work).take().map(|work| work())
+        };
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, run);
+        spawned.ok().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    match done.flatten() {
+        Some(done) => done,
+        None => {
+            let work = lock(&work).take().expect("no thread was started, so nobody took it");
+            work()
+        }
+    }
 }
 
 fn wait_until(device: &Device, at: Option<Instant>) -> Duration {

@@ -146,8 +146,8 @@ impl Driver {
     }
 
     /// Reports that a backup has read and written bytes.
-    pub(crate) fn copied(&self, now: Instant, pace: &mut Pace, moved: (u64, u64), rate: u64) {
-        self.lend().plane.copied(now, pace, moved, rate);
+    pub(crate) fn copied(&self, now: Instant, pace: &mut Pace, moved: (u64, u64)) {
+        self.lend().plane.copied(now, pace, moved);
     }
 
     /// Returns how long compactions would take to work off the debt.
