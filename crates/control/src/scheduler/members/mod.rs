@@ -1,8 +1,8 @@
 //! The databases that share the scheduler of one device.
 //!
 //! 1. [`Members::begins`] lifts a database that had no job to what the others have moved, so that
-//!    rest earns nothing. [`IoScheduler::has_moved`] charges moved bytes by weight. Within a lane
-//!    the database with the least is served first.
+//!    rest earns nothing. If no database had one, all begin anew. [`IoScheduler::has_moved`]
+//!    charges moved bytes by weight. Within a lane the database with the least is served first.
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
 //! 3. [`IoScheduler::may_take_slot`] gives a free slot to the database with the best [`Claim`].
 //!    [`IoScheduler::call_next`] calls the next one when a slot becomes free.
@@ -126,13 +126,18 @@ impl Members {
     }
 
     /// Gives a database no credit for the time in which it had no jobs. `working` are the databases
-    /// of the jobs.
+    /// of the jobs. If there are none, nobody has been kept waiting, and what was moved before does
+    /// not count any more. Otherwise the flush of a busy database would wait until those of all
+    /// others have ended, for what it moved minutes ago.
     pub(super) fn begins(
         &mut self,
         database: DatabaseId,
         working: impl Iterator<Item = DatabaseId>,
     ) {
         let working: BTreeSet<_> = working.collect();
+        if working.is_empty() {
+            self.all.values_mut().for_each(|member| member.moved = 0);
+        }
         if working.contains(&database) {
             return;
         }

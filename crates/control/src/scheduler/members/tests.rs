@@ -93,6 +93,19 @@ fn rest_earns_nothing() {
 }
 
 #[test]
+fn work_before_a_rest_of_all_does_not_count() {
+    let mut scheduler = two();
+    add(&mut scheduler, 0, 1, IoClass::Flush);
+    run(&mut scheduler, 1, 10);
+    scheduler.remove(JobId(1));
+    // Both flush again. The one that has done more before does not wait for the other one's end.
+    add(&mut scheduler, 1, 2, IoClass::Flush);
+    add(&mut scheduler, 0, 3, IoClass::Flush);
+    let moved = run(&mut scheduler, 10, 11);
+    assert!(moved[0].abs_diff(moved[1]) < 2 * MB, "{moved:?}");
+}
+
+#[test]
 fn a_flush_of_one_goes_before_level_0_of_the_other_and_that_before_deep_work() {
     let mut scheduler = two();
     add(&mut scheduler, 0, 1, IoClass::Deep(1));
