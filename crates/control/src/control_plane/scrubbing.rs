@@ -7,6 +7,10 @@ use crate::types::Instant;
 /// The longest time for which a slice of a backup waits for room. A backup of a database that is
 /// always busy then still copies 4 MiB a second.
 const COPY_HELD_NS_MAX: u64 = 64_000_000;
+/// Slices of a backup in a second for which there is room, unless they would be smaller than
+/// `COPY_SLICE_BYTES_MIN`.
+const COPY_SLICES_A_SECOND: u64 = 256;
+const COPY_SLICE_BYTES_MIN: u64 = 64 << 10;
 
 impl ControlPlane {
     /// Requests a scrub, at `rate` bytes per second if given.
@@ -36,7 +40,13 @@ impl ControlPlane {
     pub fn copy_step(&mut self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
         let room = !self.paused && self.scheduler.has_room(now, true);
         let rate = if rate > 0 { rate } else { self.scheduler.copy_rate() };
-        pace.next(now, room, rate, COPY_HELD_NS_MAX)
+        match pace.next(now, room, rate, COPY_HELD_NS_MAX) {
+            // Many small slices: a client's read meets one seldom, and waits for it briefly.
+            PaceStep::Move(bytes) if room && rate > 0 => {
+                PaceStep::Move(bytes.min((rate / COPY_SLICES_A_SECOND).max(COPY_SLICE_BYTES_MIN)))
+            }
+            step => step,
+        }
     }
 
     /// Takes in that a backup has read and written.

@@ -11,10 +11,6 @@ use crate::types::Instant;
 
 /// Bytes of a slice: a few milliseconds on a slow device.
 pub(crate) const SLICE_BYTES: u64 = 256 << 10;
-/// Bytes of a slice if a rate asks for less, so that the slices of a second are many.
-const SLICE_BYTES_MIN: u64 = 64 << 10;
-/// Slices that a rate has in a second, if they are not smaller then than [`SLICE_BYTES_MIN`].
-const SLICES_A_SECOND: u64 = 256;
 /// The pause before the next look for room.
 const LOOK_NS: u64 = 20_000_000;
 
@@ -64,8 +60,7 @@ impl Pace {
             return PaceStep::Wait(Instant(now.0.saturating_add(LOOK_NS)));
         }
         self.held_from = None;
-        let paced = (rate / SLICES_A_SECOND).max(SLICE_BYTES_MIN).min(rate);
-        PaceStep::Move(if rate > 0 { SLICE_BYTES.min(paced) } else { SLICE_BYTES })
+        PaceStep::Move(if rate > 0 { SLICE_BYTES.min(rate) } else { SLICE_BYTES })
     }
 
     /// Records that a slice moved `bytes` bytes.
@@ -130,11 +125,10 @@ mod tests {
             assert_eq!(pace.next(Instant(0), true, 0, 0), PaceStep::Move(SLICE_BYTES));
             pace.stepped(Instant(0), SLICE_BYTES);
         }
-        let rate = 25 << 20;
-        let moved = rate / SLICES_A_SECOND;
-        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Move(moved));
-        pace.stepped(Instant(5), moved);
-        let due = 5 + NS_PER_SECOND / SLICES_A_SECOND;
-        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Wait(Instant(due)));
+        let rate = 4 * SLICE_BYTES;
+        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Move(SLICE_BYTES));
+        pace.stepped(Instant(5), SLICE_BYTES);
+        let due = Instant(5 + NS_PER_SECOND / 4);
+        assert_eq!(pace.next(Instant(5), true, rate, 0), PaceStep::Wait(due));
     }
 }
