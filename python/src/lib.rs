@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::iter::Entries;
     #[pymodule_export]
-    use super::load::write_columns;
+    use super::load::load_columns;
     #[pymodule_export]
     use super::options::{option_infos, profiles};
     #[pymodule_export]
@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use super::sst::SstFileWriter;
     #[pymodule_export]
-    use super::store::{Store, path_of};
+    use super::store::Store;
     #[pymodule_export]
     use super::tools::{check, destroy, list_column_families, repair, stored_options};
     #[pymodule_export]
