@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 mod backup;
 mod batch;
 mod callbacks;
+mod codec;
 mod columns;
 mod database;
+mod entity;
 mod errors;
 mod handle;
 mod input;
@@ -36,6 +38,8 @@ mod _native {
     use super::backup::Backups;
     #[pymodule_export]
     use super::batch::WriteBatch;
+    #[pymodule_export]
+    use super::codec::encoded;
     #[pymodule_export]
     use super::columns::column_chunk;
     #[pymodule_export]
@@ -61,7 +65,7 @@ mod _native {
     #[pymodule_export]
     use super::transaction::Transaction;
     #[pymodule_export]
-    use super::typed::{Typed, encoded};
+    use super::typed::Typed;
     #[pymodule_export]
     use super::typed_batch::TypedBatch;
     #[pymodule_export]
