@@ -1,14 +1,11 @@
 """Bulk load and export with pyarrow: ``pip install sateen[arrow]``.
 
-A load sorts the rows, writes them into table files, and the database takes the files over without
-rewriting them in the memtable and the WAL. Other readers and writers go on meanwhile.
+A load sorts the rows and writes them straight into tables of the database, without the memtable
+and the WAL. Other readers and writers go on meanwhile.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -87,7 +84,6 @@ def from_arrow(
     key: str = "key",
     value: str = "value",
     sorted: bool = False,  # noqa: A002 - the word for it
-    directory: str | os.PathLike[str] | None = None,
     progress: Progress | bool = False,
 ) -> int:
     """Loads a table, a record batch reader or record batches; returns the number of rows.
@@ -97,8 +93,6 @@ def from_arrow(
     together; of batches, those of about 256 MiB.
 
     :param sorted: the rows are in the order of their keys, and no key is there twice
-    :param directory: for the files until they are taken over; by default beside the database. Put
-        it on the same file system
     """
     pa = _pyarrow()
     if store.prefix:
@@ -115,31 +109,17 @@ def from_arrow(
         raise TypeError(f"{text}, not {type(data).__name__}")
     else:
         tables = (pa.Table.from_batches([batch]) for batch in data)
-    place = directory or os.path.dirname(os.path.abspath(_path_of(store)))
-    work = tempfile.mkdtemp(prefix=".sateen-load-", dir=place)
     loaded = 0
-    try:
-        for number, table in enumerate(_together(tables)):
-            columns = table.select([key, value]).rename_columns(["key", "value"])
-            columns = columns.cast(schema())
-            if columns["key"].null_count or columns["value"].null_count:
-                raise ValueError(f"a row of {key!r} or {value!r} is null")
-            files = os.path.join(work, str(number))
-            os.mkdir(files)
-            before = loaded
-            written = _native._write_columns(
-                store, files, _chunks(columns), sorted, lambda rows: told(before + rows)
-            )
-            store.ingest(written, move_files=True)
-            loaded += table.num_rows
-            told(loaded)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    for table in _together(tables):
+        columns = table.select([key, value]).rename_columns(["key", "value"])
+        columns = columns.cast(schema())
+        if columns["key"].null_count or columns["value"].null_count:
+            raise ValueError(f"a row of {key!r} or {value!r} is null")
+        before = loaded
+        _native._load_columns(store, _chunks(columns), sorted, lambda rows: told(before + rows))
+        loaded += table.num_rows
+        told(loaded)
     return loaded
-
-
-def _path_of(store: Stored) -> str:
-    return str(_native._path_of(store))
 
 
 def _together(tables: Iterable[Any]) -> Iterator[Any]:

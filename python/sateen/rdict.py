@@ -3,8 +3,7 @@
 Keys and values are encoded as RocksDict does, so exported bytes mean the same. The files are
 Sateen's, not RocksDB's: ``sateen db import`` reads those. What differs:
 
-* Wide columns (``put_entity``) raise ``NotImplementedError``. ``get_entity``, ``columns`` and
-  ``entities`` show a plain value as the one column ``""``.
+* Wide columns (``put_entity``) are stored in values of another form, which other readers see.
 * Options about where data is, its order or its durability work or raise ``NotImplementedError``.
   Those about speed and space that Sateen has no use for are accepted.
 * After ``close`` of the last handle, iterators and snapshots raise ``DbClosedError``.
@@ -93,7 +92,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 _CONFIG = "rocksdict-config.json"
-_ENTRIES, _KEYS, _VALUES = 0, 1, 2
+_ENTRIES, _KEYS, _VALUES, _ENTITIES, _COLUMNS = range(5)
 _COMPARATOR = "rocksdict"
 
 
@@ -106,12 +105,6 @@ class WriteBatch(_native.TypedBatch):
 
     def __new__(cls, raw_mode: bool = False) -> WriteBatch:
         return super().__new__(cls, raw_mode, pickle.dumps, pickle.loads)
-
-    def put_entity(self, key: Any, names: list[Any], values: list[Any]) -> None:
-        raise NotImplementedError(_NO_ENTITIES)
-
-
-_NO_ENTITIES = "wide columns are not implemented: store a dict, or a key for each column"
 
 
 class RdictIter:
@@ -146,18 +139,16 @@ class RdictIter:
         self._cursor.prev()
 
     def key(self) -> Any:
-        return self._typed._decode(self._cursor.key()) if self.valid() else None
+        return self._typed._decode(self._cursor.key(), _KEYS) if self.valid() else None
 
     def value(self) -> Any:
-        return self._typed._decode(self._cursor.value()) if self.valid() else None
+        return self._typed._decode(self._cursor.value(), _VALUES) if self.valid() else None
 
     def columns(self) -> list[tuple[Any, Any]] | None:
-        return [(_no_name(self._typed), self.value())] if self.valid() else None
-
-
-def _no_name(typed: _native.Typed) -> Any:
-    """The name of the column that a plain value is."""
-    return b"" if typed._raw else ""
+        if not self.valid():
+            return None
+        columns: list[tuple[Any, Any]] = self._typed._decode(self._cursor.value(), _COLUMNS)
+        return columns
 
 
 class _Reads(_native.Typed):
@@ -184,26 +175,12 @@ class _Reads(_native.Typed):
     def columns(
         self, backwards: bool = False, from_key: Any = None, read_opt: ReadOptions | None = None
     ) -> Iterator[list[tuple[Any, Any]]]:
-        name = _no_name(self)
-        for value in self.values(backwards, from_key, read_opt):
-            yield [(name, value)]
+        return self._entries(_COLUMNS, backwards, from_key, read_opt)
 
     def entities(
         self, backwards: bool = False, from_key: Any = None, read_opt: ReadOptions | None = None
     ) -> Iterator[tuple[Any, list[tuple[Any, Any]]]]:
-        name = _no_name(self)
-        for key, value in self.items(backwards, from_key, read_opt):
-            yield key, [(name, value)]
-
-    def get_entity(
-        self, key: Any, default: Any = None, read_opt: ReadOptions | None = None
-    ) -> Any:
-        missing = object()
-        value = self.get(key, missing, read_opt)
-        if isinstance(key, list):
-            name = _no_name(self)
-            return [default if one is missing else [(name, one)] for one in value]
-        return default if value is missing else [(_no_name(self), value)]
+        return self._entries(_ENTITIES, backwards, from_key, read_opt)
 
 
 class Snapshot(_Reads):
@@ -277,15 +254,6 @@ class Rdict(_Reads):
 
     def _raw_iterator(self, read_opt: ReadOptions | None) -> _native.RawIterator:
         return self._check().raw_iterator()
-
-    def put_entity(
-        self,
-        key: Any,
-        names: list[Any],
-        values: list[Any],
-        write_opt: WriteOptions | None = None,
-    ) -> None:
-        raise NotImplementedError(_NO_ENTITIES)
 
     def key_may_exist(
         self, key: Any, fetch: bool = False, read_opt: ReadOptions | None = None

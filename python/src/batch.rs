@@ -1,6 +1,6 @@
 //! `WriteBatch`: writes that take effect together.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -51,6 +51,17 @@ impl WriteBatch {
         }
         let mut batch = self.place.shared.locked(py, &self.batch)?;
         add(batch.to(&place.family), &lent).map_err(|error| errors::raise(py, &error))
+    }
+}
+
+impl WriteBatch {
+    /// Applies the writes, and returns the batch as it was applied.
+    fn write_locked(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, sateen::WriteBatch>> {
+        let batch = self.place.shared.locked(py, &self.batch)?;
+        let shared = &self.place.shared;
+        let write = |options: &WriteOptions| shared.db.write(&batch, options);
+        shared.run_write(py, self.options.clone(), write)?;
+        Ok(batch)
     }
 }
 
@@ -174,9 +185,7 @@ impl WriteBatch {
 
     /// Applies the writes. The batch keeps them.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
-        let batch = self.place.shared.locked(py, &self.batch)?;
-        let (shared, batch) = (&self.place.shared, &*batch);
-        shared.run_write(py, self.options.clone(), |options| shared.db.write(batch, options))
+        self.write_locked(py).map(drop)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -189,7 +198,8 @@ impl WriteBatch {
         if self.transaction && failed {
             return self.clear(py);
         }
-        self.write(py)?;
-        self.clear(py)
+        // Under one lock: what another thread adds meanwhile belongs to the next write.
+        self.write_locked(py)?.clear();
+        Ok(())
     }
 }

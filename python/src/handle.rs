@@ -46,10 +46,11 @@ pub(crate) fn is_calling() -> bool {
     CALLS.with(Cell::get) > 0
 }
 
-struct Calling;
+/// Marks this thread as one that called the engine from Python, or that works for one.
+pub(crate) struct Calling;
 
 impl Calling {
-    fn begin() -> Calling {
+    pub(crate) fn begin() -> Calling {
         CALLS.with(|calls| calls.set(calls.get() + 1));
         Calling
     }

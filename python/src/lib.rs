@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 mod backup;
 mod batch;
 mod callbacks;
+mod codec;
 mod columns;
 mod database;
+mod entity;
 mod errors;
 mod handle;
 mod input;
@@ -37,6 +39,8 @@ mod _native {
     #[pymodule_export]
     use super::batch::WriteBatch;
     #[pymodule_export]
+    use super::codec::encoded;
+    #[pymodule_export]
     use super::columns::column_chunk;
     #[pymodule_export]
     use super::database::Database;
@@ -45,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::iter::Entries;
     #[pymodule_export]
-    use super::load::write_columns;
+    use super::load::load_columns;
     #[pymodule_export]
     use super::options::{option_infos, profiles};
     #[pymodule_export]
@@ -55,13 +59,13 @@ mod _native {
     #[pymodule_export]
     use super::sst::SstFileWriter;
     #[pymodule_export]
-    use super::store::{Store, path_of};
+    use super::store::Store;
     #[pymodule_export]
     use super::tools::{check, destroy, list_column_families, repair, stored_options};
     #[pymodule_export]
     use super::transaction::Transaction;
     #[pymodule_export]
-    use super::typed::{Typed, encoded};
+    use super::typed::Typed;
     #[pymodule_export]
     use super::typed_batch::TypedBatch;
     #[pymodule_export]

@@ -1,26 +1,25 @@
-//! Bulk load: columns of keys and values as table files for `Store.ingest`.
+//! Bulk load: columns of keys and values as a `BulkLoad` of the engine.
 //!
-//! 1. `write_columns` checks the columns, and plans parts of about `PART_BYTES`: ranges of rows if
+//! 1. `load_columns` checks the columns, and plans parts of about `PART_BYTES`: ranges of rows if
 //!    the rows are in order (`Plan::in_order`), else ranges of keys (`Plan::by_key`).
 //! 2. Threads take parts. `write_part` sorts the rows of a part, keeps the last row of each key and
-//!    writes one file.
+//!    writes it as a part of the load.
 //! 3. Meanwhile the caller's thread reports progress and looks for signals (`watch`). An exception
-//!    ends the threads at their next row.
+//!    ends the threads at their next row, and the load leaves nothing behind.
+//! 4. When all parts are written, their rows become visible together.
 //!
 //! What must stay true: the parts follow each other without overlap, and a key is in one part only.
 
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use sateen::{Comparator, Options};
+use sateen::{BulkLoad, Comparator};
 
 use crate::columns::Columns;
-use crate::errors;
-use crate::handle;
+use crate::handle::Calling;
 use crate::input::Input;
 use crate::store::Store;
 
@@ -107,7 +106,7 @@ struct Row {
     row: u32,
 }
 
-/// The rows of each file.
+/// The rows of each part.
 struct Plan {
     parts: Vec<Vec<Row>>,
     /// The rows are in order, and no key is there twice.
@@ -141,24 +140,38 @@ impl Plan {
         split.retain(|part| !part.is_empty());
         Plan { parts: split, sorted: false }
     }
+
+    /// Fails if a part of sorted rows does not begin behind the part before it.
+    fn check_order(&self, rows: &Rows<'_>, order: &Comparator) -> sateen::Result<()> {
+        let mut last: Option<&[u8]> = None;
+        for part in self.parts.iter().filter(|_| self.sorted) {
+            let first = part.first().map(|row| rows.key(row));
+            if last.zip(first).is_some_and(|(last, first)| order.compare(last, first).is_ge()) {
+                let text = "sorted=True, but keys do not ascend";
+                return Err(sateen::Error::InvalidArgument(text.into()));
+            }
+            last = part.last().map(|row| rows.key(row));
+        }
+        Ok(())
+    }
 }
 
 /// What the threads of a load share.
 struct Load<'a> {
-    rows: Rows<'a>,
+    rows: &'a Rows<'a>,
     sorted: bool,
-    order: Comparator,
-    options: Options,
-    /// The parts that no thread took, with their files.
-    waiting: Mutex<Vec<(PathBuf, Vec<Row>)>>,
+    order: &'a Comparator,
+    load: &'a BulkLoad<'a>,
+    /// The parts that no thread took.
+    waiting: Mutex<Vec<Vec<Row>>>,
     done: AtomicUsize,
     given_up: AtomicBool,
     failed: Mutex<Option<sateen::Error>>,
 }
 
 impl Load<'_> {
-    fn write_part(&self, path: &Path, mut part: Vec<Row>) -> sateen::Result<()> {
-        let rows = &self.rows;
+    fn write_part(&self, mut part: Vec<Row>) -> sateen::Result<()> {
+        let rows = self.rows;
         if !self.sorted {
             let bytewise = self.order.is_bytewise();
             part.sort_unstable_by(|a, b| {
@@ -169,7 +182,7 @@ impl Load<'_> {
                     .then_with(|| (a.chunk, a.row).cmp(&(b.chunk, b.row)))
             });
         }
-        let mut writer = sateen::SstFileWriter::create(path, &self.options)?;
+        let mut writer = self.load.part();
         for stride in 0..part.len().div_ceil(STRIDE) {
             if self.given_up.load(Ordering::Relaxed) {
                 return Ok(());
@@ -186,15 +199,15 @@ impl Load<'_> {
             }
             self.done.fetch_add(count, Ordering::Relaxed);
         }
-        writer.finish().map(drop)
+        writer.finish()
     }
 
     /// Writes parts until there are none.
     fn work(&self) {
         loop {
             let part = self.waiting.lock().ok().and_then(|mut waiting| waiting.pop());
-            let Some((path, part)) = part else { return };
-            if let Err(error) = self.write_part(&path, part) {
+            let Some(part) = part else { return };
+            if let Err(error) = self.write_part(part) {
                 if let Ok(mut failed) = self.failed.lock() {
                     failed.get_or_insert(error);
                 }
@@ -204,6 +217,31 @@ impl Load<'_> {
                 return;
             }
         }
+    }
+
+    /// Writes all parts, `count` of them. Returns the exception that ended it, and what a thread
+    /// panicked with, if there was one.
+    fn run(&self, count: usize, progress: &Py<PyAny>) -> (PyResult<()>, std::thread::Result<()>) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let caller = std::thread::current();
+            let threads: Vec<_> = (0..cores.min(count))
+                .map(|_| {
+                    let caller = caller.clone();
+                    scope.spawn(move || {
+                        let _calling = Calling::begin();
+                        self.work();
+                        caller.unpark();
+                    })
+                })
+                .collect();
+            let watched = self.watch(&threads, progress);
+            if watched.is_err() {
+                self.given_up.store(true, Ordering::Relaxed);
+            }
+            let ends = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            (watched, ends.fold(Ok(()), Result::and))
+        })
     }
 
     /// Reports progress until the threads end.
@@ -226,83 +264,55 @@ impl Load<'_> {
     }
 }
 
-/// Writes the rows of `chunks` into files in `directory`, and returns those in order. Later rows of
-/// a key win. `progress` is called with the number of rows so far.
+/// Loads the rows of `chunks`, all or none. Later rows of a key win. `progress` is called with the
+/// number of rows so far.
 #[pyfunction]
-#[pyo3(name = "_write_columns")]
-pub(crate) fn write_columns(
+#[pyo3(name = "_load_columns")]
+pub(crate) fn load_columns(
     py: Python<'_>,
     store: &Bound<'_, Store>,
-    directory: PathBuf,
     chunks: Vec<Chunk<'_>>,
     sorted: bool,
     progress: Py<PyAny>,
-) -> PyResult<Vec<PathBuf>> {
+) -> PyResult<()> {
     let place = &store.get().place;
-    place.shared.check(py)?;
     let rows = Rows::new(&chunks)?;
-    let order = place.family.comparator().clone();
-    let mut options = Options::default();
-    options.column_family = place.family.options();
-    // The database reads these files once, and writes its own tables from them.
-    for (name, value) in [("compression", "none"), ("bloom_bits_per_key", "0")] {
-        options.set(name, value).map_err(|error| errors::raise(py, &error))?;
-    }
+    let order = place.family.comparator();
     // A comparator in Python is called by one thread at a time anyway.
     let parts = if order.is_bytewise() { rows.bytes / PART_BYTES + 1 } else { 1 };
-    let plan = handle::detached(py, || match sorted {
-        true => Plan::in_order(&rows, parts),
-        false => Plan::by_key(&rows, parts),
-    });
-    let mut last: Option<&[u8]> = None;
-    for part in plan.parts.iter().filter(|_| plan.sorted) {
-        let first = part.first().map(|row| rows.key(row));
-        if last.zip(first).is_some_and(|(last, first)| order.compare(last, first).is_ge()) {
-            let text = "sorted=True, but keys do not ascend";
-            return Err(errors::exception(py, "InvalidArgumentError", text));
+    place.shared.run(py, || {
+        let plan = match sorted {
+            true => Plan::in_order(&rows, parts),
+            false => Plan::by_key(&rows, parts),
+        };
+        plan.check_order(&rows, order)?;
+        let bulk = place.family.bulk_load()?;
+        let count = plan.parts.len();
+        let load = Load {
+            rows: &rows,
+            sorted,
+            order,
+            load: &bulk,
+            waiting: Mutex::new(plan.parts.into_iter().rev().collect()),
+            done: AtomicUsize::new(0),
+            given_up: AtomicBool::new(false),
+            failed: Mutex::new(None),
+        };
+        let (watched, ended) = load.run(count, &progress);
+        // `run` raises the exception of an order that failed. Its tables must not join, and the
+        // sort may have panicked on it.
+        if place.shared.orders.have_failed() {
+            return Err(sateen::Error::Closed);
         }
-        last = part.last().map(|row| rows.key(row));
-    }
-    let name = |number: usize| directory.join(format!("{number:06}.sst"));
-    let paths: Vec<PathBuf> = (0..plan.parts.len()).map(name).collect();
-    let waiting = paths.iter().cloned().zip(plan.parts).rev().collect();
-    let load = Load {
-        rows,
-        sorted,
-        order,
-        options,
-        waiting: Mutex::new(waiting),
-        done: AtomicUsize::new(0),
-        given_up: AtomicBool::new(false),
-        failed: Mutex::new(None),
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let watched = handle::detached(py, || {
-        std::thread::scope(|scope| {
-            let caller = std::thread::current();
-            let load = &load;
-            let threads: Vec<_> = (0..cores.min(paths.len()))
-                .map(|_| {
-                    let caller = caller.clone();
-                    scope.spawn(move || {
-                        load.work();
-                        caller.unpark();
-                    })
-                })
-                .collect();
-            let watched = load.watch(&threads, &progress);
-            if watched.is_err() {
-                load.given_up.store(true, Ordering::Relaxed);
-            }
-            watched
-        })
-    });
-    watched?;
-    if place.shared.orders.have_failed() {
-        return Err(place.shared.orders.failure(py));
-    }
-    match load.failed.into_inner().ok().flatten() {
-        Some(error) => Err(errors::raise(py, &error)),
-        None => Ok(paths),
-    }
+        if let Err(panic) = ended {
+            std::panic::resume_unwind(panic);
+        }
+        if watched.is_err() {
+            return Ok(watched);
+        }
+        if let Some(error) = load.failed.into_inner().ok().flatten() {
+            return Err(error);
+        }
+        bulk.finish().map(Ok)
+    })?
 }

@@ -10,8 +10,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use sateen::{ColumnFamilyOptions, Comparator, OptionInfo, Options};
 
 use crate::callbacks::{self, Order, Orders};
+use crate::codec;
 use crate::errors;
-use crate::typed;
 
 /// Options of an open.
 pub(crate) struct Parsed {
@@ -123,7 +123,7 @@ impl Rest {
             return Ok(None);
         }
         if compare.is_instance_of::<PyString>() {
-            options.comparator = Comparator::custom(TYPED, typed::compare);
+            options.comparator = Comparator::custom(TYPED, codec::compare);
             return Ok(None);
         }
         if !compare.is_callable() {

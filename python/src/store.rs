@@ -538,10 +538,3 @@ impl Store {
         (start.or_else(|| Some(prefix.to_vec())), stop.or_else(|| handle::successor(prefix)))
     }
 }
-
-/// Returns the directory of the database of a store.
-#[pyfunction]
-#[pyo3(name = "_path_of")]
-pub(crate) fn path_of(store: &Bound<'_, Store>) -> std::path::PathBuf {
-    store.get().place.shared.db.path().to_owned()
-}

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use sateen::WriteOptions;
 
+use crate::codec::Codec;
 use crate::errors;
 use crate::handle;
 use crate::store::Store;
-use crate::typed::Codec;
 
 /// A batch, and where its writes go by default.
 #[derive(Default)]
@@ -112,6 +112,20 @@ impl TypedBatch {
         let codec = self.codec(py)?;
         codec.with_key(key, |key| {
             codec.with_value(value, |value| self.add(py, column_family, Write::Put(key, value)))
+        })
+    }
+
+    /// Puts a value with named columns.
+    fn put_entity<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        names: Vec<Bound<'py, PyAny>>,
+        values: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let codec = self.codec(py)?;
+        codec.with_key(key, |key| {
+            codec.with_entity(&names, &values, |value| self.add(py, None, Write::Put(key, value)))
         })
     }
 

@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use sateen::{Cursor, ReadOptions};
 
+use crate::codec::Codec;
 use crate::errors;
 use crate::store::Place;
-use crate::typed::Codec;
 
 const CHUNK_ENTRIES_MAX: usize = 256;
 const CHUNK_BYTES_MAX: usize = 256 << 10;
@@ -45,7 +45,7 @@ impl Ahead {
     }
 }
 
-/// Entries, keys or values in order.
+/// Entries, keys, values or columns in order; `what` says which (`Typed::_entries`).
 #[pyclass(frozen, weakref, module = "sateen._native")]
 pub(crate) struct TypedIterator {
     place: Place,
@@ -95,9 +95,14 @@ impl TypedIterator {
     fn shown<'py>(&self, py: Python<'py>, key: &[u8], value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self.what {
             1 => self.codec.decode(py, key),
-            2 => self.codec.decode(py, value),
+            2 => self.codec.value(py, value),
+            3 => {
+                let entry = [self.codec.decode(py, key)?, self.codec.columns(py, value)?];
+                Ok(PyTuple::new(py, entry)?.into_any())
+            }
+            4 => self.codec.columns(py, value),
             _ => {
-                let entry = [self.codec.decode(py, key)?, self.codec.decode(py, value)?];
+                let entry = [self.codec.decode(py, key)?, self.codec.value(py, value)?];
                 Ok(PyTuple::new(py, entry)?.into_any())
             }
         }

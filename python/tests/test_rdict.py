@@ -175,14 +175,62 @@ def test_what_it_refuses(path: Path) -> None:
         with pytest.raises(NotImplementedError):
             call()
     with rdict.Rdict(str(path)) as db:
-        with pytest.raises(NotImplementedError, match="wide columns"):
-            db.put_entity("k", ["a"], [1])
-        db["k"] = 1
-        assert db.get_entity("k") == [("", 1)] and list(db.columns()) == [[("", 1)]]
         with pytest.raises(Exception, match="does not exist"):
             db.get_column_family("none")
         with pytest.raises(Exception, match=r"^IO error: .*lock"):
             rdict.Rdict(str(path))
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_wide_columns(path: Path, raw: bool) -> None:
+    def of(text: str) -> Any:
+        return text.encode() if raw else text
+
+    a, b, none, value = of("a"), of("b"), of(""), b"v" if raw else [1, "pickled"]
+    with rdict.Rdict(str(path), rdict.Options(raw_mode=raw)) as db:
+        db[a] = value
+        db.put_entity(b, [of("y"), of("x")], [value, of("1")])
+        columns = [(of("x"), of("1")), (of("y"), value)]
+        assert db[b] == none and db.get_entity(b) == columns
+        assert db.get_entity([a, b, none], default=7) == [[(b"" if raw else "", value)], columns, 7]
+        assert list(db.items()) == [(a, value), (b, none)] and list(db.values()) == [value, none]
+        assert list(db.columns()) == [[(none, value)], columns]
+        assert list(db.entities(backwards=True)) == [(b, columns), (a, [(none, value)])]
+        snapshot = db.snapshot()
+        batch = rdict.WriteBatch(raw_mode=raw)
+        batch.put_entity(a, [], [])
+        db.write(batch)
+        assert db.get_entity(a) == [] and db[a] == none and a in db
+        assert snapshot.get_entity(a) == [(none, value)]
+        cursor = db.iter()
+        cursor.seek_to_last()
+        assert (cursor.key(), cursor.value(), cursor.columns()) == (b, none, columns)
+        cursor.next()
+        assert cursor.columns() is None
+        for names, values in (([a], []), ([a, a], [b, b])):
+            with pytest.raises(ValueError, match="names|two columns"):
+                db.put_entity(a, names, values)
+        assert db.get_entity(a) == []
+        del snapshot
+
+
+def test_any_value_of_raw_mode_comes_back(path: Path) -> None:
+    with rdict.Rdict(str(path), rdict.Options(raw_mode=True)) as db:
+        db.put_entity(b"entity", [b""], [b"plain"])
+        assert db[b"entity"] == b"plain"
+    with sateen.Db(path) as stored:
+        entity = stored[b"entity"]
+        for name, wrong in ((b"short", entity[:-1]), (b"kind", entity[:16] + b"\2")):
+            stored[name] = wrong
+    with rdict.Rdict(str(path)) as db:
+        for value in (entity, entity[:16], entity[:15], entity[:16] + b"\0", b""):
+            db[b"any"] = value
+            assert db[b"any"] == value and db.get_entity(b"any") == [(b"", value)]
+            db.put_entity(b"any", [value], [value])
+            assert db.get_entity(b"any") == [(value, value)]
+        for name in (b"short", b"kind"):
+            with pytest.raises(sateen.CorruptionError, match="columns"):
+                db.get(name)
 
 
 def test_every_mapped_option_is_an_option() -> None:

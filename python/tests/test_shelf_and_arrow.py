@@ -93,11 +93,43 @@ def test_arrow_refuses(db: sateen.Db, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="prefix"):
         db.prefixed_db(b"p").from_arrow(pyarrow.table({"key": [b"a"], "value": [b""]}))
     unsorted = pyarrow.table({"key": [b"b", b"a"], "value": [b"", b""]})
-    with pytest.raises(sateen.InvalidArgumentError):
+    with pytest.raises(sateen.InvalidArgumentError, match="ascend"):
         db.from_arrow(unsorted, sorted=True)
     assert list(db) == []
     # Nothing of a load that failed stays.
     assert [entry.name for entry in tmp_path.iterdir()] == ["db"]
+
+
+def test_arrow_in_ranges_of_keys(db: sateen.Db) -> None:
+    # More than the threads take at a time (`PART_BYTES`).
+    keys = [b"%04d" % (number * 7 % 80) for number in range(80)]
+    value = b"v" * (1 << 20)
+    table = pyarrow.table({"key": keys, "value": [value] * len(keys)})
+    assert db.from_arrow(table) == 80
+    assert list(db.iterator(include_value=False)) == sorted(keys)
+    other = db.create_column_family("other")
+    with pytest.raises(sateen.InvalidArgumentError, match="ascend"):
+        other.from_arrow(table, sorted=True)
+    assert list(other) == []
+    assert other.from_arrow(table.sort_by("key"), sorted=True) == 80
+    assert list(other.iterator(include_value=False)) == sorted(keys)
+
+
+def test_arrow_with_an_order_that_fails(path: Path) -> None:
+    def compare(a: bytes, b: bytes) -> int:
+        if b"7" in (a, b):
+            raise ArithmeticError("7")
+        return (a < b) - (a > b)
+
+    keys = [b"%d" % number for number in range(10)]
+    with sateen.Db(path, comparator=compare, comparator_name="down") as db:
+        db.from_arrow(pyarrow.table({"key": keys[:5], "value": keys[:5]}))
+        assert list(db) == keys[4::-1]
+        with pytest.raises(sateen.ComparatorError) as raised:
+            db.from_arrow(pyarrow.table({"key": keys, "value": keys}))
+        assert isinstance(raised.value.__cause__, ArithmeticError)
+    with sateen.Db(path, comparator=compare, comparator_name="down") as db:
+        assert db.to_arrow()["key"].to_pylist() == keys[4::-1]
 
 
 def test_columns_that_lie_are_refused(db: sateen.Db, tmp_path: Path) -> None:

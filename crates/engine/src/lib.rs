@@ -107,8 +107,8 @@
 //!   effect together
 //! - [`MergeOperator`], [`CompactionFilter`], [`Comparator`], [`EventListener`]: code of yours that
 //!   the engine calls
-//! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::updates_since`],
-//!   [`Db::open_secondary`]: data in and out
+//! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::bulk_load`],
+//!   [`Db::updates_since`], [`Db::open_secondary`]: data in and out
 //! - [`check`], [`repair`], [`Db::scrub`]: damage
 //! - [`vfs`]: file systems, one of them in memory for tests
 //! - The pages of the repository: the command, the C interface, formats, decisions, benchmarks
@@ -159,7 +159,7 @@ pub use db::bytes::Bytes;
 pub use db::calls::{Reading, Writing};
 pub use db::cursor::Cursor;
 pub use db::family::ColumnFamily;
-pub use db::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
+pub use db::ingest::{BulkLoad, BulkPart, IngestOptions, SstFileInfo, SstFileWriter};
 pub use db::inspect::{Inspector, set_inspector};
 pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;

@@ -121,6 +121,28 @@ impl ColumnFamily {
         self.db().ingest_into(&self.data, paths, options)
     }
 
+    /// Begins a bulk load, as [`Db::bulk_load`](crate::Db::bulk_load) does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// # let loans = db.create_column_family("loans", Default::default())?;
+    /// let load = loans.bulk_load()?;
+    /// let mut part = load.part();
+    /// part.put("emma", "Ahab")?;
+    /// part.put("walden", "Ishmael")?;
+    /// part.finish()?;
+    /// load.finish()?;
+    /// assert_eq!(loans.get("walden")?.as_deref(), Some(&b"Ishmael"[..]));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::bulk_load`](crate::Db::bulk_load).
+    pub fn bulk_load(&self) -> Result<crate::BulkLoad<'_>> {
+        self.db().bulk_load_into(&self.data)
+    }
+
     /// Returns its options in force.
     ///
     /// ```

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sateen_store::base::error::Result;
 
-use super::ingest::Ingestion;
+use super::ingest::{BulkLoad, Ingestion};
 use super::{Db, check_family};
 use crate::background::compaction::chosen::CompactFilesOptions;
 use crate::core::DbCore;
@@ -222,7 +222,44 @@ impl Db {
     ) -> Result<()> {
         check_family(family)?;
         let paths: Vec<_> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
-        Ingestion { core: &self.core }.ingest(family, &paths, options)
+        Ingestion::begin(&self.core, "ingesting files")?.ingest(family, &paths, options)
+    }
+
+    /// Begins a bulk load: sorted entries go straight into tables, without the WAL and the
+    /// memtable. They are newer than everything that was written before [`BulkLoad::finish`]. Parts
+    /// of the keys can be written by several threads at once. Readers and writers go on meanwhile,
+    /// except for a moment at the end.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let load = db.bulk_load()?;
+    /// std::thread::scope(|scope| {
+    ///     let halves = [["apple", "date"], ["fig", "plum"]];
+    ///     let write = |keys: [&'static str; 2]| {
+    ///         let load = &load;
+    ///         scope.spawn(move || {
+    ///             let mut part = load.part();
+    ///             keys.iter().try_for_each(|key| part.put(key, "1"))?; // in ascending order
+    ///             part.finish()
+    ///         })
+    ///     };
+    ///     halves.map(write).into_iter().try_for_each(|part| part.join().unwrap())
+    /// })?;
+    /// load.finish()?;
+    /// assert_eq!(db.iter()?.count(), 4);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Closed`, `Background`.
+    pub fn bulk_load(&self) -> Result<BulkLoad<'_>> {
+        self.bulk_load_into(&self.core.tree.default_family)
+    }
+
+    pub(super) fn bulk_load_into(&self, family: &Arc<ColumnFamilyData>) -> Result<BulkLoad<'_>> {
+        check_family(family)?;
+        Ok(BulkLoad::new(Ingestion::begin(&self.core, "a bulk load")?, family.clone()))
     }
 
     /// Keeps table files that are not needed any more until as many calls of

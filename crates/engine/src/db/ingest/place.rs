@@ -29,10 +29,10 @@ impl Ingestion<'_> {
         for file in layers.iter().flatten() {
             for tree in family.trees() {
                 let pinned = tree.pin_super_version();
-                if has_entries(self.core, &pinned, &file.smallest, &file.largest)? {
+                if has_entries(self.core, &pinned, &file.extent.smallest, &file.extent.largest)? {
                     refuse(file, options, "the database has entries in its range")?;
                 }
-                let (from, to) = (file.smallest.bytes(), file.largest.bytes());
+                let (from, to) = (file.extent.smallest.bytes(), file.extent.largest.bytes());
                 let last = pinned.version.levels().last();
                 let in_way = last.is_some_and(|level| {
                     level.runs().iter().any(|run| !run.overlap(from, to).is_empty())

@@ -252,9 +252,7 @@ impl SstFileWriter {
         if self.smallest.is_none() {
             self.smallest = Some(user_key.to_vec());
         } else if self.comparator.compare(user_key, &self.last).is_le() {
-            let (key, last) = (user_key.escape_ascii(), self.last.escape_ascii());
-            let text = format!("keys must ascend: {key} was added after {last}");
-            return Err(Error::InvalidArgument(text));
+            return Err(descending(user_key, &self.last));
         }
         let timed = match (kind, &self.times) {
             (ValueKind::Put | ValueKind::Merge, Some(clock)) => Some(ttl::timed(value, clock)?),
@@ -321,6 +319,13 @@ impl SstFileWriter {
             largest: largest.map_or_else(Vec::new, |key| key.bytes().to_vec()),
         })
     }
+}
+
+/// Returns the error for a key that was added after `last`, and is not greater.
+#[cold]
+pub(super) fn descending(key: &[u8], last: &[u8]) -> Error {
+    let (key, last) = (key.escape_ascii(), last.escape_ascii());
+    Error::InvalidArgument(format!("keys must ascend: {key} was added after {last}"))
 }
 
 /// Returns the ranges in order. Those that overlap or touch are united.

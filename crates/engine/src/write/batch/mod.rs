@@ -550,7 +550,7 @@ impl<'a> IntoIterator for &'a WriteBatch {
 }
 
 #[cold]
-fn too_large(what: &str, bytes: usize, limit: usize) -> Error {
+pub(crate) fn too_large(what: &str, bytes: usize, limit: usize) -> Error {
     Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
 }
 

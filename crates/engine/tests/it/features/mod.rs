@@ -3,6 +3,7 @@
 mod backups;
 mod backups_of_values;
 pub(crate) mod basics;
+mod bulk_load;
 pub(crate) mod call_options;
 pub(crate) mod destroy;
 mod exports;

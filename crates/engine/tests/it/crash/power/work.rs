@@ -50,6 +50,7 @@ pub(super) const KINDS: &[&str] = &[
     "reconfigurations",
     "adjustments",
     "files taken in",
+    "loads",
     "families dropped",
 ];
 
@@ -467,6 +468,16 @@ impl Work {
         for at in 0..=self.random.below(30) {
             let key = [INGESTED, format!("{number:02}-{at:03}x").as_bytes()].concat();
             contents.insert(key, self.value());
+        }
+        if self.random.one_in(2) {
+            let from = self.at();
+            let load = self.db.bulk_load().unwrap();
+            let mut part = load.part();
+            contents.iter().for_each(|(key, value)| part.put(key, value).unwrap());
+            part.finish().unwrap();
+            load.finish().unwrap();
+            self.run.ingested.push(Ingested { span: (from, self.at()), contents });
+            return self.count("loads");
         }
         let options = &self.run.options;
         let mut writer = SstFileWriter::create_with(as_vfs(&self.vfs), &path, options).unwrap();

@@ -13,7 +13,7 @@ use sateen::{
 };
 
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
-use super::{backups, damaged, transactions};
+use super::{backups, damaged, loads, transactions};
 use crate::support::common::{as_vfs, small, tiny};
 
 pub(super) struct Scenario {
@@ -36,6 +36,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "listed files", start: closed, act: listed },
     Scenario { name: "destroyed", start: damaged::with_lost, act: damaged::destroy },
     Scenario { name: "files from outside", start: closed, act: from_outside },
+    Scenario { name: "a load", start: closed, act: loads::load },
     Scenario { name: "beside", start: unclosed, act: beside },
     Scenario { name: "looking on", start: unclosed, act: looking_on },
     Scenario { name: "repair", start: without_manifest, act: repair },
