@@ -62,6 +62,7 @@ final class StateDatabase {
     private final String store;
     private final Path path;
     private final SateenConfig config;
+    private final InstanceRuntime runtime;
     private final Options options;
     private final Database database;
     private final ColumnFamily meta;
@@ -79,10 +80,12 @@ final class StateDatabase {
     private long streamTime = -1;
     private volatile boolean open = true;
 
-    private StateDatabase(String store, Path path, SateenConfig config, StateStoreContext context) {
+    private StateDatabase(String store, Path path, SateenConfig config, InstanceRuntime runtime,
+            StateStoreContext context) {
         this.store = store;
         this.path = path;
         this.config = config;
+        this.runtime = runtime;
         try {
             Files.createDirectories(path);
         } catch (IOException failed) {
@@ -90,7 +93,7 @@ final class StateDatabase {
                 + " cannot be made: " + failed, failed);
         }
         try {
-            options = new Options().setAll(config.options);
+            options = runtime.options().setAll(config.options);
         } catch (IllegalArgumentException wrong) {
             throw new ProcessorStateException("the options of the store " + store + " (" + SateenConfig.OPTIONS
                 + ") are wrong: " + wrong.getMessage(), wrong);
@@ -123,7 +126,20 @@ final class StateDatabase {
     /** Opens the database of a store below the directory of its task. */
     static StateDatabase open(String store, StateStoreContext context) {
         Path path = new File(context.stateDir(), "sateen").toPath().resolve(store);
-        return new StateDatabase(store, path, new SateenConfig(context.appConfigs(), store), context);
+        SateenConfig config = new SateenConfig(context.appConfigs(), store);
+        // Above the directory of the task is that of the instance.
+        InstanceRuntime runtime = InstanceRuntime.enter(
+            config.runtimeShared ? context.stateDir().toPath().toAbsolutePath().getParent() : path, config);
+        boolean done = false;
+        try {
+            StateDatabase opened = new StateDatabase(store, path, config, runtime, context);
+            done = true;
+            return opened;
+        } finally {
+            if (!done) {
+                runtime.leave();
+            }
+        }
     }
 
     String store() {
@@ -132,6 +148,11 @@ final class StateDatabase {
 
     Path path() {
         return path;
+    }
+
+    /** Returns what this database shares with those of the other stores. */
+    InstanceRuntime runtime() {
+        return runtime;
     }
 
     Position position() {
@@ -411,10 +432,14 @@ final class StateDatabase {
             }
         } finally {
             List.copyOf(iterators).forEach(StoreIterator::close);
-            call("close", () -> {
-                database.close();
-                return null;
-            });
+            try {
+                call("close", () -> {
+                    database.close();
+                    return null;
+                });
+            } finally {
+                runtime.leave();
+            }
         }
     }
 

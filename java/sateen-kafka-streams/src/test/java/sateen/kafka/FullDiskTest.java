@@ -12,10 +12,7 @@ import java.util.Map;
 import java.util.Random;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
-import org.apache.kafka.test.InternalMockProcessorContext;
-import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -74,11 +71,7 @@ class FullDiskTest {
     }
 
     private StateDatabase open() {
-        var properties = StreamsTestUtils.getStreamsConfig();
-        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-        properties.put(SateenConfig.OPTIONS, "write_buffer_size=1MiB");
-        return StateDatabase.open("store", new InternalMockProcessorContext<Object, Object>(directory.toFile(),
-            new StreamsConfig(properties)));
+        return States.open(directory, true, SateenConfig.OPTIONS, "write_buffer_size=1MiB");
     }
 
     private static Bytes key(int nth) {
