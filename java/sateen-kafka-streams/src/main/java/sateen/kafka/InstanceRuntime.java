@@ -3,6 +3,10 @@ package sateen.kafka;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import sateen.Options;
 import sateen.SharedRuntime;
 
@@ -18,10 +22,18 @@ final class InstanceRuntime {
     private final Path directory;
     /** Null if each store has threads and memory of its own. */
     private final SharedRuntime shared;
+    /** One thread, which ends when it has nothing to do. */
+    private final ThreadPoolExecutor flushes;
     private int stores;
 
     private InstanceRuntime(Path directory, SateenConfig config) {
         this.directory = directory;
+        flushes = new ThreadPoolExecutor(1, 1, 10, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), work -> {
+            Thread thread = new Thread(work, "sateen-restore");
+            thread.setDaemon(true);
+            return thread;
+        });
+        flushes.allowCoreThreadTimeOut(true);
         if (config.runtimeShared) {
             SharedRuntime.Builder builder = SharedRuntime.builder().memoryBudget(config.memoryBudget);
             shared = config.runtimeThreads > 0 ? builder.threads(config.runtimeThreads).build() : builder.build();
@@ -46,6 +58,7 @@ final class InstanceRuntime {
             stores--;
             if (stores == 0) {
                 OPEN.remove(directory);
+                flushes.shutdown();
                 if (shared != null) {
                     shared.close();
                 }
@@ -56,6 +69,11 @@ final class InstanceRuntime {
     /** Returns options with which a database shares this. */
     Options options() {
         return new Options().runtime(shared);
+    }
+
+    /** Runs the flushes of restorations, one after the other, so that no task waits for them. */
+    Executor flushes() {
+        return flushes;
     }
 
     /** Returns the bytes in the block cache of all stores; 0 if each has its own. */

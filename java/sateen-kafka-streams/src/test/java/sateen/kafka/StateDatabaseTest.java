@@ -9,13 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Bytes;
@@ -56,21 +54,8 @@ class StateDatabaseTest {
         return keys;
     }
 
-    /** Copies the directory of the open database: what a killed process leaves. */
     private Path crash(String name) throws IOException {
-        Path copy = directory.resolve(name);
-        Path source = directory.resolve("live");
-        try (Stream<Path> all = Files.walk(source)) {
-            for (Path one : (Iterable<Path>) all::iterator) {
-                Path target = copy.resolve(source.relativize(one).toString());
-                if (Files.isDirectory(one)) {
-                    Files.createDirectories(target);
-                } else {
-                    Files.copy(one, target);
-                }
-            }
-        }
-        return copy;
+        return States.crash(directory.resolve("live"), directory.resolve(name));
     }
 
     @ParameterizedTest
