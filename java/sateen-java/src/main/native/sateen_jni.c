@@ -92,7 +92,8 @@ static char* address(JNIEnv* env, jobject buffer, jint at) {
 
 /* Options and shared objects. */
 
-NATIVE(jlong, options0, jbyteArray text, jint flags, jlong cache, jlong buffers) {
+NATIVE(jlong, options0, jbyteArray text, jint flags, jlong cache, jlong buffers,
+    jlong environment) {
     bytes_t list;
     if (!copy(env, &list, text)) return 0;
     char* error = NULL;
@@ -107,6 +108,7 @@ NATIVE(jlong, options0, jbyteArray text, jint flags, jlong cache, jlong buffers)
     if (buffers != 0) {
         rocksdb_options_set_write_buffer_manager(base, TO(rocksdb_write_buffer_manager_t, buffers));
     }
+    if (environment != 0) rocksdb_options_set_env(base, TO(rocksdb_env_t, environment));
     if (flags & 2) rocksdb_options_enable_statistics(base);
     if (flags & 1) rocksdb_options_set_uint64add_merge_operator(base);
     rocksdb_get_options_from_string(base, list.data, options, &error);
@@ -129,13 +131,26 @@ NATIVE(jlong, cacheUsage0, jlong cache) {
 
 NATIVE(void, freeCache0, jlong cache) { rocksdb_cache_destroy(TO(rocksdb_cache_t, cache)); }
 
-NATIVE(jlong, writeBuffers0, jlong bytes) {
-    return FROM(rocksdb_write_buffer_manager_create((size_t)bytes, false));
+NATIVE(jlong, writeBuffers0, jlong bytes, jlong cache) {
+    return FROM(cache == 0 ? rocksdb_write_buffer_manager_create((size_t)bytes, false)
+        : rocksdb_write_buffer_manager_create_with_cache((size_t)bytes, TO(rocksdb_cache_t, cache), false));
+}
+
+NATIVE(jlong, writeBuffersUsage0, jlong buffers) {
+    return (jlong)rocksdb_write_buffer_manager_memory_usage(TO(rocksdb_write_buffer_manager_t, buffers));
 }
 
 NATIVE(void, freeWriteBuffers0, jlong buffers) {
     rocksdb_write_buffer_manager_destroy(TO(rocksdb_write_buffer_manager_t, buffers));
 }
+
+NATIVE(jlong, environment0, jint threads) {
+    rocksdb_env_t* made = rocksdb_create_default_env();
+    if (threads > 0) rocksdb_env_set_background_threads(made, threads);
+    return FROM(made);
+}
+
+NATIVE(void, freeEnvironment0, jlong environment) { rocksdb_env_destroy(TO(rocksdb_env_t, environment)); }
 
 NATIVE(jlong, writeOptions0, jint bits) {
     rocksdb_writeoptions_t* options = rocksdb_writeoptions_create();

@@ -2,8 +2,8 @@ package sateen;
 
 /** A block cache that several databases share. A database keeps it alive after its close. */
 public final class Cache implements AutoCloseable {
-    private final Guard guard = new Guard("the block cache");
-    private final long handle;
+    final Guard guard = new Guard("the block cache");
+    final long handle;
 
     /** Makes one of {@code bytes} bytes. */
     public Cache(long bytes) {
@@ -21,15 +21,6 @@ public final class Cache implements AutoCloseable {
         } finally {
             guard.leave();
         }
-    }
-
-    long enter() {
-        guard.enter();
-        return handle;
-    }
-
-    void leave() {
-        guard.leave();
     }
 
     @Override

@@ -2,6 +2,7 @@ package sateen;
 
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 
 /**
  * Keeps a native object alive while calls use it. A call enters and leaves; a close refuses new calls,
@@ -29,6 +30,19 @@ final class Guard {
     /** Ends a call. */
     void leave() {
         state.decrementAndGet();
+    }
+
+    /** Makes a native object with the help of the one that {@code guard} keeps alive; null is none. */
+    static long using(Guard guard, LongSupplier make) {
+        if (guard == null) {
+            return make.getAsLong();
+        }
+        guard.enter();
+        try {
+            return make.getAsLong();
+        } finally {
+            guard.leave();
+        }
     }
 
     boolean isClosed() {

@@ -19,8 +19,8 @@ final class Jni extends Native {
     }
 
     @Override
-    long options(String text, int flags, long cache, long writeBuffers) {
-        return options0(utf8(text), flags, cache, writeBuffers);
+    long options(String text, int flags, long cache, long writeBuffers, long environment) {
+        return options0(utf8(text), flags, cache, writeBuffers, environment);
     }
 
     @Override
@@ -44,13 +44,28 @@ final class Jni extends Native {
     }
 
     @Override
-    long writeBuffers(long bytes) {
-        return writeBuffers0(bytes);
+    long writeBuffers(long bytes, long cache) {
+        return writeBuffers0(bytes, cache);
+    }
+
+    @Override
+    long writeBuffersUsage(long buffers) {
+        return writeBuffersUsage0(buffers);
     }
 
     @Override
     void freeWriteBuffers(long buffers) {
         freeWriteBuffers0(buffers);
+    }
+
+    @Override
+    long environment(int threads) {
+        return environment0(threads);
+    }
+
+    @Override
+    void freeEnvironment(long environment) {
+        freeEnvironment0(environment);
     }
 
     @Override
@@ -350,7 +365,8 @@ final class Jni extends Native {
         return utf8 == null ? null : new String(utf8, java.nio.charset.StandardCharsets.UTF_8);
     }
 
-    private static native long options0(byte[] text, int flags, long cache, long writeBuffers);
+    private static native long options0(byte[] text, int flags, long cache, long writeBuffers,
+        long environment);
 
     private static native void freeOptions0(long options);
 
@@ -360,9 +376,15 @@ final class Jni extends Native {
 
     private static native void freeCache0(long cache);
 
-    private static native long writeBuffers0(long bytes);
+    private static native long writeBuffers0(long bytes, long cache);
+
+    private static native long writeBuffersUsage0(long buffers);
 
     private static native void freeWriteBuffers0(long buffers);
+
+    private static native long environment0(int threads);
+
+    private static native void freeEnvironment0(long environment);
 
     private static native long writeOptions0(int bits);
 

@@ -67,7 +67,7 @@ abstract class Native {
     // Options and shared objects.
 
     /** Options from a text, with what the bits of {@code flags} say. */
-    abstract long options(String text, int flags, long cache, long writeBuffers);
+    abstract long options(String text, int flags, long cache, long writeBuffers, long environment);
 
     abstract void freeOptions(long options);
 
@@ -77,9 +77,17 @@ abstract class Native {
 
     abstract void freeCache(long cache);
 
-    abstract long writeBuffers(long bytes);
+    /** A limit of memtables; their memory is taken from the cache if there is one. */
+    abstract long writeBuffers(long bytes, long cache);
+
+    abstract long writeBuffersUsage(long buffers);
 
     abstract void freeWriteBuffers(long buffers);
+
+    /** An environment, whose databases share threads and a scheduler; 0 threads for the default. */
+    abstract long environment(int threads);
+
+    abstract void freeEnvironment(long environment);
 
     abstract long writeOptions(int bits);
 

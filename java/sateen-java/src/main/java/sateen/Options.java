@@ -20,6 +20,7 @@ public final class Options {
     private int flags;
     private Cache cache;
     private WriteBufferManager writeBuffers;
+    private SharedRuntime runtime;
 
     /** Makes options for a database that is created if it is missing. */
     public Options() {
@@ -32,6 +33,7 @@ public final class Options {
         flags = other.flags;
         cache = other.cache;
         writeBuffers = other.writeBuffers;
+        runtime = other.runtime;
     }
 
     /** Sets an option; the last value of a name counts. */
@@ -107,6 +109,13 @@ public final class Options {
         return this;
     }
 
+    /** Shares threads, a scheduler, and the memory that the runtime has, with other databases. A cache or a
+     * write-buffer manager of these options goes before that of the runtime. */
+    public Options runtime(SharedRuntime shared) {
+        runtime = shared;
+        return this;
+    }
+
     /** Returns the options as the text that {@link #setAll} reads. */
     @Override
     public String toString() {
@@ -118,22 +127,13 @@ public final class Options {
 
     /** Makes a native object of these options, which the caller frees. */
     long make() {
-        long shared = cache == null ? 0 : cache.enter();
-        try {
-            long buffers = writeBuffers == null ? 0 : writeBuffers.enter();
-            try {
-                // A cache that is set by C brings RocksDB's defaults for tables, which have no filters.
-                String text = cache == null ? toString() : "sateen.bloom_bits_per_key=10;" + this;
-                return Native.CALLS.options(text, flags, shared, buffers);
-            } finally {
-                if (writeBuffers != null) {
-                    writeBuffers.leave();
-                }
-            }
-        } finally {
-            if (cache != null) {
-                cache.leave();
-            }
-        }
+        Cache blocks = cache != null || runtime == null ? cache : runtime.cache;
+        WriteBufferManager memtables = writeBuffers != null || runtime == null ? writeBuffers : runtime.memtables;
+        // A cache that is set by C brings RocksDB's defaults for tables, which have no filters.
+        String text = blocks == null ? toString() : "sateen.bloom_bits_per_key=10;" + this;
+        return Guard.using(runtime == null ? null : runtime.guard, () -> Guard.using(blocks == null ? null : blocks.guard,
+            () -> Guard.using(memtables == null ? null : memtables.guard, () -> Native.CALLS.options(text, flags,
+                blocks == null ? 0 : blocks.handle, memtables == null ? 0 : memtables.handle,
+                runtime == null ? 0 : runtime.environment))));
     }
 }

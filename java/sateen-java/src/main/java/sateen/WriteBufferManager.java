@@ -2,25 +2,31 @@ package sateen;
 
 /** One limit of memtables for several databases. A database keeps it alive after its close. */
 public final class WriteBufferManager implements AutoCloseable {
-    private final Guard guard = new Guard("the write-buffer manager");
-    private final long handle;
+    final Guard guard = new Guard("the write-buffer manager");
+    final long handle;
 
     /** Makes one of {@code bytes} bytes. */
     public WriteBufferManager(long bytes) {
+        this(bytes, null);
+    }
+
+    /** Makes one of {@code bytes} bytes, which memtables take from a cache: it holds fewer blocks then. */
+    public WriteBufferManager(long bytes, Cache from) {
         if (bytes <= 0) {
             throw new IllegalArgumentException("the size of a write-buffer manager must be positive, not " + bytes);
         }
-        handle = Native.CALLS.writeBuffers(bytes);
+        handle = Guard.using(from == null ? null : from.guard,
+            () -> Native.CALLS.writeBuffers(bytes, from == null ? 0 : from.handle));
     }
 
-
-    long enter() {
+    /** Returns the bytes of all memtables. */
+    public long usage() {
         guard.enter();
-        return handle;
-    }
-
-    void leave() {
-        guard.leave();
+        try {
+            return Native.CALLS.writeBuffersUsage(handle);
+        } finally {
+            guard.leave();
+        }
     }
 
     @Override

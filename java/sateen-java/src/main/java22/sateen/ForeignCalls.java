@@ -26,7 +26,8 @@ final class ForeignCalls {
     static final MethodHandle optionsStatistics;
     static final MethodHandle tableCreate, tableDestroy, tableSetCache, optionsSetTable;
     static final MethodHandle cacheCreate, cacheUsage, cacheDestroy;
-    static final MethodHandle buffersCreate, buffersDestroy, optionsSetBuffers;
+    static final MethodHandle buffersCreate, buffersCreateWithCache, buffersUsage, buffersDestroy;
+    static final MethodHandle optionsSetBuffers, optionsSetEnv, envCreate, envThreads, envDestroy;
     static final MethodHandle writeCreate, writeSync, writeNoWal, writeNoSlowdown, writeLow;
     static final MethodHandle readCreate, readDestroy, readSnapshot, readLower, readUpper, readFill;
     static final MethodHandle open, openReadOnly, close, destroy, list, listDestroy;
@@ -62,8 +63,14 @@ final class ForeignCalls {
         cacheUsage = call("rocksdb_cache_get_usage", "PP");
         cacheDestroy = call("rocksdb_cache_destroy", "VP");
         buffersCreate = call("rocksdb_write_buffer_manager_create", "PPB");
+        buffersCreateWithCache = call("rocksdb_write_buffer_manager_create_with_cache", "PPPB");
+        buffersUsage = call("rocksdb_write_buffer_manager_memory_usage", "PP");
         buffersDestroy = call("rocksdb_write_buffer_manager_destroy", "VP");
         optionsSetBuffers = call("rocksdb_options_set_write_buffer_manager", "VPP");
+        optionsSetEnv = call("rocksdb_options_set_env", "VPP");
+        envCreate = call("rocksdb_create_default_env", "P");
+        envThreads = call("rocksdb_env_set_background_threads", "VPI");
+        envDestroy = call("rocksdb_env_destroy", "VP");
         writeCreate = call("rocksdb_writeoptions_create", "P");
         writeSync = call("rocksdb_writeoptions_set_sync", "VPB");
         writeNoWal = call("rocksdb_writeoptions_disable_WAL", "VPI");

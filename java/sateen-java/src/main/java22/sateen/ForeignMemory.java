@@ -110,7 +110,7 @@ final class ForeignMemory extends Native {
     }
 
     @Override
-    long options(String text, int flags, long cache, long writeBuffers) {
+    long options(String text, int flags, long cache, long writeBuffers, long environment) {
         Scratch scratch = SCRATCH.get();
         try (Arena arena = Arena.ofConfined()) {
             long error = scratch.begin(0);
@@ -126,6 +126,9 @@ final class ForeignMemory extends Native {
                 }
                 if (writeBuffers != 0) {
                     optionsSetBuffers.invokeExact(base, writeBuffers);
+                }
+                if (environment != 0) {
+                    optionsSetEnv.invokeExact(base, environment);
                 }
                 if ((flags & ADD64) != 0) {
                     optionsAdd64.invokeExact(base);
@@ -185,17 +188,43 @@ final class ForeignMemory extends Native {
     }
 
     @Override
-    long writeBuffers(long bytes) {
+    long writeBuffers(long bytes, long cache) {
         try {
-            return (long) buffersCreate.invokeExact(bytes, (byte) 0);
+            if (cache == 0) {
+                return (long) buffersCreate.invokeExact(bytes, (byte) 0);
+            }
+            return (long) buffersCreateWithCache.invokeExact(bytes, cache, (byte) 0);
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }
     }
 
     @Override
+    long writeBuffersUsage(long buffers) {
+        return make(buffersUsage, buffers);
+    }
+
+    @Override
     void freeWriteBuffers(long buffers) {
         free(buffersDestroy, buffers);
+    }
+
+    @Override
+    long environment(int threads) {
+        try {
+            long environment = (long) envCreate.invokeExact();
+            if (threads > 0) {
+                envThreads.invokeExact(environment, threads);
+            }
+            return environment;
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    @Override
+    void freeEnvironment(long environment) {
+        free(envDestroy, environment);
     }
 
     @Override

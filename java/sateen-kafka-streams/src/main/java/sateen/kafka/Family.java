@@ -11,6 +11,7 @@ import sateen.ClosedException;
 import sateen.ColumnFamily;
 import sateen.Cursor;
 import sateen.ReadOptions;
+import sateen.SateenException;
 
 /**
  * A column family of a {@link StateDatabase}, and what is buffered for it.
@@ -53,6 +54,17 @@ final class Family {
             return buffered == REMOVED ? null : buffered;
         }
         return database.call("get", () -> unlessGone(() -> family.get(key.get())));
+    }
+
+    /** Stores what is in the memtable. */
+    void flush() {
+        try {
+            family.flush();
+        } catch (ClosedException | SateenException failed) {
+            if (!gone) {
+                throw failed;
+            }
+        }
     }
 
     /** Notes that the column family is about to be dropped. */

@@ -1,6 +1,8 @@
 package sateen.kafka;
 
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.streams.StreamsConfig;
 
@@ -14,6 +16,12 @@ import org.apache.kafka.streams.StreamsConfig;
  * {@code NAME=VALUE;…}</td></tr>
  * <tr><td>{@value #STORE_OPTIONS_PREFIX}NAME</td><td>none</td><td>options of the databases of the store
  * NAME, which come after those of all stores</td></tr>
+ * <tr><td>{@value #RUNTIME_SHARED}</td><td>true</td><td>whether all stores of an instance share threads, a
+ * scheduler and memory</td></tr>
+ * <tr><td>{@value #RUNTIME_THREADS}</td><td>none</td><td>threads for the flushes and compactions of all
+ * stores; without it what {@value #OPTIONS} say</td></tr>
+ * <tr><td>{@value #MEMORY_BUDGET_BYTES}</td><td>268435456</td><td>bytes of the block cache and the memtables
+ * of all stores</td></tr>
  * <tr><td>{@value #UNCOMMITTED_MAX_BYTES}</td><td>16777216</td><td>bytes that one store of one partition
  * keeps in memory until the next commit</td></tr>
  * <tr><td>{@value #COMMIT_SYNC}</td><td>false</td><td>whether each commit of a store is synced</td></tr>
@@ -25,10 +33,17 @@ public final class SateenConfig {
     /** Options of each database. */
     public static final String OPTIONS = "sateen.options";
     /** The default of {@link #OPTIONS}. */
-    public static final String OPTIONS_DEFAULT =
-        "write_buffer_size=16MiB;sateen.block_cache_bytes=32MiB;max_open_files=1000";
+    public static final String OPTIONS_DEFAULT = "write_buffer_size=16MiB;max_open_files=1000";
     /** Before the name of a store: options of its databases. */
     public static final String STORE_OPTIONS_PREFIX = "sateen.options.";
+    /** Whether all stores of an instance share threads, a scheduler and memory. Without it each database of
+     * each partition has its own, as its options say. */
+    public static final String RUNTIME_SHARED = "sateen.runtime.shared";
+    /** Threads for the flushes and compactions of all stores of an instance, on each disk. */
+    public static final String RUNTIME_THREADS = "sateen.runtime.threads";
+    /** Bytes of the block cache and the memtables of all stores of an instance together. Memtables take at
+     * most half of it; beyond that the largest one is flushed. */
+    public static final String MEMORY_BUDGET_BYTES = "sateen.memory.budget.bytes";
     /** Bytes of keys and values, with the memory that they take beside, until a commit. */
     public static final String UNCOMMITTED_MAX_BYTES = "sateen.uncommitted.max.bytes";
     /** Whether each commit of a store is durable when it returns. Without it, a power failure may undo the
@@ -38,8 +53,16 @@ public final class SateenConfig {
     public static final String RESTORE_LOW_PRIORITY = "sateen.restore.low.priority";
 
     private static final long UNCOMMITTED_MAX_BYTES_DEFAULT = 16L << 20;
+    private static final long MEMORY_BUDGET_BYTES_DEFAULT = 256L << 20;
+    /** Options of a database that would have no effect where stores share memory. */
+    private static final Pattern MEMORY_OF_ONE_STORE =
+        Pattern.compile("(?<![\\w.])(sateen\\.block_cache_bytes|sateen\\.memory_budget|block_cache)\\s*=");
 
     final String options;
+    final boolean runtimeShared;
+    /** 0 unless it is set. */
+    final int runtimeThreads;
+    final long memoryBudget;
     final long uncommittedMaxBytes;
     final boolean commitSync;
     final boolean restoreLowPriority;
@@ -49,7 +72,14 @@ public final class SateenConfig {
         String all = text(configs, OPTIONS, OPTIONS_DEFAULT);
         String own = text(configs, STORE_OPTIONS_PREFIX + store, "");
         options = own.isEmpty() ? all : all + ";" + own;
-        uncommittedMaxBytes = number(configs, UNCOMMITTED_MAX_BYTES, UNCOMMITTED_MAX_BYTES_DEFAULT);
+        runtimeShared = truth(configs, RUNTIME_SHARED, true);
+        runtimeThreads = (int) Math.min(number(configs, RUNTIME_THREADS, "threads", 0), Integer.MAX_VALUE);
+        memoryBudget = number(configs, MEMORY_BUDGET_BYTES, "bytes", MEMORY_BUDGET_BYTES_DEFAULT);
+        if (runtimeShared) {
+            refuseMemoryOfOneStore(configs, OPTIONS, all);
+            refuseMemoryOfOneStore(configs, STORE_OPTIONS_PREFIX + store, own);
+        }
+        uncommittedMaxBytes = number(configs, UNCOMMITTED_MAX_BYTES, "bytes", UNCOMMITTED_MAX_BYTES_DEFAULT);
         commitSync = truth(configs, COMMIT_SYNC, false);
         restoreLowPriority = truth(configs, RESTORE_LOW_PRIORITY, true);
         Object guarantee = configs.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
@@ -61,7 +91,15 @@ public final class SateenConfig {
         return value == null ? otherwise : value.toString().trim();
     }
 
-    private static long number(Map<String, ?> configs, String key, long otherwise) {
+    private static void refuseMemoryOfOneStore(Map<String, ?> configs, String key, String options) {
+        Matcher found = MEMORY_OF_ONE_STORE.matcher(options);
+        if (found.find()) {
+            throw new ConfigException(key, configs.get(key), found.group(1) + " has no effect, because all stores"
+                + " share " + MEMORY_BUDGET_BYTES + "; set that, or " + RUNTIME_SHARED + "=false");
+        }
+    }
+
+    private static long number(Map<String, ?> configs, String key, String unit, long otherwise) {
         Object value = configs.get(key);
         if (value == null) {
             return otherwise;
@@ -74,7 +112,7 @@ public final class SateenConfig {
             }
             return number;
         } catch (NumberFormatException none) {
-            throw new ConfigException(key, value, "it must be a whole number of bytes");
+            throw new ConfigException(key, value, "it must be a whole number of " + unit);
         }
     }
 

@@ -81,10 +81,12 @@ abstract class SateenStore implements StateStore {
         }
         StateDatabase open = database();
         restoring(records);
+        long bytes = 0;
         try (WriteBatch batch = new WriteBatch()) {
             Position position = open.position();
             for (ConsumerRecord<byte[], byte[]> changed : records) {
                 if (restore(batch, changed)) {
+                    bytes += changed.key().length + (changed.value() == null ? 0 : changed.value().length);
                     synchronized (position) {
                         ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(changed,
                             consistency, position);
@@ -92,7 +94,7 @@ abstract class SateenStore implements StateStore {
                 }
             }
             if (batch.count() > 0) {
-                open.restore(batch);
+                open.restore(batch, records.size(), bytes);
             }
         }
     }

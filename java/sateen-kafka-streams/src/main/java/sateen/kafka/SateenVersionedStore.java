@@ -103,7 +103,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         // A version depends on those before it, so records are restored one by one, in the buffer.
         for (ConsumerRecord<byte[], byte[]> changed : records) {
             insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
-            database().afterRestored();
+            database().afterRestored(records.size());
         }
     }
 

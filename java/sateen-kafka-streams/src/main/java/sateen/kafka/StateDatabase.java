@@ -2,8 +2,6 @@ package sateen.kafka;
 
 import java.io.File;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,7 +17,6 @@ import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
-import org.apache.kafka.streams.state.internals.PositionSerde;
 import sateen.ClosedException;
 import sateen.ColumnFamily;
 import sateen.Cursor;
@@ -30,8 +27,8 @@ import sateen.WriteBatch;
 import sateen.WriteOptions;
 
 /**
- * The database of one store of one partition. The column family {@code default} has the offsets in the
- * changelog and the position; each {@link Family} has entries.
+ * The database of one store of one partition. The column family {@code default} has its
+ * {@link Progress}; each {@link Family} has entries.
  *
  * <p>What must stay true:
  *
@@ -39,7 +36,8 @@ import sateen.WriteOptions;
  * <li>An offset is never ahead of the entries: both are in one batch.
  * <li>Under exactly-once the disk has only entries of committed transactions, or the mark
  * {@code uncommitted}, with which the next open knows no offset. Kafka then restores the whole store.
- * <li>Entries of a restoration come from committed transactions. They may be ahead of the offset.
+ * <li>Entries of a restoration come from committed transactions. They may be ahead of the offset, and in no
+ *     WAL: {@link Restoration}.
  * </ol>
  *
  * <p>A write goes through these steps:
@@ -52,21 +50,15 @@ import sateen.WriteOptions;
  * </ol>
  */
 final class StateDatabase {
-    private static final byte[] POSITION = bytes("position");
-    private static final byte[] UNCOMMITTED = bytes("uncommitted");
-    private static final byte[] STREAM_TIME = bytes("stream-time");
-    private static final byte[] OFFSETS = bytes("offset:");
-    /** The first key behind all offsets. */
-    private static final byte[] OFFSETS_END = bytes("offset;");
-
     private final String store;
     private final Path path;
     private final SateenConfig config;
+    private final InstanceRuntime runtime;
     private final Options options;
     private final Database database;
-    private final ColumnFamily meta;
+    private final Progress progress;
+    private final Restoration restoration;
     private final CommitSignal signal;
-    private final Position position;
     private final Map<String, Family> families = new ConcurrentHashMap<>();
     /** Families that are not used any more, which the next commit drops. */
     private final List<Family> dropped = new ArrayList<>();
@@ -74,15 +66,14 @@ final class StateDatabase {
     /** Iterators and readers share it; it is exclusive while the buffer goes to the disk. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private long bufferedBytes;
-    /** Whether the disk has entries that may belong to an open transaction. */
-    private boolean uncommitted;
-    private long streamTime = -1;
     private volatile boolean open = true;
 
-    private StateDatabase(String store, Path path, SateenConfig config, StateStoreContext context) {
+    private StateDatabase(String store, Path path, SateenConfig config, InstanceRuntime runtime,
+            StateStoreContext context) {
         this.store = store;
         this.path = path;
         this.config = config;
+        this.runtime = runtime;
         try {
             Files.createDirectories(path);
         } catch (IOException failed) {
@@ -90,7 +81,7 @@ final class StateDatabase {
                 + " cannot be made: " + failed, failed);
         }
         try {
-            options = new Options().setAll(config.options);
+            options = runtime.options().setAll(config.options).statistics();
         } catch (IllegalArgumentException wrong) {
             throw new ProcessorStateException("the options of the store " + store + " (" + SateenConfig.OPTIONS
                 + ") are wrong: " + wrong.getMessage(), wrong);
@@ -99,18 +90,13 @@ final class StateDatabase {
         boolean done = false;
         try {
             database = opened;
-            meta = opened.defaultColumnFamily();
             for (ColumnFamily family : opened.columnFamilies()) {
-                if (family != meta) {
+                if (family != opened.defaultColumnFamily()) {
                     families.put(family.name(), new Family(this, family));
                 }
             }
-            byte[] stored = call("open", () -> meta.get(POSITION));
-            position = stored == null ? Position.emptyPosition()
-                : PositionSerde.deserialize(ByteBuffer.wrap(stored));
-            uncommitted = call("open", () -> meta.get(UNCOMMITTED)) != null;
-            byte[] time = call("open", () -> meta.get(STREAM_TIME));
-            streamTime = time == null ? -1 : ByteBuffer.wrap(time).getLong();
+            progress = call("open", () -> new Progress(opened.defaultColumnFamily()));
+            restoration = new Restoration(new Restored(), runtime.flushes());
             signal = config.exactlyOnce ? CommitSignal.of(context, store) : null;
             done = true;
         } finally {
@@ -123,7 +109,20 @@ final class StateDatabase {
     /** Opens the database of a store below the directory of its task. */
     static StateDatabase open(String store, StateStoreContext context) {
         Path path = new File(context.stateDir(), "sateen").toPath().resolve(store);
-        return new StateDatabase(store, path, new SateenConfig(context.appConfigs(), store), context);
+        SateenConfig config = new SateenConfig(context.appConfigs(), store);
+        // Above the directory of the task is that of the instance.
+        InstanceRuntime runtime = InstanceRuntime.enter(
+            config.runtimeShared ? context.stateDir().toPath().toAbsolutePath().getParent() : path, config);
+        boolean done = false;
+        try {
+            StateDatabase opened = new StateDatabase(store, path, config, runtime, context);
+            done = true;
+            return opened;
+        } finally {
+            if (!done) {
+                runtime.leave();
+            }
+        }
     }
 
     String store() {
@@ -134,18 +133,23 @@ final class StateDatabase {
         return path;
     }
 
+    /** Returns what this database shares with those of the other stores. */
+    InstanceRuntime runtime() {
+        return runtime;
+    }
+
     Position position() {
-        return position;
+        return progress.position();
     }
 
     /** Returns the greatest time of the stream that was committed, or -1. */
     long streamTime() {
-        return streamTime;
+        return progress.streamTime();
     }
 
     /** Sets the time of the stream, which the next commit stores. */
     void streamTime(long time) {
-        streamTime = time;
+        progress.streamTime(time);
     }
 
     // Families.
@@ -200,6 +204,7 @@ final class StateDatabase {
     /** Writes the buffer if a transaction was committed since the last write. Call it before each write. */
     void beforeWrite() {
         checkOpen();
+        restoration.over();
         if (signal != null) {
             Map<TopicPartition, Long> committed = signal.committed();
             if (committed != null && bufferedBytes > 0) {
@@ -220,24 +225,18 @@ final class StateDatabase {
         }
     }
 
-    /** Writes the buffer if it has grown too large and has only entries of the changelog. */
-    void afterRestored() {
-        if (bufferedBytes > config.uncommittedMaxBytes) {
-            write(Map.of(), false);
-        }
-    }
 
     /** Writes the buffer without an offset, and the mark that the entries may not be committed. */
     private void spill() {
         lock.writeLock().lock();
         try (WriteBatch batch = new WriteBatch()) {
             addBuffers(batch);
-            batch.put(meta, UNCOMMITTED, new byte[] {1});
+            progress.addMark(batch);
             call("write", () -> {
                 database.write(batch);
                 return null;
             });
-            uncommitted = true;
+            progress.wrote(true);
             clearBuffers();
         } finally {
             lock.writeLock().unlock();
@@ -254,33 +253,25 @@ final class StateDatabase {
     }
 
     private void write(Map<TopicPartition, Long> offsets, boolean forget) {
+        restoration.check();
         lock.writeLock().lock();
         try (WriteBatch batch = new WriteBatch()) {
             addBuffers(batch);
             if (forget) {
-                batch.deleteRange(meta, OFFSETS, OFFSETS_END);
+                restoration.forget();
+                progress.addNoOffsets(batch);
             }
-            offsets.forEach((partition, offset) -> {
-                if (offset == null) {
-                    batch.delete(meta, key(partition));
-                } else {
-                    batch.put(meta, key(partition), ByteBuffer.allocate(8).putLong(offset).array());
-                }
-            });
-            synchronized (position) {
-                batch.put(meta, POSITION, PositionSerde.serialize(position).array());
+            if (restoration.mayStore(offsets)) {
+                progress.addOffsets(batch, offsets);
             }
-            if (streamTime >= 0) {
-                batch.put(meta, STREAM_TIME, ByteBuffer.allocate(8).putLong(streamTime).array());
+            progress.addCommit(batch);
+            if (batch.count() > 0) {
+                call("commit", () -> {
+                    database.write(batch, config.commitSync ? WriteOptions.SYNC : WriteOptions.DEFAULT);
+                    return null;
+                });
             }
-            if (uncommitted) {
-                batch.delete(meta, UNCOMMITTED);
-            }
-            call("commit", () -> {
-                database.write(batch, config.commitSync ? WriteOptions.SYNC : WriteOptions.DEFAULT);
-                return null;
-            });
-            uncommitted = false;
+            progress.wrote(false);
             clearBuffers();
             for (Family family : dropped) {
                 family.drop();
@@ -293,6 +284,7 @@ final class StateDatabase {
         } finally {
             lock.writeLock().unlock();
         }
+        restoration.committed();
     }
 
     private void addBuffers(WriteBatch batch) {
@@ -313,15 +305,67 @@ final class StateDatabase {
         bufferedBytes = 0;
     }
 
-    /** Writes entries of the changelog. They are committed, so the buffer is not needed. */
-    void restore(WriteBatch batch) {
+    /**
+     * Writes entries of so many records of the changelog, which have so many bytes. They are committed, so the
+     * buffer is not needed.
+     */
+    void restore(WriteBatch batch, int records, long bytes) {
         checkOpen();
-        WriteOptions how = config.restoreLowPriority ? WriteOptions.DEFAULT.withLowPriority()
-            : WriteOptions.DEFAULT;
+        // Without any offset exactly-once would take the entries for those of an open transaction.
+        boolean unlogged = (!config.exactlyOnce || progress.isKnown()) && restoration.unlogged(records, bytes);
+        WriteOptions how = unlogged ? WriteOptions.WITHOUT_WAL : WriteOptions.DEFAULT;
         call("restore", () -> {
-            database.write(batch, how);
+            database.write(batch, config.restoreLowPriority ? how.withLowPriority() : how);
             return null;
         });
+    }
+
+    /** Writes the buffer, which has entries of so many records of the changelog, if it has grown large. */
+    void afterRestored(int records) {
+        if (bufferedBytes <= config.uncommittedMaxBytes) {
+            return;
+        }
+        lock.writeLock().lock();
+        try (WriteBatch batch = new WriteBatch()) {
+            addBuffers(batch);
+            restore(batch, records, bufferedBytes);
+            clearBuffers();
+        } finally {
+            lock.writeLock().unlock();
+        }
+    }
+
+    /** Waits until everything that was restored is stored, if a flush for it was begun. */
+    void awaitRestored() {
+        restoration.await();
+    }
+
+    /** How a restoration in bulk stores what it wrote around the WAL. */
+    private final class Restored implements Restoration.Target {
+        @Override
+        public void flush() {
+            call("restore", () -> {
+                families.values().forEach(Family::flush);
+                return null;
+            });
+        }
+
+        @Override
+        public void storeOffsets(Supplier<Map<TopicPartition, Long>> covered) {
+            lock.writeLock().lock();
+            try (WriteBatch batch = new WriteBatch()) {
+                Map<TopicPartition, Long> offsets = covered.get();
+                if (offsets != null) {
+                    progress.addOffsets(batch, offsets);
+                    call("commit", () -> {
+                        database.write(batch);
+                        return null;
+                    });
+                }
+            } finally {
+                lock.writeLock().unlock();
+            }
+        }
     }
 
     /**
@@ -330,12 +374,15 @@ final class StateDatabase {
      */
     Long committedOffset(TopicPartition partition) {
         checkOpen();
-        if (config.exactlyOnce && uncommitted) {
+        if (config.exactlyOnce && progress.isUncommitted()) {
             return null;
         }
-        byte[] stored = call("read the offset of", () -> meta.get(key(partition)));
-        if (stored != null) {
-            return ByteBuffer.wrap(stored).getLong();
+        Long offset = restoration.waiting(partition);
+        if (offset == null) {
+            offset = call("read the offset of", () -> progress.offset(partition));
+        }
+        if (offset != null) {
+            return offset;
         }
         return config.exactlyOnce && isEmpty() ? OffsetCheckpoint.OFFSET_UNKNOWN : null;
     }
@@ -379,6 +426,11 @@ final class StateDatabase {
         return sum;
     }
 
+    /** Returns the counters of the database by their names. */
+    Map<String, Long> counters() {
+        return call("count", database::metrics);
+    }
+
     boolean isOpen() {
         return open;
     }
@@ -400,7 +452,7 @@ final class StateDatabase {
                 lock.writeLock().lock();
                 try (WriteBatch batch = new WriteBatch()) {
                     addBuffers(batch);
-                    batch.put(meta, UNCOMMITTED, new byte[] {1});
+                    progress.addMark(batch);
                     call("write", () -> {
                         database.write(batch);
                         return null;
@@ -409,12 +461,17 @@ final class StateDatabase {
                     lock.writeLock().unlock();
                 }
             }
+            restoration.finish();
         } finally {
             List.copyOf(iterators).forEach(StoreIterator::close);
-            call("close", () -> {
-                database.close();
-                return null;
-            });
+            try {
+                call("close", () -> {
+                    database.close();
+                    return null;
+                });
+            } finally {
+                runtime.leave();
+            }
         }
     }
 
@@ -435,14 +492,6 @@ final class StateDatabase {
             throw new ProcessorStateException("cannot " + what + " the store " + store + " in " + path + ": "
                 + failed.getMessage(), failed);
         }
-    }
-
-    private static byte[] key(TopicPartition partition) {
-        return bytes("offset:" + partition);
-    }
-
-    private static byte[] bytes(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     /** Adds a put, or the removal of a key if the value is null. */

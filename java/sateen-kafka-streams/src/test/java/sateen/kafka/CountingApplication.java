@@ -49,6 +49,9 @@ public final class CountingApplication {
         properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, -1);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
+        // On a busy machine a transaction with all partitions of three stores takes longer than Kafka Streams'
+        // ten seconds, and an instance ends with an error of the commit.
+        properties.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 30_000);
         properties.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 3000);
         properties.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 500);
         properties.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");

@@ -9,23 +9,17 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigException;
-import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
-import org.apache.kafka.test.InternalMockProcessorContext;
-import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,24 +30,6 @@ class StateDatabaseTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
 
     @TempDir Path directory;
-
-    private StateDatabase open(Path place, boolean exactlyOnce, Object... more) {
-        var properties = StreamsTestUtils.getStreamsConfig("app", "none:1", Serdes.String().getClass().getName(),
-            Serdes.String().getClass().getName(), new java.util.Properties());
-        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG,
-            exactlyOnce ? StreamsConfig.EXACTLY_ONCE_V2 : StreamsConfig.AT_LEAST_ONCE);
-        for (int nth = 0; nth < more.length; nth += 2) {
-            properties.put(more[nth], more[nth + 1]);
-        }
-        Context context = new Context(place.toFile(), new StreamsConfig(properties));
-        return StateDatabase.open("store", context);
-    }
-
-    private static final class Context extends InternalMockProcessorContext<Object, Object> {
-        Context(File directory, StreamsConfig config) {
-            super(directory, config);
-        }
-    }
 
     private static Bytes b(String text) {
         return Bytes.wrap(text.getBytes(StandardCharsets.UTF_8));
@@ -78,27 +54,14 @@ class StateDatabaseTest {
         return keys;
     }
 
-    /** Copies the directory of the open database: what a killed process leaves. */
     private Path crash(String name) throws IOException {
-        Path copy = directory.resolve(name);
-        Path source = directory.resolve("live");
-        try (Stream<Path> all = Files.walk(source)) {
-            for (Path one : (Iterable<Path>) all::iterator) {
-                Path target = copy.resolve(source.relativize(one).toString());
-                if (Files.isDirectory(one)) {
-                    Files.createDirectories(target);
-                } else {
-                    Files.copy(one, target);
-                }
-            }
-        }
-        return copy;
+        return States.crash(directory.resolve("live"), directory.resolve(name));
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void theOffsetAndTheEntriesAreThoseOfTheLastCommit(boolean exactlyOnce) throws Exception {
-        StateDatabase live = open(directory.resolve("live"), exactlyOnce);
+        StateDatabase live = States.open(directory.resolve("live"), exactlyOnce);
         put(live, "a", "1");
         put(live, "b", "1");
         live.commit(Map.of(CHANGELOG, 1L));
@@ -112,7 +75,7 @@ class StateDatabaseTest {
         Path crashed = crash("crashed");
         live.close();
         for (Path place : exactlyOnce ? List.of(crashed, directory.resolve("live")) : List.of(crashed)) {
-            StateDatabase again = open(place, exactlyOnce);
+            StateDatabase again = States.open(place, exactlyOnce);
             assertEquals(1L, again.committedOffset(CHANGELOG));
             assertEquals("1", get(again, "a"));
             assertEquals("1", get(again, "b"));
@@ -120,7 +83,7 @@ class StateDatabaseTest {
             again.close();
         }
         if (!exactlyOnce) {
-            StateDatabase again = open(directory.resolve("live"), false);
+            StateDatabase again = States.open(directory.resolve("live"), false);
             assertEquals("2", get(again, "a"), "a close keeps what at-least-once may keep");
             assertEquals(1L, again.committedOffset(CHANGELOG));
             again.close();
@@ -129,21 +92,21 @@ class StateDatabaseTest {
 
     @Test
     void underExactlyOnceNothingIsKnownOfEntriesThatMayBeUncommitted() throws Exception {
-        StateDatabase live = open(directory.resolve("live"), true, SateenConfig.UNCOMMITTED_MAX_BYTES, 1000);
+        StateDatabase live = States.open(directory.resolve("live"), true, SateenConfig.UNCOMMITTED_MAX_BYTES, 1000);
         put(live, "a", "1");
         live.commit(Map.of(CHANGELOG, 7L));
         for (int nth = 0; nth < 20; nth++) {
             put(live, "k" + nth, "x".repeat(100));
         }
         Path crashed = crash("crashed");
-        StateDatabase again = open(crashed, true);
+        StateDatabase again = States.open(crashed, true);
         assertNull(again.committedOffset(CHANGELOG), "the store has to be restored");
         again.close();
-        StateDatabase relaxed = open(crashed, false);
+        StateDatabase relaxed = States.open(crashed, false);
         assertEquals(7L, relaxed.committedOffset(CHANGELOG), "at-least-once may keep the entries");
         relaxed.close();
         live.commit(Map.of(CHANGELOG, 27L));
-        StateDatabase committed = open(crash("committed"), true);
+        StateDatabase committed = States.open(crash("committed"), true);
         assertEquals(27L, committed.committedOffset(CHANGELOG));
         assertEquals("x".repeat(100), get(committed, "k0"));
         committed.close();
@@ -152,12 +115,12 @@ class StateDatabaseTest {
 
     @Test
     void anEmptyStoreIsNoDamage() throws Exception {
-        StateDatabase live = open(directory.resolve("live"), true);
+        StateDatabase live = States.open(directory.resolve("live"), true);
         live.family("entries");
         assertEquals(OffsetCheckpoint.OFFSET_UNKNOWN, live.committedOffset(CHANGELOG));
         put(live, "a", "1");
         assertNull(live.committedOffset(CHANGELOG));
-        StateDatabase again = open(crash("crashed"), true);
+        StateDatabase again = States.open(crash("crashed"), true);
         assertEquals(OffsetCheckpoint.OFFSET_UNKNOWN, again.committedOffset(CHANGELOG));
         again.close();
         live.close();
@@ -165,7 +128,7 @@ class StateDatabaseTest {
 
     @Test
     void noOffsetsRemoveThoseThatWereStored() {
-        StateDatabase live = open(directory.resolve("live"), false);
+        StateDatabase live = States.open(directory.resolve("live"), false);
         TopicPartition other = new TopicPartition("changelog", 1);
         Map<TopicPartition, Long> offsets = new HashMap<>(Map.of(CHANGELOG, 1L, other, 2L));
         live.commit(offsets);
@@ -181,16 +144,16 @@ class StateDatabaseTest {
 
     @Test
     void aDroppedSegmentIsThereUntilTheCommit() throws Exception {
-        StateDatabase live = open(directory.resolve("live"), true);
+        StateDatabase live = States.open(directory.resolve("live"), true);
         Family segment = live.family("segment-1");
         segment.put(b("a"), new byte[] {1});
         live.commit(Map.of(CHANGELOG, 1L));
         live.drop("segment-1");
-        StateDatabase aborted = open(crash("aborted"), true);
+        StateDatabase aborted = States.open(crash("aborted"), true);
         assertTrue(aborted.families().contains("segment-1"));
         aborted.close();
         live.commit(Map.of(CHANGELOG, 2L));
-        StateDatabase committed = open(crash("committed"), true);
+        StateDatabase committed = States.open(crash("committed"), true);
         assertFalse(committed.families().contains("segment-1"));
         committed.close();
         assertNull(segment.get(b("a")), "a query that still has the segment sees nothing");
@@ -202,7 +165,7 @@ class StateDatabaseTest {
 
     @Test
     void anIteratorShowsTheMomentOfItsBegin() {
-        StateDatabase live = open(directory.resolve("live"), false);
+        StateDatabase live = States.open(directory.resolve("live"), false);
         for (int nth = 0; nth < 10; nth++) {
             put(live, "k" + nth, "old");
             if (nth == 5) {
@@ -233,16 +196,16 @@ class StateDatabaseTest {
     @Test
     void wrongOptionsAreNamed() {
         ProcessorStateException unknown = assertThrows(ProcessorStateException.class,
-            () -> open(directory.resolve("live"), false, SateenConfig.OPTIONS, "write_bufer_size=1M"));
+            () -> States.open(directory.resolve("live"), false, SateenConfig.OPTIONS, "write_bufer_size=1M"));
         assertTrue(unknown.getMessage().contains("write_bufer_size"), unknown.getMessage());
         assertTrue(unknown.getMessage().contains("store"), unknown.getMessage());
         assertThrows(ProcessorStateException.class,
-            () -> open(directory.resolve("live"), false, SateenConfig.STORE_OPTIONS_PREFIX + "store", "nonsense"));
+            () -> States.open(directory.resolve("live"), false, SateenConfig.STORE_OPTIONS_PREFIX + "store", "nonsense"));
         assertThrows(ConfigException.class,
-            () -> open(directory.resolve("live"), false, SateenConfig.UNCOMMITTED_MAX_BYTES, "0"));
+            () -> States.open(directory.resolve("live"), false, SateenConfig.UNCOMMITTED_MAX_BYTES, "0"));
         assertThrows(ConfigException.class,
-            () -> open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "yes"));
-        open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "true").close();
+            () -> States.open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "yes"));
+        States.open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "true").close();
     }
 
     @Test

@@ -29,7 +29,7 @@ public final class Shop {
 
     private Shop() {}
 
-    /** The settings: the last two lines are all that is Sateen's. */
+    /** The settings: the last line is all that is Sateen's. */
     static Properties settings(String broker, String directory) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, APPLICATION);
@@ -38,7 +38,6 @@ public final class Shop {
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, SateenDslStoreSuppliers.class.getName());
-        settings.put("sateen.options", "write_buffer_size=16MiB;sateen.block_cache_bytes=32MiB");
         return settings;
     }
 

@@ -1,0 +1,124 @@
+package sateen.kafka;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.state.internals.PositionSerde;
+import sateen.ColumnFamily;
+import sateen.Cursor;
+import sateen.ReadOptions;
+import sateen.WriteBatch;
+
+/**
+ * How far a store is: its offsets in the changelog, its position, the time of its stream, and the mark that
+ * it has entries that may not be committed. The column family {@code default} has them.
+ */
+final class Progress {
+    private static final byte[] POSITION = bytes("position");
+    private static final byte[] UNCOMMITTED = bytes("uncommitted");
+    private static final byte[] STREAM_TIME = bytes("stream-time");
+    private static final byte[] OFFSETS = bytes("offset:");
+    /** The first key behind all offsets. */
+    private static final byte[] OFFSETS_END = bytes("offset;");
+
+    private final ColumnFamily stored;
+    private final Position position;
+    /** Whether the disk has entries that may belong to an open transaction. */
+    private boolean uncommitted;
+    /** Whether an offset is stored. */
+    private boolean known;
+    private long streamTime;
+
+    Progress(ColumnFamily stored) {
+        this.stored = stored;
+        byte[] place = stored.get(POSITION);
+        position = place == null ? Position.emptyPosition() : PositionSerde.deserialize(ByteBuffer.wrap(place));
+        uncommitted = stored.get(UNCOMMITTED) != null;
+        byte[] time = stored.get(STREAM_TIME);
+        streamTime = time == null ? -1 : ByteBuffer.wrap(time).getLong();
+        try (Cursor offsets = stored.cursor(ReadOptions.DEFAULT.between(OFFSETS, OFFSETS_END))) {
+            known = offsets.seekToFirst();
+        }
+    }
+
+    Position position() {
+        return position;
+    }
+
+    long streamTime() {
+        return streamTime;
+    }
+
+    void streamTime(long time) {
+        streamTime = time;
+    }
+
+    boolean isUncommitted() {
+        return uncommitted;
+    }
+
+    boolean isKnown() {
+        return known;
+    }
+
+    /** Returns the offset that is stored for a partition, or null. */
+    Long offset(TopicPartition partition) {
+        byte[] offset = stored.get(key(partition));
+        return offset == null ? null : ByteBuffer.wrap(offset).getLong();
+    }
+
+    /** Adds that entries of the batch may not be committed. */
+    void addMark(WriteBatch batch) {
+        batch.put(stored, UNCOMMITTED, new byte[] {1});
+    }
+
+    /** Adds that all entries are committed. */
+    void addCommit(WriteBatch batch) {
+        if (uncommitted) {
+            batch.delete(stored, UNCOMMITTED);
+        }
+    }
+
+    /** Notes that a batch with or without the mark was written. */
+    void wrote(boolean mark) {
+        uncommitted = mark;
+    }
+
+    /** Adds that no offset is known. */
+    void addNoOffsets(WriteBatch batch) {
+        batch.deleteRange(stored, OFFSETS, OFFSETS_END);
+        known = false;
+    }
+
+    /** Adds offsets, the position and the time. An offset of null removes that of its partition. */
+    void addOffsets(WriteBatch batch, Map<TopicPartition, Long> offsets) {
+        offsets.forEach((partition, offset) -> {
+            if (offset == null) {
+                batch.delete(stored, key(partition));
+            } else {
+                batch.put(stored, key(partition), number(offset));
+                known = true;
+            }
+        });
+        synchronized (position) {
+            batch.put(stored, POSITION, PositionSerde.serialize(position).array());
+        }
+        if (streamTime >= 0) {
+            batch.put(stored, STREAM_TIME, number(streamTime));
+        }
+    }
+
+    private static byte[] number(long number) {
+        return ByteBuffer.allocate(8).putLong(number).array();
+    }
+
+    private static byte[] key(TopicPartition partition) {
+        return bytes("offset:" + partition);
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+}
