@@ -51,8 +51,8 @@ pub(super) fn start(
     spawned.map_err(|error| Error::io("start thread for", Path::new("the pool"), error))
 }
 
-/// Does `work` on a thread whose CPU priority is lower than that of all others, and waits for it. The
-/// calling thread does it if `nice` is 0, in virtual time, and if no thread can be started.
+/// Does `work` on a thread whose CPU priority is lower than that of all others, and waits for it.
+/// The calling thread does it if `nice` is 0, in virtual time, and if no thread can be started.
 pub(crate) fn with_low_priority<T: Send>(
     name: &str,
     nice: u32,
