@@ -35,8 +35,8 @@ pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
     Ok(wanted)
 }
 
-/// Runs `work`, and calls `stop` on another thread if the user wants to stop meanwhile. Returns what
-/// the work returned, and whether it was stopped.
+/// Runs `work`, and calls `stop` on another thread if the user wants to stop meanwhile. Returns
+/// what the work returned, and whether it was stopped.
 pub(crate) fn stopping<T>(
     stop: impl FnOnce() + Send,
     work: impl FnOnce() -> T,

@@ -21,7 +21,8 @@ pub(crate) struct Workplace {
 
 impl Workplace {
     /// Makes a directory to build the database `target` in. The target must be missing or an empty
-    /// directory. `work` is the verb for messages; the workplace of `import` for `x` is `x.importing`.
+    /// directory. `work` is the verb for messages; the workplace of `import` for `x` is
+    /// `x.importing`.
     pub(crate) fn begin(target: &Path, work: &str) -> Result<Workplace> {
         check_target(target)?;
         let Some(name) = target.file_name() else {

@@ -35,7 +35,8 @@ impl Server {
         let config = format!(
             "global: {{ scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 1s }}\n\
              rule_files: [ \"{}\" ]\n\
-             scrape_configs:\n  - job_name: sateen\n    static_configs: [ {{ targets: [ \"{target}\" ] }} ]\n",
+             scrape_configs:\n\
+             - {{ job_name: sateen, static_configs: [ {{ targets: [ \"{target}\" ] }} ] }}\n",
             rules.display()
         );
         std::fs::write(directory.join("prometheus.yml"), config).unwrap();

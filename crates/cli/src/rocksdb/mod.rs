@@ -1,8 +1,8 @@
-//! `sateen rocksdb check` names which functions of RocksDB's C interface a program calls, and which of
-//! them `libsateen_rocksdb` lacks.
+//! `sateen rocksdb check` names which functions of RocksDB's C interface a program calls, and which
+//! of them `libsateen_rocksdb` lacks.
 //!
-//! [`export`] is the way back to RocksDB. `functions.txt` has every function of the interface and what becomes of a call. A test of the
-//! crate `sateen-capi` keeps it as the library is.
+//! [`export`] is the way back to RocksDB. `functions.txt` has every function of the interface and
+//! what becomes of a call. A test of the crate `sateen-capi` keeps it as the library is.
 
 mod elf;
 mod export;

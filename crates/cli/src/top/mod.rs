@@ -221,8 +221,8 @@ where
     }
 }
 
-/// Adds the other databases of the process. The one that answered is at `at`; if only its socket was
-/// named, its directory is known now.
+/// Adds the other databases of the process. The one that answered is at `at`; if only its socket
+/// was named, its directory is known now.
 fn learn(shown: &mut Vec<Shown>, at: usize, status: &Status) {
     if let Some(answered) = shown.get_mut(at) {
         answered.directory.get_or_insert_with(|| PathBuf::from(&status.path));
