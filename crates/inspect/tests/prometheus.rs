@@ -119,10 +119,10 @@ fn every_query_has_data_and_every_alert_is_evaluated() {
     let mut left = queries();
     assert!(left.len() > 20, "{}", left.len());
     let began = Instant::now();
-    let mut alerts = Err("not asked".to_owned());
+    let mut alerts: Result<Vec<(String, String)>, String> = Err("not asked".to_owned());
     let mut number = 0_u64;
     // The clients' work goes on, so that no rate is that of nothing.
-    while !left.is_empty() || !alerts.as_ref().is_ok_and(all_evaluated) {
+    while !left.is_empty() || !alerts.as_ref().is_ok_and(|alerts| all_evaluated(alerts)) {
         let log = || std::fs::read_to_string(directory.path().join("prometheus.log")).unwrap();
         assert_eq!(server.child.try_wait().unwrap(), None, "{}", log());
         assert!(began.elapsed() < PATIENCE, "no data: {left:#?}\n{alerts:?}\n{}", log());
@@ -141,6 +141,6 @@ fn every_query_has_data_and_every_alert_is_evaluated() {
     assert!(alerts.len() >= 8, "{alerts:?}");
 }
 
-fn all_evaluated(alerts: &Vec<(String, String)>) -> bool {
+fn all_evaluated(alerts: &[(String, String)]) -> bool {
     !alerts.is_empty() && alerts.iter().all(|(_, health)| health == "ok")
 }
