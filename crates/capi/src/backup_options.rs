@@ -18,8 +18,9 @@ pub struct rocksdb_backup_engine_options_t {
     pub(crate) kept: Settings,
     /// The file system of the backups, if it is not that of the databases.
     pub(crate) vfs: Option<Arc<dyn Vfs>>,
-    /// The option of a rate limiter that was set.
-    limiter: Option<&'static str>,
+    /// The rates of the limiters for backups and for restores, in bytes a second.
+    pub(crate) backup_limiter: Option<u64>,
+    pub(crate) restore_limiter: Option<u64>,
 }
 
 /// Options of a restore.
@@ -98,26 +99,30 @@ pub unsafe extern "C" fn rocksdb_backup_engine_options_set_env(
     }
 }
 
-/// Defines setters of rate limiters, which opening an engine refuses.
+/// Defines setters of rate limiters.
 macro_rules! limiters {
-    ($($function:ident: $option:literal;)*) => { $(
-        /// Sets a rate limiter, which opening an engine refuses.
+    ($($function:ident: $field:ident;)*) => { $(
+        /// Sets the rate of a limiter, which counts instead of the number of bytes; null for that
+        /// number. Each operation has this rate for itself: it does not share the limiter with
+        /// databases.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             options: *mut rocksdb_backup_engine_options_t,
             limiter: *mut rocksdb_ratelimiter_t,
         ) {
             // SAFETY: the contract of the module.
-            if let Some(options) = unsafe { options.as_mut() } {
-                options.limiter = (!limiter.is_null()).then_some($option);
+            unsafe {
+                if let Some(options) = options.as_mut() {
+                    options.$field = limiter.as_ref().map(rocksdb_ratelimiter_t::rate);
+                }
             }
         }
     )* };
 }
 
 limiters! {
-    rocksdb_backup_engine_options_set_backup_rate_limiter: "backup_rate_limiter";
-    rocksdb_backup_engine_options_set_restore_rate_limiter: "restore_rate_limiter";
+    rocksdb_backup_engine_options_set_backup_rate_limiter: backup_limiter;
+    rocksdb_backup_engine_options_set_restore_rate_limiter: restore_limiter;
 }
 
 /// Sets the function that is called as a backup makes progress.
@@ -162,10 +167,5 @@ pub(crate) fn check(options: &rocksdb_backup_engine_options_t) -> sateen::Result
         let why = "a backup has the WALs; flush_before_backup leaves little in them";
         return Err(refused("backup_log_files=0", why));
     }
-    match options.limiter {
-        Some(option) => {
-            Err(refused(option, "set a rate with backup_rate_limit, restore_rate_limit"))
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }

@@ -121,6 +121,7 @@ fn open(
 ) -> sateen::Result<*mut rocksdb_backup_engine_t> {
     let mut engine = BackupEngine::open_with(Arc::new(DirectoryStore::new(of_backups, path)))?;
     let number = |name| u64::get(&options.kept, name);
+    let rate = |limiter: Option<u64>, name| limiter.or_else(|| number(name)).unwrap_or(0);
     if i32::get(&options.kept, "destroy_old_data").is_some_and(|destroy| destroy != 0) {
         engine.purge(0)?;
     }
@@ -128,8 +129,8 @@ fn open(
         engine: Mutex::new(engine),
         vfs,
         stop: Arc::default(),
-        backup_rate: number("backup_rate_limit").unwrap_or(0),
-        restore_rate: number("restore_rate_limit").unwrap_or(0),
+        backup_rate: rate(options.backup_limiter, "backup_rate_limit"),
+        restore_rate: rate(options.restore_limiter, "restore_rate_limit"),
         progress_bytes: number("callback_trigger_interval_size").unwrap_or(PROGRESS_BYTES),
     }))
 }

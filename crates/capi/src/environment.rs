@@ -219,6 +219,13 @@ pub struct rocksdb_ratelimiter_t {
     runtime: Runtime,
 }
 
+impl rocksdb_ratelimiter_t {
+    /// Returns the bytes a second; 0 for no limit.
+    pub(crate) fn rate(&self) -> u64 {
+        self.bytes_per_second
+    }
+}
+
 fn limiter(
     bytes_per_second: i64,
     refill_period_us: i64,

@@ -17,7 +17,6 @@ const MAX_TRASH_DB_RATIO: f64 = 0.25;
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_sst_file_manager_t {
     space: SpaceManager,
-    compaction_buffer_bytes: Mutex<u64>,
     max_trash_db_ratio: Mutex<f64>,
 }
 
@@ -28,7 +27,6 @@ type Manager = rocksdb_sst_file_manager_t;
 pub extern "C" fn rocksdb_sst_file_manager_create(_env: *mut rocksdb_env_t) -> *mut Manager {
     give(Manager {
         space: SpaceManager::new(0),
-        compaction_buffer_bytes: Mutex::new(0),
         max_trash_db_ratio: Mutex::new(MAX_TRASH_DB_RATIO),
     })
 }
@@ -81,20 +79,15 @@ calls! {
     /// Sets the limit for the tables of all databases of the manager; 0 for none.
     rocksdb_sst_file_manager_set_max_allowed_space_usage(bytes: u64) -> ():
         |manager| manager.space.set_limit_bytes(bytes);
-    /// Sets how many bytes compactions are expected to need beyond the limit. It counts only in
-    /// `is_max_allowed_space_reached_including_compactions`: compactions are never held back.
-    rocksdb_sst_file_manager_set_compaction_buffer_size(bytes: u64) -> ():
-        |manager| keep(&manager.compaction_buffer_bytes, bytes);
+    /// Accepted without effect: compactions are never held back to keep a reserve, because they
+    /// make room.
+    rocksdb_sst_file_manager_set_compaction_buffer_size(_bytes: u64) -> (): |_manager| ();
     /// Returns true if the limit is reached.
     rocksdb_sst_file_manager_is_max_allowed_space_reached() -> bool:
         |manager| manager.space.is_reached();
-    /// Returns true if the limit is reached, or would be if compactions took their buffer.
+    /// Returns the same: what running compactions still write is not known beforehand.
     rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions() -> bool:
-        |manager| {
-            let limit = manager.space.limit_bytes();
-            let buffer = kept(&manager.compaction_buffer_bytes);
-            limit > 0 && manager.space.used_bytes().saturating_add(buffer) >= limit
-        };
+        |manager| manager.space.is_reached();
     /// Returns the bytes of all table files, obsolete tables included.
     rocksdb_sst_file_manager_get_total_size() -> u64: |manager| manager.space.used_bytes();
     /// Returns the bytes of obsolete tables that are not deleted yet.

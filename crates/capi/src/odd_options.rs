@@ -356,68 +356,80 @@ pub unsafe extern "C" fn rocksdb_compactionservice_scheduleresponse_t_destroy(
     unsafe { free(response) };
 }
 
-/// The files whose checksums are handed to the file system, a bit each. RocksDB's own file system
-/// does nothing with them, either.
-const HANDED: &str = "checksum_handoff_file_types";
+/// Defines the calls of sets that are kept and have no effect, a bit for each member.
+macro_rules! sets {
+    ($($(#[$doc:meta])* $name:literal = $default:literal:
+        $add:ident $remove:ident $clear:ident $contains:ident $count:ident;)*) => { $(
+        $(#[$doc])*
+        /// This adds a member.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $add(options: *mut rocksdb_options_t, member: c_int) {
+            // SAFETY: the contract of the crate.
+            unsafe { keep_set(options, $name, kept_set(options, $name, $default) | bit(member)) };
+        }
 
-unsafe fn handed(options: *mut rocksdb_options_t) -> u64 {
-    // SAFETY: the contract of the crate.
-    unsafe { options.as_ref() }.and_then(|options| options.kept(HANDED)).unwrap_or(0)
+        /// Removes a member.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $remove(options: *mut rocksdb_options_t, member: c_int) {
+            // SAFETY: the contract of the crate.
+            unsafe { keep_set(options, $name, kept_set(options, $name, $default) & !bit(member)) };
+        }
+
+        /// Removes all members.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $clear(options: *mut rocksdb_options_t) {
+            // SAFETY: the contract of the crate.
+            unsafe { keep_set(options, $name, 0) };
+        }
+
+        /// Returns 1 for a member.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $contains(
+            options: *mut rocksdb_options_t,
+            member: c_int,
+        ) -> c_uchar {
+            // SAFETY: the contract of the crate.
+            unsafe { (kept_set(options, $name, $default) & bit(member) != 0).into() }
+        }
+
+        /// Returns the number of members.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $count(options: *mut rocksdb_options_t) -> usize {
+            // SAFETY: the contract of the crate.
+            unsafe { kept_set(options, $name, $default) }.count_ones() as usize
+        }
+    )* };
 }
 
-unsafe fn hand(options: *mut rocksdb_options_t, types: u64) {
+unsafe fn kept_set(options: *mut rocksdb_options_t, name: &'static str, default: u64) -> u64 {
     // SAFETY: the contract of the crate.
-    unsafe { change(options, |options| options.keep(HANDED, types)) };
+    unsafe { options.as_ref() }.and_then(|options| options.kept(name)).unwrap_or(default)
 }
 
-fn bit(file_type: c_int) -> u64 {
-    u32::try_from(file_type).ok().and_then(|bit| 1_u64.checked_shl(bit)).unwrap_or(0)
+unsafe fn keep_set(options: *mut rocksdb_options_t, name: &'static str, members: u64) {
+    // SAFETY: the contract of the crate.
+    unsafe { change(options, |options| options.keep(name, members)) };
 }
 
-/// Keeps a type of files.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_add(
-    options: *mut rocksdb_options_t,
-    file_type: c_int,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe { hand(options, handed(options) | bit(file_type)) };
+fn bit(member: c_int) -> u64 {
+    u32::try_from(member).ok().and_then(|bit| 1_u64.checked_shl(bit)).unwrap_or(0)
 }
 
-/// Forgets a type of files.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_remove(
-    options: *mut rocksdb_options_t,
-    file_type: c_int,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe { hand(options, handed(options) & !bit(file_type)) };
-}
-
-/// Forgets all types of files.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_clear(
-    options: *mut rocksdb_options_t,
-) {
-    // SAFETY: the contract of the crate.
-    unsafe { hand(options, 0) };
-}
-
-/// Returns 1 if a type of files was kept.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_contains(
-    options: *mut rocksdb_options_t,
-    file_type: c_int,
-) -> c_uchar {
-    // SAFETY: the contract of the crate.
-    unsafe { (handed(options) & bit(file_type) != 0).into() }
-}
-
-/// Returns the number of types of files that were kept.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_options_checksum_handoff_file_types_count(
-    options: *mut rocksdb_options_t,
-) -> usize {
-    // SAFETY: the contract of the crate.
-    unsafe { handed(options) }.count_ones() as usize
+sets! {
+    /// The types of files whose checksums are handed to the file system. RocksDB's own file system
+    /// does nothing with them, either.
+    "checksum_handoff_file_types" = 0:
+        rocksdb_options_checksum_handoff_file_types_add
+        rocksdb_options_checksum_handoff_file_types_remove
+        rocksdb_options_checksum_handoff_file_types_clear
+        rocksdb_options_checksum_handoff_file_types_contains
+        rocksdb_options_checksum_handoff_file_types_count;
+    /// The compaction styles whose tables the device is told the expected lifetime of. By default,
+    /// leveled compaction. Sateen tells devices nothing.
+    "calculate_sst_write_lifetime_hint_set" = 1:
+        rocksdb_options_calculate_sst_write_lifetime_hint_set_add
+        rocksdb_options_calculate_sst_write_lifetime_hint_set_remove
+        rocksdb_options_calculate_sst_write_lifetime_hint_set_clear
+        rocksdb_options_calculate_sst_write_lifetime_hint_set_contains
+        rocksdb_options_calculate_sst_write_lifetime_hint_set_count;
 }

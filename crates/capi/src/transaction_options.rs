@@ -113,7 +113,7 @@ impl LockTimeouts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commits {
     All,
-    /// Those that are prepared, or have no writes.
+    /// Those that are prepared.
     Prepared,
 }
 
@@ -132,25 +132,29 @@ pub(crate) unsafe fn optimistic(
     TransactionOptions { set_snapshot, write, ..TransactionOptions::default() }
 }
 
-/// Buckets of locks that databases share. Sateen's databases have their own; this has none.
+/// Buckets of locks that databases share. Sateen's databases have their own; this has only what it
+/// was asked for.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_optimistictransactiondb_lock_buckets_t(());
-
-/// Makes the handle. Both parameters have no counterpart.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_optimistictransactiondb_lock_buckets_create(
+pub struct rocksdb_optimistictransactiondb_lock_buckets_t {
     _count: usize,
-    _cache_aligned: std::ffi::c_uchar,
-) -> *mut rocksdb_optimistictransactiondb_lock_buckets_t {
-    give(rocksdb_optimistictransactiondb_lock_buckets_t(()))
 }
 
-/// Returns 0, because there are no buckets.
+/// Makes the handle. The parameters have no effect.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocksdb_optimistictransactiondb_lock_buckets_approximate_memory_usage(
-    _buckets: *mut rocksdb_optimistictransactiondb_lock_buckets_t,
+pub extern "C" fn rocksdb_optimistictransactiondb_lock_buckets_create(
+    count: usize,
+    _cache_aligned: std::ffi::c_uchar,
+) -> *mut rocksdb_optimistictransactiondb_lock_buckets_t {
+    give(rocksdb_optimistictransactiondb_lock_buckets_t { _count: count })
+}
+
+/// Returns the bytes of the handle, because there are no buckets; 0 for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_optimistictransactiondb_lock_buckets_approximate_memory_usage(
+    buckets: *mut rocksdb_optimistictransactiondb_lock_buckets_t,
 ) -> usize {
-    0
+    // SAFETY: the contract of the crate.
+    unsafe { buckets.as_ref() }.map_or(0, size_of_val)
 }
 
 /// Frees the handle.

@@ -91,8 +91,7 @@ impl rocksdb_transaction_t {
         if let Some(error) = &self.spoilt {
             return Err(error.clone());
         }
-        let unprepared = self.inner.count() > 0 && !self.inner.is_prepared();
-        if self.commits == Commits::Prepared && unprepared {
+        if self.commits == Commits::Prepared && !self.inner.is_prepared() {
             let text = "the transaction is not prepared, and skip_prepare is off";
             return Err(Error::InvalidArgument(text.into()));
         }

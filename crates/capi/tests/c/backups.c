@@ -80,6 +80,12 @@ int main(int count, char** arguments) {
     fails_with("backup_log_files=0");
     rocksdb_backup_engine_options_set_backup_log_files(opened, 1);
 
+    /* The rate of a limiter counts, and the limiter may go. */
+    rocksdb_ratelimiter_t* limiter = rocksdb_ratelimiter_create(1 << 20, 100000, 10);
+    rocksdb_backup_engine_options_set_backup_rate_limiter(opened, limiter);
+    rocksdb_backup_engine_options_set_restore_rate_limiter(opened, limiter);
+    rocksdb_ratelimiter_destroy(limiter);
+
     rocksdb_backup_engine_t* engine = rocksdb_backup_engine_open_opts(opened, env, &err);
     CHECK(engine != NULL && err == NULL);
     CHECK(rocksdb_backup_engine_open(options, target, &err) == NULL);

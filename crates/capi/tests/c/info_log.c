@@ -106,7 +106,7 @@ static void space(const char* place) {
     rocksdb_sst_file_manager_set_max_allowed_space_usage(manager, 100 << 10);
     rocksdb_sst_file_manager_set_compaction_buffer_size(manager, 100 << 10);
     CHECK(!rocksdb_sst_file_manager_is_max_allowed_space_reached(manager));
-    CHECK(rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions(manager));
+    CHECK(!rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions(manager));
     rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(manager, 1 << 20);
     CHECK(rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(manager) == 1 << 20);
     rocksdb_options_t* options = rocksdb_options_create();

@@ -213,6 +213,8 @@ static void pessimistic(const char* path) {
     rocksdb_transaction_options_set_skip_prepare(to, 1);
     rocksdb_transaction_set_name(other, "n1", 2, &err);
     fails_with("another transaction has the name n1");
+    rocksdb_transaction_commit(other, &err);
+    fails_with("the transaction is not prepared");
     OK(put(other, "q", "1"));
     rocksdb_transaction_commit(other, &err);
     fails_with("not prepared");
@@ -353,6 +355,7 @@ static void optimistic(const char* path) {
     CHECK(rocksdb_optimistictransactiondb_options_get_validate_policy(of_db) == 1);
     rocksdb_optimistictransactiondb_lock_buckets_t* buckets =
         rocksdb_optimistictransactiondb_lock_buckets_create(100, 1);
+    CHECK(rocksdb_optimistictransactiondb_lock_buckets_approximate_memory_usage(buckets) > 0);
     rocksdb_optimistictransactiondb_options_set_shared_lock_buckets(of_db, buckets);
     rocksdb_optimistictransactiondb_lock_buckets_destroy(buckets);
     const char* families[] = {"default"};

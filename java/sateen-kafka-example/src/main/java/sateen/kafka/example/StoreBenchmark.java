@@ -1,241 +1,297 @@
 package sateen.kafka.example;
 
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.StreamsConfig;
-import org.apache.kafka.streams.Topology;
-import org.apache.kafka.streams.kstream.Consumed;
-import org.apache.kafka.streams.kstream.Grouped;
-import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.Produced;
-import org.apache.kafka.streams.processor.StateRestoreListener;
-import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
-import org.apache.kafka.streams.state.DslStoreSuppliers;
-import sateen.kafka.SateenDslStoreSuppliers;
 
 /**
- * Measures an application with Sateen's stores or with RocksDB's: the time from an input to its output,
- * under bursts, and the time to restore the state.
+ * Measures one application with Sateen's stores and with RocksDB's, one after the other on one broker: the
+ * time from an input to its output under bursts, what is restored after a kill, the time to restore
+ * everything, memory and processor time.
  *
- * <pre>
- * DIRECTORY sateen|rocksdb SECONDS RATE [VALUE_BYTES]
- * </pre>
- *
- * <p>A burst of RATE records a second lasts five seconds, and a quarter of RATE the next five. The state
- * keeps the last value of each of a million keys.
+ * <p>A burst of {@code rate} records a second lasts five seconds, and a quarter of it the next five. Inputs
+ * are sent when they are due, whether earlier ones have been answered or not.
  */
 public final class StoreBenchmark {
-    private static final int KEYS = 1_000_000;
-    private static final String INPUT = "bench-input", OUTPUT = "bench-output";
+    private static final Map<String, String> DEFAULTS = Map.of("directory", "", "state", "", "stores",
+        "rocksdb,sateen", "seconds", "60", "rate", "4000", "keys", "500000", "value-bytes", "400",
+        "memory-bytes", String.valueOf(64 << 20));
 
-    private StoreBenchmark() {}
+    private final Map<String, String> settings;
+    private final String address, stores;
+    private final Path state;
+    /** The times of the inputs that have no output yet. They are different. */
+    private final Set<Long> open = ConcurrentHashMap.newKeySet();
+    private long lastTime;
+    /** Nanoseconds from input to output, by the second of the input. */
+    private final TreeMap<Long, List<Long>> took = new TreeMap<>();
+    private volatile boolean done;
 
-    /** Runs the measurement. */
+    private StoreBenchmark(Map<String, String> settings, String address, String stores) {
+        this.settings = settings;
+        this.address = address;
+        this.stores = stores;
+        this.state = Path.of(settings.get("state"), stores);
+    }
+
+    /** Runs the measurement: {@code --NAME VALUE} for each setting. */
     public static void main(String[] arguments) throws Exception {
-        if (arguments.length < 4) {
-            System.err.println("StoreBenchmark DIRECTORY sateen|rocksdb SECONDS RATE [VALUE_BYTES]");
-            System.exit(2);
+        Map<String, String> settings = new HashMap<>(DEFAULTS);
+        for (int at = 0; at < arguments.length; at += 2) {
+            String name = arguments[at].replaceFirst("^--", "");
+            if (!DEFAULTS.containsKey(name) || at + 1 == arguments.length) {
+                System.err.println("the settings are --NAME VALUE, with the names and defaults " + new TreeMap<>(DEFAULTS)
+                    + "; not " + arguments[at]);
+                System.exit(2);
+            }
+            settings.put(name, arguments[at + 1]);
         }
-        Path directory = Path.of(arguments[0]).toAbsolutePath();
-        Class<? extends DslStoreSuppliers> stores = stores(arguments[1]);
-        int seconds = Integer.parseInt(arguments[2]);
-        int rate = Integer.parseInt(arguments[3]);
-        int valueBytes = arguments.length > 4 ? Integer.parseInt(arguments[4]) : 400;
+        Path directory = Path.of(settings.get("directory")).toAbsolutePath();
+        if (settings.get("state").isEmpty()) {
+            settings.put("state", directory.resolve("state").toString());
+        }
         String address = "127.0.0.1:" + Demo.freePort();
         Process broker = Demo.startBroker(directory.resolve("broker"), address);
         try {
-            Demo.createTopics(address, broker, directory, new String[] {INPUT, OUTPUT});
-            Path state = directory.resolve("state");
-            try (KafkaStreams streams = start(address, state, stores)) {
-                measure(address, seconds, rate, valueBytes);
-                streams.close(Duration.ofSeconds(60));
-            }
-            delete(state);
-            long began = System.nanoTime();
-            AtomicLong restored = new AtomicLong();
-            try (KafkaStreams streams = start(address, state, stores, restored)) {
-                System.out.printf("restored %d records in %.1f s%n", restored.get(),
-                    (System.nanoTime() - began) / 1e9);
-                streams.close(Duration.ofSeconds(60));
+            for (String stores : settings.get("stores").split(",")) {
+                if (!stores.equals("sateen") && !stores.equals("rocksdb")) {
+                    throw new IllegalArgumentException("the stores are " + stores + "; they must be sateen or rocksdb");
+                }
+                Demo.createTopics(address, broker, directory,
+                    new String[] {BenchmarkApplication.INPUT + stores, BenchmarkApplication.OUTPUT + stores});
+                new StoreBenchmark(settings, address, stores).run();
             }
         } finally {
             broker.destroyForcibly().waitFor();
         }
     }
 
-    private static Class<? extends DslStoreSuppliers> stores(String name) {
-        switch (name) {
-            case "sateen":
-                return SateenDslStoreSuppliers.class;
-            case "rocksdb":
-                return BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class;
-            default:
-                throw new IllegalArgumentException("the stores are " + name + "; they must be sateen or rocksdb");
-        }
+    private int number(String name) {
+        return Integer.parseInt(settings.get(name));
     }
 
-    private static Topology topology() {
-        StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(INPUT, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
-            .groupByKey(Grouped.with(Serdes.ByteArray(), Serdes.ByteArray()))
-            .reduce((old, last) -> last, Materialized.as("last"))
-            .toStream().mapValues(value -> Arrays.copyOf(value, 8))
-            .to(OUTPUT, Produced.with(Serdes.ByteArray(), Serdes.ByteArray()));
-        return builder.build();
-    }
-
-    private static KafkaStreams start(String address, Path state, Class<? extends DslStoreSuppliers> stores)
-            throws InterruptedException {
-        return start(address, state, stores, new AtomicLong());
-    }
-
-    private static KafkaStreams start(String address, Path state, Class<? extends DslStoreSuppliers> stores,
-            AtomicLong restored) throws InterruptedException {
-        Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "bench");
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, address);
-        settings.put(StreamsConfig.STATE_DIR_CONFIG, state.toString());
-        settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, stores.getName());
-        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
-        settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.ByteArray().getClass());
-        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.ByteArray().getClass());
-        settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
-        KafkaStreams streams = new KafkaStreams(topology(), settings);
-        CountDownLatch running = new CountDownLatch(1);
-        streams.setStateListener((now, before) -> {
-            if (now == KafkaStreams.State.RUNNING || now == KafkaStreams.State.ERROR) {
-                running.countDown();
-            }
-        });
-        streams.setGlobalStateRestoreListener(new StateRestoreListener() {
-            @Override
-            public void onRestoreStart(TopicPartition partition, String store, long from, long to) {}
-
-            @Override
-            public void onBatchRestored(TopicPartition partition, String store, long end, long count) {}
-
-            @Override
-            public void onRestoreEnd(TopicPartition partition, String store, long total) {
-                restored.addAndGet(total);
-            }
-        });
-        streams.start();
-        if (!running.await(30, TimeUnit.MINUTES) || streams.state() == KafkaStreams.State.ERROR) {
-            streams.close(Duration.ofSeconds(10));
-            throw new IllegalStateException("the application did not start; its messages say why");
-        }
-        return streams;
-    }
-
-    /** Sends inputs and prints quantiles of the time to their outputs. An input has the time of its sending. */
-    private static void measure(String address, int seconds, int rate, int valueBytes) throws Exception {
-        AtomicBoolean done = new AtomicBoolean();
-        Map<Long, List<Long>> bySecond = new TreeMap<>();
-        List<Long> all = new ArrayList<>();
-        long began = System.nanoTime();
-        Thread reader = new Thread(() -> read(address, began, bySecond, all, done));
+    private void run() throws Exception {
+        delete(state);
+        Application application = new Application();
+        application.awaitRunning();
+        Thread reader = new Thread(this::read);
         reader.start();
+        int keys = number("keys");
+        // Each key once, so that the state has its size.
+        try (KafkaProducer<byte[], byte[]> producer = producer()) {
+            for (int key = 0; key < keys; key++) {
+                send(producer, key);
+                // The producer's buffer would otherwise hold minutes.
+                while (open.size() > 50_000) {
+                    Thread.sleep(5);
+                }
+            }
+        }
+        awaitOutputs();
+        synchronized (this) {
+            took.clear();
+        }
+        double processor = application.processorSeconds();
+        long records = bursts(number("seconds"));
+        awaitOutputs();
+        report(records, application.processorSeconds() - processor, application.peakMemory());
+
+        bursts(3);
+        application.kill();
+        bursts(2);
+        application = new Application();
+        long restored = application.awaitRunning();
+        awaitOutputs();
+        System.out.printf("%s: after a kill, %d records restored; running after %.1f s%n", stores, restored,
+            application.startSeconds);
+        application.close();
+        delete(state);
+        application = new Application();
+        restored = application.awaitRunning();
+        System.out.printf("%s: without state, %d records restored; running after %.1f s%n", stores, restored,
+            application.startSeconds);
+        application.close();
+        done = true;
+        reader.join();
+        delete(state);
+    }
+
+    private KafkaProducer<byte[], byte[]> producer() {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", address);
         properties.put("linger.ms", 1);
+        return new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    /** Sends a value for a key. It begins with the time. */
+    private void send(KafkaProducer<byte[], byte[]> producer, int key) {
+        byte[] value = new byte[number("value-bytes")];
+        lastTime = Math.max(lastTime + 1, System.nanoTime());
+        // Half of it compresses.
+        new Random(lastTime).nextBytes(value);
+        Arrays.fill(value, value.length / 2, value.length, (byte) 0);
+        ByteBuffer.wrap(value).putLong(lastTime);
+        open.add(lastTime);
+        producer.send(new ProducerRecord<>(BenchmarkApplication.INPUT + stores,
+            ByteBuffer.allocate(8).putLong(key).array(), value));
+    }
+
+    /** Sends inputs in bursts, and returns how many. */
+    private long bursts(int seconds) throws Exception {
         Random random = new Random(1);
-        byte[] filling = new byte[valueBytes];
-        random.nextBytes(filling);
-        long sent = 0;
-        try (KafkaProducer<byte[], byte[]> producer =
-                new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer())) {
+        int rate = number("rate"), keys = number("keys");
+        try (KafkaProducer<byte[], byte[]> producer = producer()) {
+            long began = System.nanoTime();
             double due = 0;
+            long sent = 0;
             for (long last = began, now; (now = System.nanoTime()) < began + seconds * 1_000_000_000L; last = now) {
                 boolean burst = (now - began) / 5_000_000_000L % 2 == 0;
                 due += (now - last) / 1e9 * (burst ? rate : rate / 4.0);
                 for (; due >= 1; due--, sent++) {
-                    byte[] key = java.nio.ByteBuffer.allocate(8).putLong(random.nextInt(KEYS)).array();
-                    byte[] value = filling.clone();
-                    java.nio.ByteBuffer.wrap(value).putLong(System.nanoTime());
-                    producer.send(new ProducerRecord<>(INPUT, key, value));
+                    send(producer, random.nextInt(keys));
                 }
                 Thread.sleep(1);
             }
-        }
-        while (count(all) < sent) {
-            Thread.sleep(100);
-        }
-        done.set(true);
-        reader.join();
-        Collections.sort(all);
-        long slow = bySecond.values().stream().filter(of -> quantile(of, 0.99) > 100_000_000L).count();
-        long worst = bySecond.values().stream().mapToLong(of -> quantile(of, 0.99)).max().orElse(0);
-        System.out.printf("%d records, milliseconds to the output: p50 %.1f, p99 %.1f, p99.9 %.1f, max %.1f%n", sent,
-            quantile(all, 0.5) / 1e6, quantile(all, 0.99) / 1e6, quantile(all, 0.999) / 1e6,
-            quantile(all, 1) / 1e6);
-        System.out.printf("worst p99 of a second %.1f ms; %d of %d seconds above 100 ms%n", worst / 1e6, slow,
-            bySecond.size());
-    }
-
-    private static int count(List<Long> all) {
-        synchronized (all) {
-            return all.size();
+            return sent;
         }
     }
 
-    private static void read(String address, long began, Map<Long, List<Long>> bySecond, List<Long> all,
-            AtomicBoolean done) {
+    /** Waits until each input has its output. */
+    private void awaitOutputs() throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(10);
+        while (!open.isEmpty()) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException(open.size() + " inputs have no output after ten minutes");
+            }
+            Thread.sleep(50);
+        }
+    }
+
+    private void read() {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", address);
-        properties.put("group.id", "bench-reader");
+        properties.put("group.id", "bench-reader-" + stores);
         properties.put("auto.offset.reset", "earliest");
         try (KafkaConsumer<byte[], byte[]> consumer =
                 new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            consumer.subscribe(List.of(OUTPUT));
-            while (!done.get()) {
+            consumer.subscribe(List.of(BenchmarkApplication.OUTPUT + stores));
+            while (!done) {
                 for (ConsumerRecord<byte[], byte[]> one : consumer.poll(Duration.ofMillis(20))) {
-                    long at = java.nio.ByteBuffer.wrap(one.value()).getLong();
-                    long took = System.nanoTime() - at;
-                    bySecond.computeIfAbsent((at - began) / 1_000_000_000L, none -> new ArrayList<>()).add(took);
-                    synchronized (all) {
-                        all.add(took);
+                    long at = ByteBuffer.wrap(one.value()).getLong();
+                    long nanoseconds = System.nanoTime() - at;
+                    // A killed application repeats some outputs.
+                    if (open.remove(at)) {
+                        synchronized (this) {
+                            took.computeIfAbsent(at / 1_000_000_000L, none -> new ArrayList<>()).add(nanoseconds);
+                        }
                     }
                 }
             }
         }
     }
 
-    private static long quantile(List<Long> of, double quantile) {
-        List<Long> sorted = new ArrayList<>(of);
-        sorted.sort(Comparator.naturalOrder());
-        return sorted.isEmpty() ? 0 : sorted.get((int) Math.min(sorted.size() - 1L, (long) (quantile * sorted.size())));
+    private synchronized void report(long records, double processorSeconds, long peakMemory) {
+        List<Long> all = took.values().stream().flatMap(List::stream).toList();
+        double[] seconds = took.values().stream().mapToDouble(of -> milliseconds(of, 0.99)).sorted().toArray();
+        System.out.printf("%s: %d records; milliseconds to the output: p50 %.1f, p99 %.1f, p99.9 %.1f, longest %.1f%n",
+            stores, records, milliseconds(all, 0.5), milliseconds(all, 0.99), milliseconds(all, 0.999),
+            milliseconds(all, 1));
+        System.out.printf("%s: p99 of a second: median %.1f, worst %.1f ms%n", stores, seconds[seconds.length / 2],
+            seconds[seconds.length - 1]);
+        System.out.printf("%s: %.1f us of processor time a record, %d MiB resident at most%n", stores,
+            processorSeconds * 1e6 / records, peakMemory >> 20);
+    }
+
+    private static double milliseconds(List<Long> of, double quantile) {
+        List<Long> sorted = of.stream().sorted().toList();
+        int at = (int) Math.min(sorted.size() - 1L, (long) (quantile * sorted.size()));
+        return sorted.isEmpty() ? 0 : sorted.get(at) / 1e6;
     }
 
     private static void delete(Path directory) throws IOException {
+        if (!Files.exists(directory)) {
+            return;
+        }
         try (Stream<Path> all = Files.walk(directory)) {
             for (Path one : (Iterable<Path>) all.sorted(Comparator.reverseOrder())::iterator) {
                 Files.delete(one);
+            }
+        }
+    }
+
+    /** The application in its own process. */
+    private final class Application {
+        private final Process process;
+        private final BufferedReader output;
+        private final long began = System.nanoTime();
+        private double startSeconds;
+
+        Application() throws IOException {
+            Path log = Path.of(settings.get("directory"), "application-" + stores + ".log");
+            List<String> command = List.of(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
+                "--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path"),
+                BenchmarkApplication.class.getName(), address, state.toString(), stores, settings.get("memory-bytes"));
+            process = new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+            output = process.inputReader();
+        }
+
+        /** Returns how many records were restored. */
+        long awaitRunning() throws IOException {
+            for (String line; (line = output.readLine()) != null; ) {
+                if (line.startsWith("running ")) {
+                    startSeconds = (System.nanoTime() - began) / 1e9;
+                    return Long.parseLong(line.substring("running ".length()));
+                }
+            }
+            throw new IOException("the application ended; its log in " + settings.get("directory") + " says why");
+        }
+
+        double processorSeconds() {
+            return process.info().totalCpuDuration().orElse(Duration.ZERO).toNanos() / 1e9;
+        }
+
+        /** Returns the largest resident size so far in bytes, 0 where the system does not tell. */
+        long peakMemory() throws IOException {
+            Path status = Path.of("/proc", String.valueOf(process.pid()), "status");
+            if (!Files.exists(status)) {
+                return 0;
+            }
+            return Files.readAllLines(status).stream().filter(line -> line.startsWith("VmHWM:"))
+                .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")) << 10).findFirst().orElse(0);
+        }
+
+        void kill() throws InterruptedException {
+            process.destroyForcibly().waitFor();
+        }
+
+        void close() throws Exception {
+            process.getOutputStream().close();
+            if (!process.waitFor(2, TimeUnit.MINUTES)) {
+                process.destroyForcibly();
+                throw new IOException("the application did not end");
             }
         }
     }
