@@ -219,7 +219,9 @@ impl OpMeter {
     fn record_device(&self, class: IoClass, call: IoCall, bytes: u64, started: Instant) {
         let ns = self.record(bytes, started);
         let waited_ns = processor::waited_ns(started, ns);
-        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        if waited_ns > 0 {
+            self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        }
         io_done(class, call, started, ns, bytes);
         without_processor(call, waited_ns);
     }
