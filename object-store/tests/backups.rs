@@ -121,7 +121,7 @@ fn an_async_program_makes_backups() {
             engine
         });
         drop(task.await.unwrap());
-        assert_eq!(open(&of_task).unwrap().list().len(), 1);
+        assert_eq!(open(&of_task).unwrap().list().unwrap().len(), 1);
     });
     open(&store).unwrap();
 }

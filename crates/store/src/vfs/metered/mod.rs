@@ -286,7 +286,6 @@ impl ClassMeter {
     /// Counts a read that took too long for the page cache. Returns the part of its time in which
     /// its thread waited for a processor, as far as that is known.
     #[inline]
-    /// Returns the part of its time in which its thread waited for a processor, as far as known.
     fn note_device_read(&self, bytes: u64, started: Instant, ns: u64) -> u64 {
         let cached_ns = NOTED_NS + bytes / CACHED_BYTES_PER_NS;
         if ns < cached_ns {
