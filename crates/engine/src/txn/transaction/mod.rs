@@ -451,7 +451,9 @@ impl Transaction {
     /// - `InvalidArgument` if it is prepared, and the write would not go to the WAL.
     /// - `TransactionOver` after a commit or rollback.
     ///
-    /// After an error the transaction is as it was before.
+    /// After an error the transaction is as it was before. After `Io`, as after any failed write,
+    /// its writes may have taken effect nevertheless: if so, a second commit merges again what it
+    /// merges, and a rollback undoes nothing. Read first.
     pub fn commit(&mut self) -> Result<()> {
         let write = self.write.clone();
         self.commit_with(&write)
