@@ -16,7 +16,8 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <ol>
  * <li>{@link #unlogged} says for each batch whether it goes around the WAL, and counts it.
- * <li>{@link #mayStore} says whether the offsets of a commit may be stored at once. Otherwise it keeps them.
+ * <li>{@link #mayStore} says whether the offsets of a commit may be stored at once. Otherwise {@link #keep}
+ *     keeps them once the entries of the commit are written.
  * <li>{@link #committed} begins a flush, on another thread, if one is worth its while.
  * <li>{@link #store} flushes, and then stores the offsets that the flush covers.
  * </ol>
@@ -77,15 +78,16 @@ final class Restoration {
         going = false;
     }
 
-    /** Returns whether these offsets may be stored. Otherwise they wait for a flush. */
-    synchronized boolean mayStore(Map<TopicPartition, Long> offsets) {
-        if (stored == unlogged) {
-            return true;
-        }
+    /** Returns whether the offsets of a commit may be stored at once. */
+    synchronized boolean mayStore() {
+        return stored == unlogged;
+    }
+
+    /** Keeps the offsets of a commit until a flush covers them. The entries of the commit are written. */
+    synchronized void keep(Map<TopicPartition, Long> offsets) {
         if (!offsets.isEmpty()) {
             waiting = offsets;
         }
-        return false;
     }
 
     /** Forgets the offsets that wait. */

@@ -261,7 +261,8 @@ final class StateDatabase {
                 restoration.forget();
                 progress.addNoOffsets(batch);
             }
-            if (restoration.mayStore(offsets)) {
+            boolean mayStore = restoration.mayStore();
+            if (mayStore) {
                 progress.addOffsets(batch, offsets);
             }
             progress.addCommit(batch);
@@ -270,6 +271,9 @@ final class StateDatabase {
                     database.write(batch, config.commitSync ? WriteOptions.SYNC : WriteOptions.DEFAULT);
                     return null;
                 });
+            }
+            if (!mayStore) {
+                restoration.keep(offsets);
             }
             progress.wrote(false);
             clearBuffers();

@@ -3,6 +3,7 @@ package sateen.kafka;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -12,6 +13,7 @@ import java.util.Map;
 import java.util.Random;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -132,6 +134,26 @@ class RestorationTest {
         live.close();
         StateDatabase again = States.open(directory.resolve("live"), false);
         assertNull(again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
+    @Test
+    void aFailedCommitLeavesTheOffsetOfTheOneBefore() {
+        StateDatabase live = States.open(directory.resolve("live"), true, SateenConfig.OPTIONS,
+            "sateen.value_bytes_max=4KiB");
+        restore(live, 0, 4000, BATCH);
+        live.beforeWrite();
+        live.family("entries").put(Bytes.wrap(key(4000)), new byte[8192]);
+        assertThrows(ProcessorStateException.class, () -> live.commit(Map.of(CHANGELOG, 4001L)));
+        live.close();
+        assertReopensAt(4000);
+    }
+
+    /** Checks that the directory of {@code live} has this offset, and the entries below it. */
+    private void assertReopensAt(long offset) {
+        StateDatabase again = States.open(directory.resolve("live"), true);
+        assertEquals(offset, again.committedOffset(CHANGELOG));
+        assertHas(again, offset);
         again.close();
     }
 
