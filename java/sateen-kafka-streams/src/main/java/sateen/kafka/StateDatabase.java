@@ -254,6 +254,7 @@ final class StateDatabase {
 
     private void write(Map<TopicPartition, Long> offsets, boolean forget) {
         restoration.check();
+        Progress.CommitPoint point = progress.point(offsets);
         lock.writeLock().lock();
         try (WriteBatch batch = new WriteBatch()) {
             addBuffers(batch);
@@ -263,7 +264,7 @@ final class StateDatabase {
             }
             boolean mayStore = restoration.mayStore();
             if (mayStore) {
-                progress.addOffsets(batch, offsets);
+                progress.addPoint(batch, point);
             }
             progress.addCommit(batch);
             if (batch.count() > 0) {
@@ -273,7 +274,7 @@ final class StateDatabase {
                 });
             }
             if (!mayStore) {
-                restoration.keep(offsets);
+                restoration.keep(point);
             }
             progress.wrote(false);
             clearBuffers();
@@ -355,12 +356,12 @@ final class StateDatabase {
         }
 
         @Override
-        public void storeOffsets(Supplier<Map<TopicPartition, Long>> covered) {
+        public void storePoint(Supplier<Progress.CommitPoint> covered) {
             lock.writeLock().lock();
             try (WriteBatch batch = new WriteBatch()) {
-                Map<TopicPartition, Long> offsets = covered.get();
-                if (offsets != null) {
-                    progress.addOffsets(batch, offsets);
+                Progress.CommitPoint point = covered.get();
+                if (point != null) {
+                    progress.addPoint(batch, point);
                     call("commit", () -> {
                         database.write(batch);
                         return null;

@@ -149,6 +149,25 @@ class RestorationTest {
         assertReopensAt(4000);
     }
 
+    @Test
+    void offsetsThatWaitAreStoredWithThePositionAndTimeOfTheirCommit() {
+        StateDatabase live = States.open(directory.resolve("live"), true);
+        restore(live, 0, 3500, BATCH);
+        live.streamTime(5);
+        live.position().withComponent("input", 0, 5);
+        restore(live, 3500, 4000, BATCH);
+        // An open transaction.
+        live.beforeWrite();
+        live.streamTime(1L << 40);
+        live.position().withComponent("input", 0, 6);
+        live.close();
+        StateDatabase again = States.open(directory.resolve("live"), true);
+        assertEquals(4000, again.committedOffset(CHANGELOG));
+        assertEquals(5, again.streamTime());
+        assertEquals(Map.of(0, 5L), again.position().getPartitionPositions("input"));
+        again.close();
+    }
+
     /** Checks that the directory of {@code live} has this offset, and the entries below it. */
     private void assertReopensAt(long offset) {
         StateDatabase again = States.open(directory.resolve("live"), true);

@@ -1,0 +1,86 @@
+package sateen.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.RangeQuery;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Interactive queries run on threads of the application, beside the thread of the task. */
+class QueryThreadTest {
+    private static final Bytes KEY = Bytes.wrap(new byte[] {1});
+    private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
+
+    @TempDir Path directory;
+
+    private <S extends SateenStore> S open(S store) {
+        store.init(new InternalMockProcessorContext<Object, Object>(directory.toFile(),
+            new StreamsConfig(StreamsTestUtils.getStreamsConfig())), store);
+        return store;
+    }
+
+    /** Runs {@code query} again and again on another thread while {@code task} runs, and finds deadlocks. */
+    private static void beside(Runnable task, Runnable query) throws Exception {
+        AtomicBoolean over = new AtomicBoolean();
+        FutureTask<Void> queries = new FutureTask<>(() -> {
+            while (!over.get()) {
+                query.run();
+            }
+        }, null);
+        FutureTask<Void> work = new FutureTask<>(() -> {
+            try {
+                task.run();
+            } finally {
+                over.set(true);
+            }
+        }, null);
+        for (Runnable each : List.of(queries, work)) {
+            Thread thread = new Thread(each);
+            thread.setDaemon(true);
+            thread.start();
+        }
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        while (!work.isDone() || !queries.isDone()) {
+            long[] stuck = threads.findDeadlockedThreads();
+            assertNull(stuck, () -> List.of(threads.getThreadInfo(stuck, 8)).toString());
+            Thread.sleep(1);
+        }
+        work.get();
+        queries.get();
+    }
+
+    @Test
+    void aRangeQueryAndACommitDoNotWaitForEachOther() throws Exception {
+        SateenKeyValueStore store = open(new SateenKeyValueStore("store"));
+        RangeQuery<Bytes, byte[]> all = RangeQuery.withNoBounds();
+        beside(() -> {
+            for (long offset = 1; offset <= 5000; offset++) {
+                store.put(KEY, new byte[] {2});
+                store.commit(Map.of(CHANGELOG, offset));
+            }
+        }, () -> {
+            try (KeyValueIterator<Bytes, byte[]> found =
+                    store.query(all, PositionBound.unbounded(), new QueryConfig(false)).getResult()) {
+                found.forEachRemaining(entry -> assertEquals(KEY, entry.key));
+            }
+        });
+        store.close();
+    }
+
+}
