@@ -36,7 +36,7 @@ final class ForeignCalls {
     static final MethodHandle checkpointCreate, checkpoint, checkpointDestroy;
     static final MethodHandle getPinned, pinnedValue, pinnedDestroy, getInto;
     static final MethodHandle put, merge, delete, deleteRange, write;
-    static final MethodHandle batchCreate, batchDestroy, batchClear, batchCount, batchPut, batchMerge;
+    static final MethodHandle batchCreate, batchDestroy, batchClear, batchPut, batchMerge;
     static final MethodHandle batchDelete, batchDeleteRange;
     static final MethodHandle snapshot, snapshotRelease;
     static final MethodHandle iterCreate, iterDestroy, iterFirst, iterLast, iterSeek, iterSeekPrevious;
@@ -114,7 +114,6 @@ final class ForeignCalls {
         batchCreate = call("rocksdb_writebatch_create", "P");
         batchDestroy = call("rocksdb_writebatch_destroy", "VP");
         batchClear = call("rocksdb_writebatch_clear", "VP");
-        batchCount = call("rocksdb_writebatch_count", "IP");
         batchPut = call("rocksdb_writebatch_put_cf", "VPPPPPP");
         batchMerge = call("rocksdb_writebatch_merge_cf", "VPPPPPP");
         batchDelete = call("rocksdb_writebatch_delete_cf", "VPPPP");

@@ -650,15 +650,6 @@ final class ForeignMemory extends Native {
     }
 
     @Override
-    int batchCount(long batch) {
-        try {
-            return (int) batchCount.invokeExact(batch);
-        } catch (Throwable thrown) {
-            throw unexpected(thrown);
-        }
-    }
-
-    @Override
     void batchPut(long batch, long family, byte[] key, int keyFrom, int keyLength, byte[] value,
             int valueFrom, int valueLength) {
         Scratch scratch = SCRATCH.get();

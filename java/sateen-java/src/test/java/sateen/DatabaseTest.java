@@ -190,6 +190,20 @@ class DatabaseTest {
     }
 
     @Test
+    void aBatchCountsAWriteThatItRefusesAndFails() {
+        try (Database database = open(); WriteBatch batch = new WriteBatch()) {
+            batch.put(database.defaultColumnFamily(), new byte[70_000], b("v"));
+            assertEquals(1, batch.count());
+            SateenException refused = assertThrows(SateenException.class, () -> database.write(batch));
+            assertTrue(refused.getMessage().contains("70000"), refused.getMessage());
+            batch.clear();
+            batch.put(database.defaultColumnFamily(), b("k"), b("v"));
+            database.write(batch);
+            assertEquals("v", s(database.get(b("k"))));
+        }
+    }
+
+    @Test
     void columnFamiliesAreCreatedAndDropped() {
         try (Database database = open()) {
             ColumnFamily loans = database.createColumnFamily("loans", new Options());

@@ -9,11 +9,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -147,6 +152,31 @@ class RestorationTest {
         assertThrows(ProcessorStateException.class, () -> live.commit(Map.of(CHANGELOG, 4001L)));
         live.close();
         assertReopensAt(4000);
+    }
+
+    @Test
+    void anEntryThatTheBatchRefusesFailsTheCommit() {
+        StateDatabase live = States.open(directory.resolve("live"), true);
+        restore(live, 0, 4000, BATCH);
+        live.beforeWrite();
+        live.family("entries").put(Bytes.wrap(new byte[70_000]), value(4000));
+        assertThrows(ProcessorStateException.class, () -> live.commit(Map.of(CHANGELOG, 4001L)));
+        live.close();
+        assertReopensAt(4000);
+    }
+
+    @Test
+    void aRecordThatTheBatchRefusesFailsTheRestoration() {
+        SateenKeyValueStore store = new SateenKeyValueStore("store");
+        store.init(new InternalMockProcessorContext<Object, Object>(directory.resolve("live").toFile(),
+            new StreamsConfig(StreamsTestUtils.getStreamsConfig())), store);
+        store.restoreBatch(List.of(new ConsumerRecord<>("changelog", 0, 0, key(0), value(0))));
+        store.commit(Map.of(CHANGELOG, 1L));
+        ProcessorStateException refused = assertThrows(ProcessorStateException.class, () -> store.restoreBatch(
+            List.of(new ConsumerRecord<>("changelog", 0, 1, new byte[70_000], value(1)))));
+        assertTrue(refused.getMessage().contains("70000"), refused.getMessage());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        store.close();
     }
 
     @Test
