@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -101,6 +102,29 @@ class DatabaseTest {
             assertEquals("four", s(database.get(b("k"))));
             family.put(ByteBuffer.wrap(b("heap")), value.duplicate(), WriteOptions.SYNC);
             assertEquals("four", s(database.get(b("heap"))));
+        }
+    }
+
+    @Test
+    void aBufferOfAClosedArenaIsRefused() throws Exception {
+        assumeTrue(Native.CALLS.name().equals("ffm"), "JNI cannot tell whether memory was freed");
+        // The tests are compiled for a Java without arenas.
+        Class<?> arenas = Class.forName("java.lang.foreign.Arena");
+        Class<?> segments = Class.forName("java.lang.foreign.MemorySegment");
+        AutoCloseable arena = (AutoCloseable) arenas.getMethod("ofShared").invoke(null);
+        Object memory = arenas.getMethod("allocate", long.class).invoke(arena, 16L);
+        ByteBuffer closed = (ByteBuffer) segments.getMethod("asByteBuffer").invoke(memory);
+        ByteBuffer open = ByteBuffer.allocateDirect(16);
+        try (Database database = open()) {
+            ColumnFamily family = database.defaultColumnFamily();
+            family.put(closed, closed, WriteOptions.DEFAULT);
+            assertEquals(16, family.get(closed, open));
+            open.clear();
+            arena.close();
+            assertThrows(IllegalStateException.class, () -> family.put(closed, open, WriteOptions.DEFAULT));
+            assertThrows(IllegalStateException.class, () -> family.put(open, closed, WriteOptions.DEFAULT));
+            assertThrows(IllegalStateException.class, () -> family.get(closed, open));
+            assertThrows(IllegalStateException.class, () -> family.get(open, closed));
         }
     }
 
