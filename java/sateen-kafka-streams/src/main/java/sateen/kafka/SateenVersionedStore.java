@@ -102,7 +102,10 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
     void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {
         // A version depends on those before it, so records are restored one by one, in the buffer.
         for (ConsumerRecord<byte[], byte[]> changed : records) {
-            insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
+            // A query of a standby must not see a version between its removal and its new place.
+            synchronized (this) {
+                insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
+            }
             database().afterRestored(records.size());
         }
     }

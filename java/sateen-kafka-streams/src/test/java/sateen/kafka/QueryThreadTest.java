@@ -1,22 +1,28 @@
 package sateen.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.RangeQuery;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -83,4 +89,26 @@ class QueryThreadTest {
         store.close();
     }
 
+    @Test
+    void aVersionStaysVisibleWhileAStandbyRestoresALaterOne() throws Exception {
+        SateenVersionedStore store = open(new SateenVersionedStore("store", 100_000, 1_000_000));
+        List<ConsumerRecord<byte[], byte[]>> first = List.of(changed(0), changed(100_000));
+        store.restoreBatch(first);
+        List<ConsumerRecord<byte[], byte[]>> later = new ArrayList<>();
+        // Each of them ends the version of time 0 earlier.
+        for (long time = 20_000; time > 1; time--) {
+            later.add(changed(time));
+        }
+        beside(() -> store.restoreBatch(later), () -> {
+            VersionedRecord<byte[]> found = store.get(KEY, 1);
+            assertNotNull(found);
+            assertEquals(0, found.timestamp());
+        });
+        store.close();
+    }
+
+    private static ConsumerRecord<byte[], byte[]> changed(long time) {
+        return new ConsumerRecord<>("changelog", 0, time, time, TimestampType.CREATE_TIME, 0, 0, KEY.get(),
+            new byte[] {2}, new RecordHeaders(), java.util.Optional.empty());
+    }
 }
