@@ -68,7 +68,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
 
     @Override
     @SuppressWarnings("unchecked")
-    public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+    public synchronized <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+        // As a put, it locks the store before the position. Queries.run locks the position before it reads.
         if (!(query instanceof MultiVersionedKeyQuery)) {
             return super.query(query, bound, config);
         }

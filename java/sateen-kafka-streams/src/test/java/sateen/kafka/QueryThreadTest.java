@@ -3,6 +3,7 @@ package sateen.kafka;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
@@ -18,6 +19,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.query.MultiVersionedKeyQuery;
 import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.RangeQuery;
@@ -86,6 +88,18 @@ class QueryThreadTest {
                 found.forEachRemaining(entry -> assertEquals(KEY, entry.key));
             }
         });
+        store.close();
+    }
+
+    @Test
+    void aQueryOfVersionsAndAPutDoNotWaitForEachOther() throws Exception {
+        SateenVersionedStore store = open(new SateenVersionedStore("store", 1000, 10_000));
+        MultiVersionedKeyQuery<Bytes, byte[]> versions = MultiVersionedKeyQuery.withKey(KEY);
+        beside(() -> {
+            for (int time = 0; time < 5000; time++) {
+                store.put(KEY, new byte[] {2}, time);
+            }
+        }, () -> assertTrue(store.query(versions, PositionBound.unbounded(), new QueryConfig(false)).isSuccess()));
         store.close();
     }
 
