@@ -314,6 +314,26 @@ class DatabaseTest {
     }
 
     @Test
+    void onlyTheReasonOfAnErrorSaysThatTheDiskIsFull() {
+        Options options = new Options().set("create_if_missing", false);
+        for (String name : List.of("nospace", "no space left", "quota exceeded", "(os error 28)")) {
+            SateenException missing = assertThrows(SateenException.class,
+                () -> Database.open(directory.resolve(name).resolve("db"), options));
+            assertNotEquals(SateenException.Kind.NO_SPACE, missing.kind(), missing.getMessage());
+        }
+        String write = "IO error: write /tmp/no space left: nospace/db/000001.log: ";
+        assertEquals(SateenException.Kind.IO_ERROR,
+            SateenException.of(write + "Permission denied (os error 13)").kind());
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "No space left on device (os error 28)").kind());
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "Disk quota exceeded (os error 122)").kind());
+        // The JVM sets the locale of the C library, which words the reason.
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "Espace insuffisant (os error 28)").kind());
+    }
+
+    @Test
     void aReaderSeesAndCannotWrite() {
         try (Database database = open()) {
             database.put(b("k"), b("v"));
