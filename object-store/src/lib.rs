@@ -24,7 +24,7 @@
 //! - One handle at a time writes: it creates the object `LOCK`. See
 //!   [`ObjectBackupStore::break_lock`] for what a crash leaves.
 //! - The calls wait, on a runtime of the store's own. From a task of an async program, call them by
-//!   `spawn_blocking`.
+//!   `spawn_blocking`: otherwise other tasks wait, too.
 
 mod lock;
 mod objects;
@@ -67,11 +67,11 @@ impl Bucket {
     }
 
     /// Waits for `work` on the object `key`.
-    pub(crate) fn wait<T>(
+    pub(crate) fn wait<T: Send>(
         &self,
         operation: &'static str,
         key: &str,
-        work: impl Future<Output = object_store::Result<T>>,
+        work: impl Future<Output = object_store::Result<T>> + Send,
     ) -> Result<T> {
         self.waiting.wait(work).map_err(|error| Error::io(operation, &self.location(key), error))
     }

@@ -1,7 +1,9 @@
 //! A runtime on which the calls wait.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -15,15 +17,19 @@ impl Waiting {
     }
 
     /// Waits for `work`.
-    pub(crate) fn wait<T>(
+    pub(crate) fn wait<T: Send>(
         &self,
-        work: impl Future<Output = object_store::Result<T>>,
+        work: impl Future<Output = object_store::Result<T>> + Send,
     ) -> io::Result<T> {
-        if Handle::try_current().is_ok() {
-            let text = "called in a task of an async runtime: use spawn_blocking";
-            return Err(io::Error::other(text));
-        }
-        self.0.block_on(work).map_err(|error| io::Error::new(kind(&error), error))
+        let done = if Handle::try_current().is_ok() {
+            // A thread that belongs to another runtime must not run this one. Those of
+            // `spawn_blocking` cannot be told from those that run tasks.
+            thread::scope(|scope| scope.spawn(|| self.0.block_on(work)).join())
+                .unwrap_or_else(|panic| resume_unwind(panic))
+        } else {
+            self.0.block_on(work)
+        };
+        done.map_err(|error| io::Error::new(kind(&error), error))
     }
 }
 

@@ -104,11 +104,26 @@ fn a_place_with_other_things_is_refused() {
     let refused = open(&ObjectBackupStore::new(store.clone(), "").unwrap()).unwrap_err();
     assert!(refused.to_string().contains("photos"), "{refused}");
     open(&ObjectBackupStore::new(store, "backups").unwrap()).unwrap();
-    // A runtime must not wait for another one.
-    let store = ObjectBackupStore::new(Arc::new(InMemory::new()), "").unwrap();
-    let refused = runtime.block_on(async { store.list("shared") }).unwrap_err();
-    assert!(refused.to_string().contains("spawn_blocking"), "{refused}");
     assert!(ObjectBackupStore::new(Arc::new(InMemory::new()), "a//b").is_err());
+}
+
+/// Calls from an async program wait, whether on a thread for that or in a task; and what is dropped
+/// there is unlocked.
+#[test]
+fn an_async_program_makes_backups() {
+    let store = ObjectBackupStore::new(Arc::new(InMemory::new()), "b").unwrap();
+    let db = open_db();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (mut engine, of_task) = (open(&store).unwrap(), store.clone());
+    runtime.block_on(async move {
+        let task = tokio::task::spawn_blocking(move || {
+            engine.create(&db).unwrap();
+            engine
+        });
+        drop(task.await.unwrap());
+        assert_eq!(open(&of_task).unwrap().list().unwrap().len(), 1);
+    });
+    open(&store).unwrap();
 }
 
 /// An object of several parts, read in pieces of odd sizes.

@@ -1,15 +1,17 @@
 """A pytest plugin: `import plyvel` and `import rocksdict` import Sateen's modules instead.
 
 The tests that `exceptions.txt` beside it names must fail. One that passes, or that does not exist,
-is an error: the list may only shrink. Tests of Quix Streams that start Kafka in a container are
-skipped unless `SATEEN_KAFKA` is set.
+is an error: the list may only shrink. Tests of Quix Streams that start Kafka in a container use the
+broker whose address is in `SATEEN_KAFKA` instead, and are skipped without one.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,3 +51,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
     if listed:
         raise pytest.UsageError(f"exceptions.txt names tests that do not exist: {list(listed)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object],
+) -> Generator[None, object, object]:
+    broker = os.environ.get("SATEEN_KAFKA")
+    if broker and fixturedef.argname == "network":
+        fixturedef.func = lambda: None  # type: ignore[misc]
+    elif broker and fixturedef.argname == "kafka_container_factory":
+        kafka = SimpleNamespace(broker_address=broker, internal_broker_address=broker)
+        fixturedef.func = lambda network: lambda: iter([kafka])  # type: ignore[misc]
+    return (yield)

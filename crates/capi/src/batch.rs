@@ -12,7 +12,6 @@ type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
 
 /// A batch, and the first error of adding to it, which is reported when it is written.
-#[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_writebatch_t {
     pub(crate) batch: WriteBatch,
@@ -24,10 +23,17 @@ pub struct rocksdb_writebatch_t {
     shown: Vec<u8>,
 }
 
+/// A batch has no limit for values: the database that it is written to has one.
+impl Default for rocksdb_writebatch_t {
+    fn default() -> rocksdb_writebatch_t {
+        rocksdb_writebatch_t::of(WriteBatch::with_value_bytes_max(usize::MAX), 0)
+    }
+}
+
 impl rocksdb_writebatch_t {
     /// Makes a batch of these writes, the first of which has the sequence number `first_seqno`.
     pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
-        rocksdb_writebatch_t { batch, first_seqno, ..Default::default() }
+        rocksdb_writebatch_t { batch, first_seqno, refused: None, shown: Vec::new() }
     }
 
     /// Returns the writes, or the first error of adding one.
@@ -42,17 +48,15 @@ pub extern "C" fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t {
     give(rocksdb_writebatch_t::default())
 }
 
-/// Makes an empty batch with room for this many bytes. The other parameters have no counterpart.
+/// Makes an empty batch. The parameters have no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_create_with_params(
-    reserved_bytes: usize,
+    _reserved_bytes: usize,
     _max_bytes: usize,
     _protection_bytes_per_key: usize,
     _timestamp_size: usize,
 ) -> *mut rocksdb_writebatch_t {
-    // Room is a hint. An impossible one must not end the program.
-    let batch = WriteBatch::with_capacity(reserved_bytes.min(64 << 20));
-    give(rocksdb_writebatch_t { batch, ..Default::default() })
+    give(rocksdb_writebatch_t::default())
 }
 
 /// Makes a batch of the bytes from another one's `rocksdb_writebatch_data`.

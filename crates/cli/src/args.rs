@@ -11,6 +11,7 @@ use sateen_bench::{BenchArgs, DemoArgs};
 use crate::backup::{Backup, Backups, Restore};
 use crate::device::BenchDevice;
 use crate::diff::Diff;
+use crate::dump::DumpVerb;
 use crate::import::Import;
 use crate::live::{ServeMetrics, SetOption};
 use crate::log::Log;
@@ -105,8 +106,7 @@ none does, top says so and shows what is on disk.
 
 Examples:
   sateen top library
-  sateen top library --once
-  sateen top library --json")]
+  sateen top library --once --json")]
     Top(Top),
     /// Say why the last slow seconds were slow
     #[command(after_help = "\
@@ -135,12 +135,13 @@ Examples:
   sateen serve-metrics library
   sateen serve-metrics library --listen 127.0.0.1:9999")]
     ServeMetrics(ServeMetrics),
-    /// Look at a program that uses RocksDB
+    /// Look at a program that uses RocksDB, or go back to RocksDB
     #[command(
         name = "rocksdb",
         after_help = "\
 Examples:
-  sateen rocksdb check ./my-service"
+  sateen rocksdb check ./my-service
+  sateen rocksdb export library old --library /usr/lib/x86_64-linux-gnu/librocksdb.so"
     )]
     RocksDb(Verbs<RocksDbVerb>),
     /// Measure a workload, on Sateen or in comparison with RocksDB
@@ -163,8 +164,7 @@ The exit code is 3 if the database does not have the key.
 
 Examples:
   sateen db get library walden
-  sateen db get library 00ff --encoding hex
-  sateen db get library walden --json")]
+  sateen db get library 00ff --encoding hex")]
     Get {
         #[command(flatten)]
         family: Family,
@@ -257,7 +257,7 @@ Examples:
     },
     /// Print keys and values in order
     #[command(
-        visible_alias = "dump",
+        visible_aliases = ["dump", "idump"],
         after_help = "\
 `sateen db load` reads what scan prints.
 
@@ -313,13 +313,16 @@ Examples:
   sateen db import leveldb old new --library /usr/lib/x86_64-linux-gnu/libleveldb.so")]
     Import(Import),
     /// Print statistics: levels, files, memory, counters
-    #[command(after_help = "\
+    #[command(
+        visible_aliases = ["dump_live_files", "list_live_files_metadata"],
+        after_help = "\
 If another process has the database open, the output names it. Counters and times are those of this
 command, which has just opened the database. Levels, files and sizes are those of the database.
 
 Examples:
   sateen db stats library
-  sateen db stats library --prometheus")]
+  sateen db stats library --prometheus"
+    )]
     Stats {
         #[command(flatten)]
         place: Place,
@@ -463,8 +466,7 @@ something is lost. It is 4 if the operating system refuses to read something (no
 many open files, an I/O error); repair then changes nothing.
 
 Examples:
-  sateen db repair library
-  sateen db repair library --json")]
+  sateen db repair library")]
     Repair {
         #[command(flatten)]
         place: Place,
@@ -567,33 +569,5 @@ Examples:
         /// Print the values of a profile
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DumpVerb {
-    /// Print a file, record by record
-    #[command(after_help = "\
-Dump changes nothing and needs no database around the file. For a file of tables it prints the
-header, the directory, and every entry: key, sequence number, kind and value length, separated by
-tabs. For a WAL or a manifest it prints the header, every record with its contents, and how the file
-ended. With --json each item is an object on a line of its own. Bytes that are not UTF-8 are then in
-hexadecimal, under a name that ends in _hex.
-
-At the first damage dump ends with exit code 1; it has printed everything before the damage.
-
-Examples:
-  sateen table dump library/000012.sat --limit 10
-  sateen wal dump library/000013.wal --values
-  sateen manifest dump library/MANIFEST-000004 --json")]
-    Dump {
-        /// Print this file
-        file: PathBuf,
-        /// Print values, not only their lengths
-        #[arg(long)]
-        values: bool,
-        /// Print at most this many entries of tables, or records of a WAL or manifest
-        #[arg(long, value_name = "N")]
-        limit: Option<u64>,
     },
 }

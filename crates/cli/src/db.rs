@@ -106,9 +106,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
                 rewrite_last_level: *rewrite_last_level,
                 ..CompactRangeOptions::default()
             };
-            let _spinner = Progress::spinner("compacting");
-            family.compact_range(from.as_deref(), to.as_deref(), &options)?;
-            Ok(db.close()?)
+            upkeep::compact(&db, &family, [from.as_deref(), to.as_deref()], &options)
         }
         DbVerb::Repair { place, give_up_unreadable } => {
             upkeep::repair(place, *give_up_unreadable, json, output)

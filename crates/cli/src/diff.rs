@@ -8,12 +8,15 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering as AtomicOrdering};
 
 use clap::Args;
 use sateen::{ColumnFamily, Comparator, Cursor, Db, ReadOptions};
 use serde_json::json;
 
 use crate::failure::{FAILED, Failure, Result};
+use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store;
@@ -69,6 +72,7 @@ pub(crate) fn run(arguments: &Diff, json: bool, output: &mut dyn Write) -> Resul
         many: names.len() > 1,
         counts: Counts::default(),
         progress: Progress::keys("comparing", None),
+        interrupted: interrupt::watch()?,
     };
     for name in &names {
         let (mut left, mut right) = (Side::new(&first, name)?, Side::new(&second, name)?);
@@ -119,6 +123,7 @@ struct Printer<'a> {
     many: bool,
     counts: Counts,
     progress: Progress,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Printer<'_> {
@@ -168,6 +173,10 @@ impl Printer<'_> {
             let seen = self.counts.same + self.counts.differences();
             if seen.is_multiple_of(PROGRESS_RECORDS) {
                 self.progress.at(seen);
+                if self.interrupted.load(AtomicOrdering::Relaxed) {
+                    self.output.flush()?;
+                    return Err(Failure::interrupted("interrupted: not everything was compared"));
+                }
             }
         }
         left.status().and(right.status())

@@ -5,8 +5,9 @@
 
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use sateen::ValueKind;
 use sateen::dump::{
     self, FileEnd, LogItem, ManifestItem, Placement, RangeTombstone, TableItem, TableMeta,
@@ -17,6 +18,37 @@ use serde_json::{Map, Value, json};
 use crate::failure::{Failure, Result};
 use crate::text::bytes::{escape, to_hex};
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum DumpVerb {
+    /// Print a file, record by record
+    #[command(after_help = "\
+Dump changes nothing and needs no database around the file. For a file of tables it prints the
+header, the directory, and every entry: key, sequence number, kind and value length, separated by
+tabs. For a WAL or a manifest it prints the header, every record with its contents, and how the file
+ended. With --json each item is an object on a line of its own. Bytes that are not UTF-8 are then in
+hexadecimal, under a name that ends in _hex.
+
+At the first damage dump ends with exit code 1; it has printed everything before the damage.
+
+Examples:
+  sateen table dump library/000012.sat --limit 10 --hex
+  sateen wal dump library/000013.wal --values
+  sateen manifest dump library/MANIFEST-000004 --json")]
+    Dump {
+        /// Print this file
+        file: PathBuf,
+        /// Print values, not only their lengths
+        #[arg(long)]
+        values: bool,
+        /// Print keys and values in hexadecimal
+        #[arg(long)]
+        hex: bool,
+        /// Print at most this many entries of tables, or records of a WAL or manifest
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+}
+
 /// The kind of file to dump.
 #[derive(Clone, Copy)]
 pub(crate) enum FileKind {
@@ -25,12 +57,22 @@ pub(crate) enum FileKind {
     Manifest,
 }
 
+/// How keys and values are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// As text, in which bytes that would break a line are escaped.
+    Text,
+    /// As two hexadecimal digits a byte.
+    Hex,
+}
+
 /// How to dump it.
 #[derive(Clone, Copy)]
 pub(crate) struct DumpOptions {
     pub(crate) values: bool,
     pub(crate) limit: Option<u64>,
     pub(crate) json: bool,
+    pub(crate) written: Written,
 }
 
 /// Prints a file item by item.
@@ -117,7 +159,10 @@ impl Printer<'_> {
                         "bytes": file.bytes, "tables": file.tables, "values": file.values})
                 },
             ),
-            TableItem::Table(table) => self.line(|| summary_text(table), || summary_json(table)),
+            TableItem::Table(table) => {
+                let written = self.options.written;
+                self.line(|| summary_text(table, written), || summary_json(table, written))
+            }
             TableItem::Entry(entry) => {
                 self.count()?;
                 self.entry("", entry.seqno, entry.kind, None, entry.key, entry.value)
@@ -185,7 +230,10 @@ impl Printer<'_> {
                     || json!({"item": part, "end": end, "edits": edits}),
                 )
             }
-            ManifestItem::Edit(edit) => self.line(|| edit_text(edit), || edit_json(edit)),
+            ManifestItem::Edit(edit) => {
+                let written = self.options.written;
+                self.line(|| edit_text(edit, written), || edit_json(edit, written))
+            }
             ManifestItem::End(ref end) => self.end(end),
             _ => ControlFlow::Continue(()),
         }
@@ -209,12 +257,13 @@ impl Printer<'_> {
         value: &[u8],
     ) -> ControlFlow<()> {
         let values = self.options.values && kind.has_value();
+        let written = self.options.written;
         self.line(
             || {
                 let family = column_family.map(|id| format!("\tfamily {id}")).unwrap_or_default();
                 let kind = kind_name(kind);
-                let value = if values { text(value) } else { value.len().to_string() };
-                format!("{indent}{}\t{seqno}\t{kind}\t{value}{family}", text(key))
+                let value = if values { written.text(value) } else { value.len().to_string() };
+                format!("{indent}{}\t{seqno}\t{kind}\t{value}{family}", written.text(key))
             },
             || {
                 let mut entry = Map::new();
@@ -224,10 +273,10 @@ impl Printer<'_> {
                 if let Some(id) = column_family {
                     entry.insert("column_family".into(), id.into());
                 }
-                insert_bytes(&mut entry, "key", key);
+                written.insert(&mut entry, "key", key);
                 entry.insert("value_bytes".into(), value.len().into());
                 if values {
-                    insert_bytes(&mut entry, "value", value);
+                    written.insert(&mut entry, "value", value);
                 }
                 entry.into()
             },
@@ -235,10 +284,10 @@ impl Printer<'_> {
     }
 
     fn log_data(&mut self, data: &[u8]) -> ControlFlow<()> {
-        let shown = self.options.values;
+        let (shown, written) = (self.options.values, self.options.written);
         self.line(
             || {
-                let data = if shown { text(data) } else { data.len().to_string() };
+                let data = if shown { written.text(data) } else { data.len().to_string() };
                 format!("  log data\t{data}")
             },
             || {
@@ -246,7 +295,7 @@ impl Printer<'_> {
                 item.insert("item".into(), "log_data".into());
                 item.insert("bytes".into(), data.len().into());
                 if shown {
-                    insert_bytes(&mut item, "data", data);
+                    written.insert(&mut item, "data", data);
                 }
                 item.into()
             },
@@ -265,7 +314,7 @@ impl Printer<'_> {
     }
 }
 
-fn summary_text(table: &TableSummary) -> String {
+fn summary_text(table: &TableSummary, written: Written) -> String {
     let mut line = format!(
         "table {} at {}: {} bytes, family {}, level {}, entries {} (deletions {}), sequence \
          numbers {} to {}, keys {} to {}",
@@ -278,8 +327,8 @@ fn summary_text(table: &TableSummary) -> String {
         table.tombstones,
         table.seqno_min,
         table.seqno_max,
-        text(&table.smallest),
-        text(&table.largest),
+        written.text(&table.smallest),
+        written.text(&table.largest),
     );
     match &table.layout {
         Some(layout) => line.push_str(&format!(
@@ -294,7 +343,7 @@ fn summary_text(table: &TableSummary) -> String {
     line
 }
 
-fn summary_json(table: &TableSummary) -> Value {
+fn summary_json(table: &TableSummary, written: Written) -> Value {
     let mut object = Map::new();
     object.insert("item".into(), "table".into());
     for (name, number) in [
@@ -311,8 +360,8 @@ fn summary_json(table: &TableSummary) -> Value {
     ] {
         object.insert(name.into(), number.into());
     }
-    insert_bytes(&mut object, "smallest", &table.smallest);
-    insert_bytes(&mut object, "largest", &table.largest);
+    written.insert(&mut object, "smallest", &table.smallest);
+    written.insert(&mut object, "largest", &table.largest);
     object.insert("given_back".into(), table.layout.is_none().into());
     if let Some(layout) = &table.layout {
         object.insert("blocks".into(), layout.blocks.into());
@@ -337,18 +386,24 @@ fn edit_numbers(edit: &VersionEdit) -> impl Iterator<Item = (&'static str, u64)>
     .filter_map(|(name, number)| Some((name, number?)))
 }
 
-fn edit_text(edit: &VersionEdit) -> String {
+fn edit_text(edit: &VersionEdit, written: Written) -> String {
     let mut lines = vec![format!("  family {}", edit.column_family.0)];
     if let Some(name) = &edit.create {
-        lines.push(format!("create {}", text(name.as_bytes())));
+        lines.push(format!("create {}", Written::Text.text(name.as_bytes())));
     }
     if let Some(region) = &edit.region {
-        lines.push(format!("region of family {} from {}", region.of.0, text(region.begin.bytes())));
+        lines.push(format!(
+            "region of family {} from {}",
+            region.of.0,
+            written.text(region.begin.bytes())
+        ));
     }
     if edit.drop {
         lines.push("drop".to_owned());
     }
-    lines.extend(edit.style.iter().map(|style| format!("style {}", text(style.as_bytes()))));
+    lines.extend(
+        edit.style.iter().map(|style| format!("style {}", Written::Text.text(style.as_bytes()))),
+    );
     for table in &edit.removed {
         let (id, level, epoch) = (table.id.0, table.level, table.epoch.0);
         lines.push(format!("remove table {id} from level {level}, epoch {epoch}"));
@@ -361,15 +416,15 @@ fn edit_text(edit: &VersionEdit) -> String {
             placement(&table.placement) + &apart(table),
             table.size_bytes,
             table.entries,
-            text(table.smallest.bytes()),
-            text(table.largest.bytes())
+            written.text(table.smallest.bytes()),
+            written.text(table.largest.bytes())
         ));
     }
     for RangeTombstone { begin, end, seqno } in &edit.range_tombstones {
         lines.push(format!(
             "delete {} to {} as of {}",
-            text(begin.bytes()),
-            text(end.bytes()),
+            written.text(begin.bytes()),
+            written.text(end.bytes()),
             seqno.0
         ));
     }
@@ -377,14 +432,14 @@ fn edit_text(edit: &VersionEdit) -> String {
         lines.push(format!("the deletion of a range as of {} is done", seqno.0));
     }
     for (level, key) in &edit.compact_pointers {
-        lines.push(format!("level {level} was compacted to {}", text(key.bytes())));
+        lines.push(format!("level {level} was compacted to {}", written.text(key.bytes())));
     }
     lines.extend(edit_numbers(edit).map(|(name, number)| format!("{name} {number}")));
     lines.extend(edit.shared_files.iter().map(|file| format!("file {} is shared", file.0)));
     lines.join("\n    ")
 }
 
-fn edit_json(edit: &VersionEdit) -> Value {
+fn edit_json(edit: &VersionEdit, written: Written) -> Value {
     let mut object = Map::new();
     object.insert("item".into(), "edit".into());
     object.insert("column_family".into(), edit.column_family.0.into());
@@ -392,7 +447,8 @@ fn edit_json(edit: &VersionEdit) -> Value {
         object.insert("create".into(), name.as_str().into());
     }
     if let Some(region) = &edit.region {
-        let of = json!({ "column_family": region.of.0, "begin": text(region.begin.bytes()) });
+        let of =
+            json!({ "column_family": region.of.0, "begin": written.text(region.begin.bytes()) });
         object.insert("region".into(), of);
     }
     if edit.drop {
@@ -434,16 +490,16 @@ fn edit_json(edit: &VersionEdit) -> Value {
             );
             object.insert("value_files".into(), files.collect());
         }
-        insert_bytes(&mut object, "smallest", table.smallest.bytes());
-        insert_bytes(&mut object, "largest", table.largest.bytes());
+        written.insert(&mut object, "smallest", table.smallest.bytes());
+        written.insert(&mut object, "largest", table.largest.bytes());
         Value::from(object)
     });
     object.insert("added".into(), added.collect());
     object.extend(edit_numbers(edit).map(|(name, number)| (name.to_owned(), number.into())));
     let ranges = edit.range_tombstones.iter().map(|range| {
         let mut object = Map::new();
-        insert_bytes(&mut object, "begin", range.begin.bytes());
-        insert_bytes(&mut object, "end", range.end.bytes());
+        written.insert(&mut object, "begin", range.begin.bytes());
+        written.insert(&mut object, "end", range.end.bytes());
         object.insert("seqno".into(), range.seqno.0.into());
         Value::from(object)
     });
@@ -498,20 +554,21 @@ fn compression_name(code: u8) -> &'static str {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    let mut out = Vec::new();
-    escape(bytes, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => object.insert(name.to_owned(), text.into()),
-        Err(_) => {
-            let mut hex = Vec::new();
-            to_hex(bytes, &mut hex);
-            let hex = String::from_utf8_lossy(&hex).into_owned();
-            object.insert(format!("{name}_hex"), hex.into())
+impl Written {
+    fn text(self, bytes: &[u8]) -> String {
+        let mut out = Vec::new();
+        match self {
+            Written::Text => escape(bytes, &mut out),
+            Written::Hex => to_hex(bytes, &mut out),
         }
-    };
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Inserts text under `name`, and hexadecimal digits under a name of their own.
+    fn insert(self, object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if self == Written::Text => object.insert(name.to_owned(), text.into()),
+            _ => object.insert(format!("{name}_hex"), Written::Hex.text(bytes).into()),
+        };
+    }
 }

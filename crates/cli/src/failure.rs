@@ -1,8 +1,10 @@
 //! Errors of commands and their exit codes. A user sees a sentence, never a stack trace.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+
+use serde_json::json;
 
 /// Exit codes; `sateen --help` and docs/cli.md list them.
 pub(crate) const FAILED: u8 = 1;
@@ -55,6 +57,16 @@ impl Failure {
     /// A file of the user's, not of a database.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
         Failure::failed(format!("{}: {error}", sateen::shown_path(path)))
+    }
+
+    /// Prints it on standard error. If that fails, there is no other place for it.
+    pub(crate) fn report(&self, json: bool) {
+        let mut errors = io::stderr().lock();
+        let _nobody = if json {
+            writeln!(errors, "{}", json!({ "error": self.message, "code": self.code }))
+        } else {
+            writeln!(errors, "sateen: {self}")
+        };
     }
 }
 

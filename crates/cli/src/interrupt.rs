@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -20,6 +21,9 @@ use crate::failure::INTERRUPTED;
 /// the wait begins.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// The interval at which [`stopping`] checks the flag.
+const PARK: Duration = Duration::from_millis(50);
+
 /// Returns a flag that is set when the user or a supervisor wants the program to stop.
 pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
     let wanted = Arc::new(AtomicBool::new(false));
@@ -29,6 +33,32 @@ pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&wanted))?;
     }
     Ok(wanted)
+}
+
+/// Runs `work`, and calls `stop` on another thread if the user wants to stop meanwhile. Returns
+/// what the work returned, and whether it was stopped.
+pub(crate) fn stopping<T>(
+    stop: impl FnOnce() + Send,
+    work: impl FnOnce() -> T,
+) -> io::Result<(T, bool)> {
+    let wanted = watch()?;
+    let done = AtomicBool::new(false);
+    let (wanted, done) = (wanted.as_ref(), &done);
+    Ok(std::thread::scope(|scope| {
+        let watcher = scope.spawn(move || {
+            while !done.load(Ordering::Acquire) {
+                if wanted.load(Ordering::Relaxed) {
+                    stop();
+                    return;
+                }
+                std::thread::park_timeout(PARK);
+            }
+        });
+        let worked = work();
+        done.store(true, Ordering::Release);
+        watcher.thread().unpark();
+        (worked, wanted.load(Ordering::Relaxed))
+    }))
 }
 
 /// Opens a file or pipe for [`Interruptible`]. A pipe without a writer opens at once; the reader

@@ -32,17 +32,17 @@ mod text;
 mod top;
 mod upkeep;
 mod why;
+mod workplace;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use sateen_bench::Reexec;
-use serde_json::json;
 
-use crate::args::{Cli, DumpVerb, Noun, Verbs};
-use crate::dump::{DumpOptions, FileKind};
-use crate::failure::{Failure, Result};
+use crate::args::{Cli, Noun, Verbs};
+use crate::dump::{DumpOptions, DumpVerb, FileKind, Written};
+use crate::failure::Result;
 
 /// The whole command line, with grouped help.
 pub fn command() -> clap::Command {
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.quiet {
-                report(&failure, cli.json());
+                failure.report(cli.json());
             }
             ExitCode::from(failure.code)
         }
@@ -105,17 +105,8 @@ fn reexec() -> Result<Reexec> {
 }
 
 fn look_into(kind: FileKind, verbs: &Verbs<DumpVerb>, output: &mut dyn Write) -> Result<()> {
-    let DumpVerb::Dump { file, values, limit } = &verbs.verb;
-    let options = DumpOptions { values: *values, limit: *limit, json: verbs.json };
+    let DumpVerb::Dump { file, values, hex, limit } = &verbs.verb;
+    let written = if *hex { Written::Hex } else { Written::Text };
+    let options = DumpOptions { values: *values, limit: *limit, json: verbs.json, written };
     dump::run(kind, file, options, output)
-}
-
-/// Prints the failure on standard error. If that fails, there is no other place for it.
-fn report(failure: &Failure, json: bool) {
-    let mut errors = io::stderr().lock();
-    let _nobody = if json {
-        writeln!(errors, "{}", json!({ "error": failure.message, "code": failure.code }))
-    } else {
-        writeln!(errors, "sateen: {failure}")
-    };
 }

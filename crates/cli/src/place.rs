@@ -25,7 +25,13 @@ pub(crate) struct Family {
     #[command(flatten)]
     pub(crate) place: Place,
     /// Use this column family
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = bytes())]
+    #[arg(
+        long,
+        alias = "column_family",
+        value_name = "NAME",
+        default_value = "default",
+        value_parser = bytes()
+    )]
     pub(crate) cf: String,
 }
 

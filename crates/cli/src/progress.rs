@@ -72,6 +72,11 @@ impl Progress {
         self.0.set_position(done);
     }
 
+    /// Removes it from the terminal.
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+
     /// Shows `done`.
     pub(crate) fn at(&self, done: u64) {
         self.0.set_position(done);
@@ -80,6 +85,6 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.clear();
     }
 }

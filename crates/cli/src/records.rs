@@ -22,7 +22,7 @@ pub(crate) struct Scan {
     #[arg(long, value_name = "KEY")]
     pub(crate) prefix: Option<OsString>,
     /// Print at most this many records
-    #[arg(long, value_name = "N")]
+    #[arg(long, alias = "max_keys", value_name = "N")]
     pub(crate) limit: Option<u64>,
     /// Print from the last key to the first
     #[arg(long)]

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use sateen::{CheckReport, ScrubReport, shown_path};
+use sateen::{CheckReport, ColumnFamily, CompactRangeOptions, Db, ScrubReport, shown_path};
 use serde_json::json;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, INTERRUPTED, Result};
+use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store::{self, Access, finding};
@@ -14,7 +16,17 @@ use crate::text::bytes::json_path;
 
 pub(crate) fn check(place: &Place, json: bool, output: &mut dyn Write) -> Result<()> {
     let bar = Progress::bytes("checking", Some(0));
-    let report = store::check(place, |done, total| bar.of(done, total))?;
+    let interrupted = interrupt::watch()?;
+    let report = store::check(place, |done, total| {
+        bar.of(done, total);
+        if interrupted.load(Ordering::Relaxed) {
+            bar.clear();
+            let failure = Failure::interrupted("the check was interrupted; it changed nothing");
+            failure.report(json);
+            // A check holds nothing that has to be given back, and the engine's has no other end.
+            std::process::exit(INTERRUPTED.into());
+        }
+    })?;
     drop(bar);
     if json {
         writeln!(output, "{}", check_json(&report))?;
@@ -75,8 +87,19 @@ pub(crate) fn scrub(
     let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("verifying");
     // Without a rate the scrub is not limited.
-    let report = db.scrub(Some(rate.map_or(0, |rate| rate.saturating_mul(1_000_000))))?;
+    let rate = rate.map_or(0, |rate| rate.saturating_mul(1_000_000));
+    // A scrub ends when its database is closed.
+    let closing = db.clone();
+    let stop = move || drop(closing.close());
+    let (report, stopped) = interrupt::stopping(stop, || db.scrub(Some(rate)))?;
     drop(spinner);
+    let report = match report {
+        Err(sateen::Error::Closed) if stopped => {
+            let text = "the scrub was interrupted; it changed nothing";
+            return Err(Failure::interrupted(text));
+        }
+        report => report?,
+    };
     db.close()?;
     let ScrubReport { tables, logs, bytes, problems, unreadable, .. } = &report;
     if json {
@@ -94,6 +117,28 @@ pub(crate) fn scrub(
         writeln!(output, "verified {tables} tables and {logs} WALs, {bytes} bytes")?;
     }
     verdict(problems.len(), unreadable.len())
+}
+
+/// Compacts a range of keys, from the first of `bounds` to the second.
+pub(crate) fn compact(
+    db: &Db,
+    family: &ColumnFamily,
+    [from, to]: [Option<&[u8]>; 2],
+    options: &CompactRangeOptions,
+) -> Result<()> {
+    let spinner = Progress::spinner("compacting");
+    let stop = || db.pause_manual_compactions();
+    let (done, stopped) = interrupt::stopping(stop, || family.compact_range(from, to, options))?;
+    drop(spinner);
+    match done {
+        Err(sateen::Error::ManualCompactionPaused) if stopped => {
+            db.close()?;
+            let text = "the compaction was interrupted; the database has all records, and another \
+                        compaction goes on from here";
+            Err(Failure::interrupted(text))
+        }
+        done => Ok(done.and_then(|()| db.close())?),
+    }
 }
 
 /// Returns the result of a command that found this many damaged and unreadable things.

@@ -291,7 +291,13 @@ fn files_are_dumped_as_text_and_json() {
     assert_eq!(lines.len(), 3, "{}", run.out());
     assert_eq!((&lines[0]["item"], &lines[1]["entries"]), (&"file".into(), &3.into()));
     assert_eq!((&lines[2]["key"], &lines[2]["value"]), (&"a".into(), &"1".into()));
+    let run = done(at, &["table", "dump", &table, "--values", "--hex"]);
+    assert!(run.out().contains("61\t") && run.out().contains("\tput\t31\n"), "{}", run.out());
+    let run = done(at, &["table", "dump", &table, "--limit", "1", "--hex", "--json"]);
+    assert!(run.out().contains("\"key_hex\":\"61\""), "{}", run.out());
     let manifest = files(at, "MANIFEST").pop().unwrap();
+    let run = done(at, &["manifest", "dump", &manifest, "--hex"]);
+    assert!(run.out().contains("keys 61 to 63"), "{}", run.out());
     let run = done(at, &["manifest", "dump", &manifest]);
     assert!(run.out().contains("create default") && run.out().contains("ends at"), "{}", run.out());
     done(at, &["manifest", "dump", &manifest, "--json"]);

@@ -299,6 +299,85 @@ fn what_cannot_be_imported_or_made_is_refused() {
     assert_same(&contents(&peer.at("new"), &names), &expected);
 }
 
+/// Runs `sateen rocksdb export` with the peer's library.
+fn export(peer: &Peer, from: &str, to: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sateen"));
+    command.current_dir(peer.folder.path());
+    command.args(["rocksdb", "export", from, to, "--library"]).arg(&peer.library).args(more);
+    command
+}
+
+#[test]
+fn an_export_gives_rocksdb_what_it_had_before_the_import() {
+    let Some(peer) = rocksdb() else { return };
+    let expected = peer.make("families", 20_000);
+    peer.import("families", "new", &[]);
+    // A write that RocksDB never had is in a WAL here, and must come along.
+    let put = ["db", "put", "new", "from sateen", "x", "--cf", "users"];
+    let put = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .current_dir(peer.folder.path())
+        .args(put)
+        .output()
+        .unwrap();
+    assert_eq!(said(&put), (0, String::new()));
+    let more = ["--verify", "--json", "--target-options", "write_buffer_size=1000000"];
+    let output = export(&peer, "new", "back", &more).output().unwrap();
+    assert_eq!(said(&output), (0, String::new()));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["keys"].as_u64(), Some(expected.len() as u64 + 1));
+    assert_eq!(summary["verified"], true);
+    assert!(!peer.at("back.exporting").exists());
+    // No file has the name of the place where it was made.
+    for (name, bytes) in files(&peer.at("back")) {
+        let is_options = name.starts_with("OPTIONS-");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!is_options || !text.contains("exporting"), "{name}: {text}");
+    }
+    // RocksDB reads it again by itself, without the directory in which it was made.
+    peer.import("back", "again", &["--verify"]);
+    let mut expected = expected;
+    expected.insert((1, "66726f6d2073617465656e".to_owned()), "78".to_owned());
+    let names = ["default", "users", "résumés of \t all"];
+    assert_same(&contents(&peer.at("again"), &names), &expected);
+}
+
+#[test]
+fn what_cannot_be_exported_is_refused_and_leaves_nothing() {
+    let Some(peer) = rocksdb() else { return };
+    peer.make("families", 100_000);
+    peer.import("families", "new", &[]);
+    let refused = |from: &str, to: &str, more: &[&str], code: i32, says: &str| {
+        let (was, text) = said(&export(&peer, from, to, more).output().unwrap());
+        assert!(was == code && text.contains(says) && !text.contains("panicked"), "{was}: {text}");
+        assert!(!peer.at(&format!("{to}.exporting")).exists());
+    };
+    refused("absent", "back", &[], 1, "absent");
+    refused("new", "families", &[], 1, "families: is not empty");
+    refused("new", "back", &["--target-options", "no_such_option=1"], 2, "no_such_option");
+    let put = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .current_dir(peer.folder.path())
+        .args(["db", "put", "backwards", "k", "v", "--set", "comparator=reverse-bytewise"])
+        .output()
+        .unwrap();
+    assert_eq!(said(&put), (0, String::new()));
+    refused("backwards", "back", &[], 1, "order of their bytes");
+
+    let mut child = export(&peer, "new", "back", &[]).stderr(Stdio::piped()).spawn().unwrap();
+    while !peer.at("back.exporting/database/CURRENT").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let (code, text) = said(&child.wait_with_output().unwrap());
+    assert!(code == 130 && text.contains("back was not created"), "{code}: {text}");
+    assert!(!peer.at("back").exists() && !peer.at("back.exporting").exists());
+
+    fs::create_dir(peer.at("back.exporting")).unwrap();
+    let (code, text) = said(&export(&peer, "new", "back", &[]).output().unwrap());
+    assert!(code == 1 && text.contains("back.exporting is what an export left"), "{text}");
+    assert!(peer.at("back.exporting").exists());
+}
+
 /// Starts an import and waits until it writes.
 fn begun(peer: &Peer, from: &str, to: &str) -> Child {
     let mut child = peer.command(from, to, &[]).stderr(Stdio::piped()).spawn().unwrap();

@@ -214,7 +214,11 @@ impl DbCore {
         self.store_unlogged()?;
         if !self.env.work_ended.swap(true, Ordering::AcqRel) {
             self.background.pause_manual();
-            self.background.driver.pause_background(wait)?;
+            if let Err(error) = self.background.driver.pause_background(wait) {
+                self.background.resume_manual();
+                self.env.work_ended.store(false, Ordering::Release);
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -234,9 +238,9 @@ impl DbCore {
             return Ok(());
         }
         if self.env.work_ended.swap(false, Ordering::AcqRel) {
-            // Unlogged entries are flushed once more.
+            // Unlogged entries are flushed once more. The caller may have ended the pause already.
             self.background.resume_manual();
-            self.background.driver.continue_background()?;
+            let _ended = self.background.driver.continue_background();
         }
         // Nobody may ask for work from now on. The lock is not held while it ends.
         let inspection = lock(&self.inspection).take();

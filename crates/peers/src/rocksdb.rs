@@ -1,4 +1,4 @@
-//! The C functions of RocksDB that a reader and the benchmark call.
+//! The C functions of RocksDB that a reader, a writer and the benchmark call.
 #![expect(unsafe_code, reason = "finding functions by their names")]
 #![expect(non_snake_case, reason = "fields have the names of C functions")]
 
@@ -110,6 +110,26 @@ functions! {
 }
 
 functions! {
+    /// The functions that a writer calls in addition to [`Common`] and [`Inherited`].
+    pub(crate) struct Writing {
+        required {
+            options_set_error_if_exists: SetFlag,
+            create_column_family:
+                unsafe extern "C" fn(Handle, Handle, *const c_char, ErrorSlot) -> Handle,
+            writebatch_put_cf: unsafe extern "C" fn(
+                Handle, Handle, *const c_char, usize, *const c_char, usize),
+            writeoptions_disable_WAL: SetInt,
+            flushoptions_create: New,
+            flushoptions_destroy: Free,
+            flushoptions_set_wait: SetFlag,
+            flush: unsafe extern "C" fn(Handle, Handle, ErrorSlot),
+            flush_cf: unsafe extern "C" fn(Handle, Handle, Handle, ErrorSlot),
+        }
+        optional {}
+    }
+}
+
+functions! {
     /// The functions that the benchmark calls in addition to [`Common`] and [`Inherited`].
     pub struct Calls {
         required {
@@ -163,6 +183,12 @@ impl Common {
 impl Reading {
     pub(crate) fn load(library: &Library) -> Result<Reading> {
         Reading::resolve(library, WHAT, PREFIX)
+    }
+}
+
+impl Writing {
+    pub(crate) fn load(library: &Library) -> Result<Writing> {
+        Writing::resolve(library, WHAT, PREFIX)
     }
 }
 

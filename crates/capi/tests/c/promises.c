@@ -225,6 +225,39 @@ static void read_only(const char* path) {
     rocksdb_options_destroy(options);
 }
 
+/* The limit for values is that of the database, in batches as elsewhere. */
+static void large_values(const char* path) {
+    rocksdb_options_t* options = rocksdb_options_create();
+    const size_t length = 65 << 20;
+    char* value = calloc(1, length);
+    rocksdb_writeoptions_t* write = rocksdb_writeoptions_create();
+    rocksdb_writebatch_t* batch = rocksdb_writebatch_create();
+    rocksdb_writebatch_put(batch, "large", 5, value, length);
+    rocksdb_writebatch_wi_t* indexed = rocksdb_writebatch_wi_create(0, 1);
+    rocksdb_writebatch_wi_put(indexed, "large", 5, value, length);
+    rocksdb_t* db = rocksdb_open(options, path, &err);
+    CHECK(err == NULL);
+    rocksdb_write(db, write, batch, &err);
+    refused("64");
+    rocksdb_write_writebatch_wi(db, write, indexed, &err);
+    refused("64");
+    rocksdb_close(db);
+    rocksdb_get_options_from_string(options, "sateen.value_bytes_max=128MiB", options, &err);
+    CHECK(err == NULL);
+    db = rocksdb_open(options, path, &err);
+    CHECK(err == NULL);
+    rocksdb_write(db, write, batch, &err);
+    CHECK(err == NULL);
+    rocksdb_write_writebatch_wi(db, write, indexed, &err);
+    CHECK(err == NULL);
+    rocksdb_close(db);
+    rocksdb_writebatch_wi_destroy(indexed);
+    rocksdb_writebatch_destroy(batch);
+    rocksdb_writeoptions_destroy(write);
+    rocksdb_options_destroy(options);
+    free(value);
+}
+
 int main(int count, char** arguments) {
     CHECK(count == 2);
     char path[4096];
@@ -233,6 +266,7 @@ int main(int count, char** arguments) {
     taken(path);
     reads(path);
     read_only(path);
+    large_values(path);
     puts("all is well");
     return 0;
 }

@@ -3,6 +3,8 @@
 //! clap lists subcommands in one group. This module therefore renders the lists of the top level
 //! and of `db` itself, from the command tree that parses the arguments.
 
+use std::ffi::OsString;
+
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
@@ -22,6 +24,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "db export",
             "db load",
             "db import",
+            "rocksdb export",
             "db diff",
         ],
     ),
@@ -64,7 +67,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Words of other tools, and the command that does the same here.
-const SYNONYMS: [(&str, &str); 31] = [
+const SYNONYMS: [(&str, &str); 28] = [
     ("set", "db put"),
     ("write", "db put"),
     ("insert", "db put"),
@@ -78,10 +81,7 @@ const SYNONYMS: [(&str, &str); 31] = [
     ("migrate", "db import"),
     ("info", "db stats"),
     ("metrics", "db stats"),
-    ("idump", "db scan"),
     ("multi_get", "db get"),
-    ("dump_live_files", "db stats"),
-    ("list_live_files_metadata", "db stats"),
     ("compaction_progress_dump", "top"),
     ("device", "db bench-device"),
     ("property", "db properties"),
@@ -98,6 +98,13 @@ const SYNONYMS: [(&str, &str); 31] = [
     ("benchmark", "bench"),
 ];
 
+/// Verbs of `ldb` that are aliases although clap has none across nouns: `sateen db dump_wal FILE`.
+const OF_OTHER_NOUNS: [(&str, &str); 3] = [
+    ("manifest_dump", "manifest dump"),
+    ("dump_wal", "wal dump"),
+    ("compaction_progress_dump", "top --once"),
+];
+
 /// Returns the command tree of `args.rs`, with grouped help at the top level and for `db`.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
@@ -109,11 +116,21 @@ pub(crate) fn command() -> Command {
 /// Parses the arguments of the process. Prints help or an error and exits where clap does.
 pub(crate) fn parse() -> Cli {
     let mut command = command();
-    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = command.try_get_matches_from_mut(translated(std::env::args_os().collect()));
     parsed.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|mut error| {
         suggest(&mut error);
         error.exit()
     })
+}
+
+/// Replaces a verb of `ldb` behind `db` whose command here has another noun.
+fn translated(mut words: Vec<OsString>) -> Vec<OsString> {
+    let verb = words.get(1).filter(|noun| *noun == "db").and_then(|_| words.get(2));
+    let path = verb.and_then(|verb| OF_OTHER_NOUNS.iter().find(|(name, _)| verb == name));
+    if let Some((_, path)) = path {
+        words.splice(1..3, path.split(' ').map(OsString::from));
+    }
+    words
 }
 
 /// Returns a help template that lists the commands whose path begins with `prefix`, without the

@@ -25,6 +25,7 @@ const VERBS: &[&str] = &[
     "Drop",
     "End",
     "Explain",
+    "Export",
     "Give",
     "Import",
     "Inspect",
@@ -192,5 +193,35 @@ fn json_is_accepted_before_and_behind_the_verb() {
     for line in ["sateen db --json get a b", "sateen db get a b --json"] {
         let matches = command().try_get_matches_from(line.split(' ')).unwrap();
         assert!(Cli::from_arg_matches(&matches).unwrap().json(), "{line}");
+    }
+}
+
+#[test]
+fn verbs_of_ldb_are_aliases() {
+    let parsed = |line: &str| {
+        let words = translated(line.split(' ').map(OsString::from).collect());
+        let matches =
+            command().try_get_matches_from(words).unwrap_or_else(|e| panic!("{line}: {e}"));
+        format!("{:?}", Cli::from_arg_matches(&matches).unwrap())
+    };
+    for (ldb, own) in [
+        ("sateen db idump library --max_keys 3", "sateen db scan library --limit 3"),
+        ("sateen db dump library --hex", "sateen db scan library --hex"),
+        ("sateen db get library k --column_family users", "sateen db get library k --cf users"),
+        ("sateen db checkconsistency library", "sateen db check library"),
+        ("sateen db list_column_families library", "sateen db families library"),
+        ("sateen db create_column_family library a", "sateen db create-family library a"),
+        ("sateen db drop_column_family library a", "sateen db drop-family library a"),
+        ("sateen db get_property library p", "sateen db properties library p"),
+        ("sateen db deleterange library a b", "sateen db delete-range library a b"),
+        ("sateen db approxsize library a b", "sateen db size library a b"),
+        ("sateen db list_live_files_metadata library", "sateen db stats library"),
+        ("sateen db dump_live_files library", "sateen db stats library"),
+        ("sateen db manifest_dump file --json", "sateen manifest dump file --json"),
+        ("sateen db dump_wal file --limit 3", "sateen wal dump file --limit 3"),
+        ("sateen db compaction_progress_dump library", "sateen top --once library"),
+    ] {
+        assert_eq!(parsed(ldb), parsed(own));
+        assert_ne!(parsed(ldb), parsed("sateen db get library k"));
     }
 }

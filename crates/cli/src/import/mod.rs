@@ -3,7 +3,7 @@
 //! Invariant: the target appears when it is complete and durable. It is built in a [`Workplace`]
 //! beside its place, checked, and then renamed.
 
-mod workplace;
+mod source;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,7 +23,8 @@ use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store::{self, Access, Limits};
-use workplace::{SourceLock, Workplace};
+use crate::workplace::Workplace;
+use source::SourceLock;
 
 /// A batch is committed when its keys and values are about this large.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -87,14 +88,14 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
         let text = "--source-options: LevelDB has no options that reading needs";
         return Err(Failure::usage(text));
     }
-    let workplace = Workplace::begin(&import.to)?;
+    let workplace = Workplace::begin(&import.to, "import")?;
     let place = Place {
         db: workplace.database(),
         profile: import.profile.clone(),
         settings: import.settings.clone(),
     };
     // Wrong options fail before anything is read.
-    workplace::check_logs(store::options(&place)?.wal_dir.as_deref())?;
+    source::check_logs(store::options(&place)?.wal_dir.as_deref())?;
     let lock = SourceLock::take(&import.from, import.peer.name())?;
     let source = open(import, &workplace)?;
     let work = Work { import, source: source.as_ref(), interrupted };

@@ -1,10 +1,11 @@
-//! `sateen rocksdb check`: which functions of RocksDB's C interface a program calls, and which of
-//! them `libsateen_rocksdb` lacks.
+//! `sateen rocksdb check` names which functions of RocksDB's C interface a program calls, and which
+//! of them `libsateen_rocksdb` lacks.
 //!
-//! `functions.txt` has every function of the interface and what becomes of a call. A test of the
-//! crate `sateen-capi` keeps it as the library is.
+//! [`export`] is the way back to RocksDB. `functions.txt` has every function of the interface and
+//! what becomes of a call. A test of the crate `sateen-capi` keeps it as the library is.
 
 mod elf;
+mod export;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +20,7 @@ const FUNCTIONS: &str = include_str!("functions.txt");
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RocksDbVerb {
-    /// List the functions of RocksDB that a program calls and the library lacks
+    /// List functions of RocksDB that a program would miss here
     #[command(after_help = "\
 The program, or the library that calls RocksDB's C interface, is read and not run. The exit code is
 1 if it calls a function that would end it. One that fails with an error ends nothing by itself.
@@ -31,6 +32,20 @@ Examples:
         /// Read this program or shared library
         program: PathBuf,
     },
+    /// Export a database into a new one of RocksDB
+    #[command(after_help = "\
+Export loads RocksDB's own library, which writes all column families. Records are what a reader
+sees: merged, without expired ones. The new database appears under its name when it is complete and
+durable. An export that fails or is interrupted leaves nothing there.
+
+Another process may have the source open. If it replaces files that the export still reads, the
+export fails: make a checkpoint and export that.
+
+Examples:
+  sateen rocksdb export library old --library /usr/lib/x86_64-linux-gnu/librocksdb.so
+  sateen rocksdb export library old --library librocksdb.so --verify
+  sateen rocksdb export library old --library librocksdb.so --target-options compression=kZSTD")]
+    Export(export::Export),
 }
 
 /// What becomes of a call.
@@ -47,7 +62,13 @@ enum Fate {
 }
 
 pub(crate) fn run(verb: &RocksDbVerb, json: bool, output: &mut dyn Write) -> Result<()> {
-    let RocksDbVerb::Check { program } = verb;
+    match verb {
+        RocksDbVerb::Check { program } => check(program, json, output),
+        RocksDbVerb::Export(arguments) => export::run(arguments, json, output),
+    }
+}
+
+fn check(program: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
     let bytes = std::fs::read(program).map_err(|error| Failure::file(program, &error))?;
     let symbols = elf::symbols(&bytes)
         .map_err(|what| Failure::failed(format!("{}: {what}", sateen::shown_path(program))))?;

@@ -169,7 +169,7 @@ fn stalls_text(model: &Model, status: &Status) -> Text<'static> {
 }
 
 fn device_text(model: &Model, status: &Status) -> Text<'static> {
-    let head = format!("{:<9}{:>12}{:>12}", "DEVICE", "read/s", "written/s");
+    let head = format!("{:<8}{:>15}{:>15}", "DEVICE", "read/s", "written/s");
     let mut lines = vec![title(head)];
     let mut sums = [0, 0];
     let mut rows = Vec::new();
@@ -183,7 +183,7 @@ fn device_text(model: &Model, status: &Status) -> Text<'static> {
     let believed = [status.device_read_bandwidth, status.device_write_bandwidth];
     let of = |sum: u64, can: u64| format!("{} of {}", size(sum), size(can));
     lines.push(Line::from(format!(
-        "{:<7}{:>13}{:>14}",
+        "{:<8}{:>15}{:>15}",
         "all",
         of(sums[0], believed[0]),
         of(sums[1], believed[1])
@@ -193,7 +193,7 @@ fn device_text(model: &Model, status: &Status) -> Text<'static> {
     shown.sort_by_key(|(_, read, written)| std::cmp::Reverse(read + written));
     shown.truncate(5);
     for (class, read, written) in rows.into_iter().filter(|row| shown.contains(row)) {
-        lines.push(Line::from(format!("{class:<9}{:>12}{:>12}", size(read), size(written))));
+        lines.push(Line::from(format!("{class:<8}{:>15}{:>15}", size(read), size(written))));
     }
     lines.push(Line::from(format!("a sync takes {}", time(status.device_barrier_ns))));
     Text::from(lines)

@@ -179,7 +179,7 @@ where
                     match answer {
                         _ if of != turn => {}
                         Ok(status) => {
-                            learn(&mut shown, &status);
+                            learn(&mut shown, at, &status);
                             model.take(*status);
                         }
                         Err(error) => not_served(&mut model, &shown[at], &error),
@@ -221,10 +221,14 @@ where
     }
 }
 
-/// Adds the other databases of the process.
-fn learn(shown: &mut Vec<Shown>, status: &Status) {
+/// Adds the other databases of the process. The one that answered is at `at`; if only its socket
+/// was named, its directory is known now.
+fn learn(shown: &mut Vec<Shown>, at: usize, status: &Status) {
+    if let Some(answered) = shown.get_mut(at) {
+        answered.directory.get_or_insert_with(|| PathBuf::from(&status.path));
+    }
     for path in &status.databases {
-        let known = |shown: &Shown| shown.directory.is_none() || shown.name() == *path;
+        let known = |shown: &Shown| shown.name() == *path;
         let same = |shown: &Shown| {
             let absolute = shown.directory.as_deref().and_then(|path| path.canonicalize().ok());
             absolute.is_some_and(|absolute| sateen::shown_path(&absolute) == *path)

@@ -6,12 +6,12 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::termion::event::Key;
 use sateen_inspect::{
-    ClassTraffic, FamilyStatus, JobStatus, LevelStatus, OperationStatus, Quantiles, SlowStatus,
-    StallStatus, Status,
+    ClassTraffic, Client, FamilyStatus, JobStatus, LevelStatus, OperationStatus, Quantiles,
+    SlowStatus, StallStatus, Status,
 };
 
 use super::model::{Model, Order};
-use super::{Action, action, draw, lines};
+use super::{Action, Shown, action, draw, learn, lines};
 
 const MIB: u64 = 1 << 20;
 
@@ -225,5 +225,20 @@ fn keys_do_what_the_last_line_says() {
         (Key::Char('c'), Action::Nothing),
     ] {
         assert_eq!(action(key), expected);
+    }
+}
+
+#[test]
+fn the_other_databases_of_the_process_are_found_also_by_a_socket() {
+    let status = busy(1);
+    for first in [
+        Shown { client: Client::of_socket("/srv/library/INSPECT"), directory: None },
+        Shown::of("/srv/library".into()),
+    ] {
+        let mut shown = vec![first];
+        learn(&mut shown, 0, &status);
+        learn(&mut shown, 0, &status);
+        let names: Vec<String> = shown.iter().map(Shown::name).collect();
+        assert_eq!(names, ["/srv/library", "/srv/ledger"]);
     }
 }

@@ -27,8 +27,9 @@ pub(crate) trait UsesSpace: Send + Sync {
 ///
 /// When the limit is reached, flushes fail as on a full disk: writes are refused with an error for
 /// which [`Error::is_no_space`](crate::Error::is_no_space) is true, and reads go on. Writes go on
-/// by themselves once there is room below the limit. A flush or compaction that has begun is
-/// finished, so the limit may be exceeded by what runs.
+/// by themselves once there is room below the limit. Bulk loads and ingestions fail in the same
+/// way. What has begun is finished, and compactions always run, so the limit may be exceeded by
+/// these.
 ///
 /// ```
 /// use sateen::{Db, Options, SpaceManager};

@@ -152,8 +152,14 @@ pub(crate) fn open(
     let core = opening.finish(locks)?;
     for (name, options) in family_options {
         if core.tree.families().by_name(name).is_none() {
-            let _catalogue = sateen_store::base::sync::lock(&core.tree.changes);
-            create_family(&core, name, options.clone())?;
+            let catalogue = sateen_store::base::sync::lock(&core.tree.changes);
+            let made = create_family(&core, name, options.clone());
+            drop(catalogue);
+            if let Err(error) = made {
+                // Without this the runtime would keep the database.
+                let _closed = core.close();
+                return Err(error);
+            }
         }
     }
     let catalogue = sateen_store::base::sync::lock(&core.tree.changes);

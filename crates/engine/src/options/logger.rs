@@ -1,5 +1,6 @@
 //! A function of the program that gets the lines of `LOG`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::LogLevel;
@@ -16,7 +17,7 @@ pub struct Logger {
 impl Logger {
     /// Creates a logger for lines of `level` and above. `write` is called by background threads of
     /// all databases whose options have the logger, and as such a database is opened or closed. It
-    /// must not wait for the database.
+    /// must not wait for the database. If it panics, the line is lost.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -39,7 +40,8 @@ impl Logger {
     }
 
     pub(crate) fn write(&self, level: LogLevel, line: &str) {
-        (self.write)(level, line);
+        // The program's code: its panic must not end a thread of the engine.
+        let _panicked = catch_unwind(AssertUnwindSafe(|| (self.write)(level, line)));
     }
 }
 

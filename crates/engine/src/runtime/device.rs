@@ -252,7 +252,8 @@ impl Device {
 
     /// Says that a database may have chores.
     pub(crate) fn call_for_chores(&self, database: DatabaseId) {
-        if lock_timed(&self.queue).call_for_chores(database) {
+        let now = self.now();
+        if lock_timed(&self.queue).call_for_chores(database, now) {
             self.chores.notify_one();
         }
     }
@@ -266,9 +267,13 @@ impl Device {
     ) -> Option<R> {
         let run = std::panic::AssertUnwindSafe(|| work(member.as_ref()));
         // Without this the job would stay unfinished, and a client that waits for it would wait for
-        // ever.
+        // ever. A listener that hears of a panic may panic, too.
         let done = std::panic::catch_unwind(run);
-        let done = done.map_err(|panic| member.panicked(&panicked(panic.as_ref()))).ok();
+        let told = |panic: Box<dyn std::any::Any + Send>| {
+            let tell = std::panic::AssertUnwindSafe(|| member.panicked(&panicked(panic.as_ref())));
+            let _panicked = std::panic::catch_unwind(tell);
+        };
+        let done = done.map_err(told).ok();
         // The last reference may be this one, and dropping a database takes its time.
         drop(member);
         lock(&self.queue).exit(database);

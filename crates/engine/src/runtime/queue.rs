@@ -25,8 +25,8 @@ pub(super) struct Queue {
     timers: BTreeMap<DatabaseId, Instant>,
     /// When the chores of a database are due.
     chores: BTreeMap<DatabaseId, Instant>,
-    /// Databases whose chores run. True if they were called for meanwhile.
-    at_chores: BTreeMap<DatabaseId, bool>,
+    /// Databases whose chores run, and since when they have been called for again.
+    at_chores: BTreeMap<DatabaseId, Option<Instant>>,
     /// Databases at rest.
     resting: BTreeSet<DatabaseId>,
     /// The database at rest that was looked at last.
@@ -85,15 +85,16 @@ impl Queue {
 
     /// Has a thread do the chores of the database now, and wakes it from its rest. Returns false if
     /// it is no member.
-    pub(super) fn call_for_chores(&mut self, database: DatabaseId) -> bool {
+    pub(super) fn call_for_chores(&mut self, database: DatabaseId, now: Instant) -> bool {
         if !self.members.contains_key(&database) {
             return false;
         }
         self.resting.remove(&database);
         if let Some(again) = self.at_chores.get_mut(&database) {
-            *again = true;
+            again.get_or_insert(now);
         } else {
-            self.chores.insert(database, Instant::default());
+            let at = self.chores.entry(database).or_insert(now);
+            *at = now.min(*at);
         }
         true
     }
@@ -115,7 +116,7 @@ impl Queue {
         let due = self.chores.iter().filter(|(_, at)| **at <= now);
         let database = due.min_by_key(|(_, at)| **at).map(|(id, _)| *id)?;
         self.chores.remove(&database);
-        self.at_chores.insert(database, false);
+        self.at_chores.insert(database, None);
         self.enter(database, Work::Chores, now)
     }
 
@@ -175,12 +176,12 @@ impl Queue {
         again: Option<Instant>,
         rests: bool,
     ) {
-        let called = self.at_chores.remove(&database).unwrap_or(false);
+        let called = self.at_chores.remove(&database).flatten();
         if !self.members.contains_key(&database) {
             return;
         }
-        if called {
-            self.chores.insert(database, Instant::default());
+        if let Some(at) = called {
+            self.chores.insert(database, at);
         } else {
             self.chores.extend(again.map(|at| (database, at)));
             if rests {
@@ -296,7 +297,7 @@ mod tests {
             seen.extend(looked);
         }
         assert_eq!(seen.len(), 20, "each was looked at once");
-        queue.call_for_chores(DatabaseId(7));
+        queue.call_for_chores(DatabaseId(7), Instant(0));
         assert_eq!(queue.next_samples().0, [DatabaseId(7)]);
         assert!(queue.chores_at().is_some());
     }
@@ -306,10 +307,27 @@ mod tests {
         let mut queue = of(1);
         let (id, _) = queue.next_chores(Instant(0)).unwrap();
         assert!(queue.next_chores(Instant(0)).is_none(), "one thread at a time");
-        queue.call_for_chores(id);
+        queue.call_for_chores(id, Instant(0));
         queue.chores_done(id, None, true);
         assert!(queue.next_chores(Instant(0)).is_some());
         assert_eq!(queue.next_samples().0, [id]);
+    }
+
+    #[test]
+    fn chores_that_are_due_go_before_those_called_for_later() {
+        let mut queue = of(2);
+        for at in 0..2 {
+            let (id, _) = queue.next_chores(Instant(0)).unwrap();
+            queue.exit(id);
+            queue.chores_done(id, (at == 1).then_some(Instant(5)), false);
+        }
+        let (called, timed) = (DatabaseId(0), DatabaseId(1));
+        queue.call_for_chores(called, Instant(4));
+        assert_eq!(queue.next_chores(Instant(9)).unwrap().0, called, "it waits longer");
+        queue.call_for_chores(called, Instant(7));
+        queue.chores_done(called, None, false);
+        assert_eq!(queue.next_chores(Instant(9)).unwrap().0, timed);
+        assert_eq!(queue.next_chores(Instant(9)).unwrap().0, called);
     }
 
     #[test]
@@ -332,7 +350,7 @@ mod tests {
         let mut queue = of(2);
         let (id, _) = queue.next_step(Instant(0)).unwrap();
         queue.remove(id);
-        assert!(!queue.call(id) && !queue.call_for_chores(id));
+        assert!(!queue.call(id) && !queue.call_for_chores(id, Instant(0)));
         queue.step_at(id, Instant(0));
         queue.chores_done(id, Some(Instant(0)), false);
         assert_eq!(take(&mut queue), Some(DatabaseId(1)));

@@ -45,7 +45,6 @@ use crate::write::batch::WriteBatch;
 /// assert!(!db.contains_key("fig")?);
 /// # Ok::<(), sateen::Error>(())
 /// ```
-#[derive(Default)]
 pub struct WriteBatchWithIndex {
     batch: WriteBatch,
     index: BatchIndex,
@@ -67,6 +66,12 @@ pub enum BatchValue {
     Missing,
 }
 
+impl Default for WriteBatchWithIndex {
+    fn default() -> WriteBatchWithIndex {
+        WriteBatchWithIndex::with_comparator(&Comparator::BYTEWISE)
+    }
+}
+
 impl WriteBatchWithIndex {
     /// Returns an empty batch. Keys of the default column family are compared bytewise.
     #[must_use]
@@ -74,10 +79,11 @@ impl WriteBatchWithIndex {
         WriteBatchWithIndex::default()
     }
 
-    /// Returns an empty batch for a database whose default column family has this comparator.
+    /// Returns an empty batch for a database whose default column family has this comparator. The
+    /// limit for values is that of the database.
     #[must_use]
     pub fn with_comparator(comparator: &Comparator) -> WriteBatchWithIndex {
-        WriteBatchWithIndex { comparator: comparator.clone(), ..WriteBatchWithIndex::default() }
+        WriteBatchWithIndex::sized(comparator, u64::MAX)
     }
 
     /// Returns `batch` with an index. The keys of all column families are compared bytewise.
@@ -98,7 +104,8 @@ impl WriteBatchWithIndex {
         let value_bytes_max = usize::try_from(value_bytes_max).unwrap_or(usize::MAX);
         WriteBatchWithIndex {
             batch: WriteBatch::with_value_bytes_max(value_bytes_max),
-            ..WriteBatchWithIndex::with_comparator(comparator)
+            index: BatchIndex::default(),
+            comparator: comparator.clone(),
         }
     }
 

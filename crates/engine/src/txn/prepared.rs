@@ -17,6 +17,7 @@
 //! the next one of its name, removes them with its next write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::sync::lock;
@@ -136,12 +137,16 @@ pub(super) fn load(core: &Arc<DbCore>) -> Result<()> {
                 what: &what,
                 family: "",
                 exclusive: true,
-                timeout: None,
+                timeout: Some(Duration::ZERO),
                 metrics: &core.env.metrics,
                 give_up: &|| core.env.check_open(),
-            })?;
-            if acquired == Acquired::New {
-                locks.push(what);
+            });
+            match acquired {
+                Ok(Acquired::New) => locks.push(what),
+                Ok(Acquired::Before) => {}
+                // What a failed prepare left has the same key as a later one (`Place::Left`).
+                Err(Error::LockTimedOut { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         found.push((name, Parked { batch, owner, locks }));

@@ -2,8 +2,8 @@
 //!
 //! 1. *Order.* [`CommitPipeline::commit`] puts the write into the commit queue. The first writer
 //!    leads (`lead`): it takes a group, seals full memtables, numbers the group's entries and
-//!    appends one record to the WAL (`order`). Then it hands leadership to the next writer in the
-//!    queue.
+//!    appends one record to the WAL (`order`, or `order_alone` if it is the only writer). Then it
+//!    hands leadership to the next writer in the queue.
 //! 2. *Apply.* Every writer of the group inserts its own entries into the memtables (`apply`), all
 //!    of them at once, while the next leader is already at work.
 //! 3. *Publish.* [`Publisher::publish`] makes the entries visible in commit order.
@@ -126,7 +126,7 @@ pub(crate) struct Assignment {
     ticket: u64,
     /// The memtables that its entries go to.
     active: Option<Arc<ActiveSet>>,
-    /// The WAL whose sync makes the write durable. `None` if it is not logged.
+    /// The WAL whose sync makes the write durable. `None` if it need not be synced.
     log: Option<Arc<WalSync>>,
 }
 
@@ -265,11 +265,10 @@ impl CommitPipeline {
             let turn = self.queue.enter(slot);
             drop(waits);
             match turn {
-                QueueTurn::Lead => self.lead(slot)?,
-                QueueTurn::Assigned => {}
-                QueueTurn::Failed(error) => return Err(error),
+                QueueTurn::Lead => self.lead(slot),
+                QueueTurn::Assigned => Ok(slot.take_assignment()),
+                QueueTurn::Failed(error) => Err(error),
             }
-            Ok(slot.take_assignment())
         })?;
         let Some(assignment) = assignment else { return Ok(None) };
         let last = assignment.first_seqno + count - 1;
@@ -305,26 +304,30 @@ impl CommitPipeline {
     }
 
     /// Leads a group: takes writers from the queue, seals full memtables, orders the group, hands
-    /// leadership on, and wakes the group.
+    /// leadership on, and wakes the group. Returns what `own` is assigned, if it is not left out.
     #[inline]
-    fn lead(&self, own: &Arc<queue::WriterSlot>) -> Result<()> {
+    fn lead(&self, own: &Arc<queue::WriterSlot>) -> Result<Option<Assignment>> {
         let mut leading = self.queue.lead();
         self.queue.check()?;
         let mut stage = lock_timed(&self.stage);
-        leading.group = self.queue.gather(self.group_bytes_max.saturating_sub(own.bytes()));
+        leading.group = self.queue.gather(own, self.group_bytes_max);
         if self.takes_switch() {
             self.seal_full(&mut stage);
         }
-        let outcome = self.order(&mut stage, own, &leading.group);
+        let outcome = if leading.group.is_empty() && !self.conflicts.is_on() {
+            self.order_alone(&mut stage, own).map(Some)
+        } else {
+            self.order(&mut stage, own, &leading.group).map(|()| own.take_assignment())
+        };
         drop(stage);
         // Leadership is handed on before the group is woken, so that the next group is ordered
         // meanwhile.
         let group = std::mem::take(&mut leading.group);
         drop(leading);
         match outcome {
-            Ok(()) => {
+            Ok(own) => {
                 group.iter().for_each(|slot| slot.wake_assigned());
-                Ok(())
+                Ok(own)
             }
             Err(error) => {
                 group.iter().for_each(|slot| slot.wake_failed(&error));
@@ -358,7 +361,7 @@ impl CommitPipeline {
         let logged = those(true).count();
         if logged > 0 {
             let Some(wal) = stage.wal.as_mut() else {
-                return Err(Error::InvalidArgument("the database has no WAL to write to".into()));
+                return Err(no_wal());
             };
             let mut entries = 0_u64;
             let mut parts = Vec::with_capacity(logged);
@@ -373,8 +376,7 @@ impl CommitPipeline {
             those(true).zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             appended?;
         }
-        // Not a `fetch_add`, because only the leader counts.
-        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.count_group();
         let log = stage.sync_handle();
         for wanted in [true, false] {
             for slot in those(wanted) {
@@ -382,7 +384,7 @@ impl CommitPipeline {
                     first_seqno: next,
                     ticket,
                     active: Some(stage.active.clone()),
-                    log: log.clone().filter(|_| wanted),
+                    log: log.as_ref().filter(|_| slot.logging() == Logging::Synced).cloned(),
                 });
                 next += slot.count();
                 ticket += 1;
@@ -393,6 +395,31 @@ impl CommitPipeline {
         // The publisher's ring must have a place for each writer before it is woken.
         self.publisher.wait_for_room(ticket);
         Ok(())
+    }
+
+    /// Does what `order` does for a group of one writer, which is most groups: it locks the slot
+    /// once and allocates nothing.
+    fn order_alone(&self, stage: &mut Stage, own: &queue::WriterSlot) -> Result<Assignment> {
+        own.with_entries(|bytes, count, logging| {
+            let (first_seqno, ticket) = (stage.next_seqno, stage.next_ticket);
+            if logging != Logging::None {
+                let wal = stage.wal.as_mut().ok_or_else(no_wal)?;
+                let entries = u32::try_from(count).unwrap_or(u32::MAX);
+                let _timed = perf::time(PerfMetric::WriteWalTime);
+                wal.append(SeqNo(first_seqno), entries, [bytes])?;
+            }
+            self.count_group();
+            stage.next_seqno += count;
+            stage.next_ticket += 1;
+            self.publisher.wait_for_room(stage.next_ticket);
+            let log = if logging == Logging::Synced { stage.sync_handle() } else { None };
+            Ok(Assignment { first_seqno, ticket, active: Some(stage.active.clone()), log })
+        })
+    }
+
+    fn count_group(&self) {
+        // Not a `fetch_add`, because only the leader counts.
+        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Inserts the entries of a write into the memtables.
@@ -447,7 +474,9 @@ impl CommitPipeline {
 
     /// Returns true if a memtable may be full, and forgets it. The caller leads, and looks.
     fn takes_switch(&self) -> bool {
-        self.switch_wanted.swap(false, Ordering::Relaxed)
+        // Looked at first, because a swap costs more than most of what a leader does.
+        self.switch_wanted.load(Ordering::Relaxed)
+            && self.switch_wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Asks the next leader to seal memtables that are full.
@@ -555,4 +584,8 @@ impl Stage {
     pub(crate) fn wal_number(&self) -> LogNumber {
         self.wal_number
     }
+}
+
+fn no_wal() -> Error {
+    Error::InvalidArgument("the database has no WAL to write to".into())
 }

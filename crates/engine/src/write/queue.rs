@@ -251,6 +251,15 @@ impl WriterSlot {
         lock(&self.inner).bytes = bytes;
     }
 
+    /// Calls `act` with the encoded entries, their number and the way to the WAL. Only for the slot
+    /// of the leader, which no other thread looks at, so that the lock may be held while `act`
+    /// writes.
+    #[inline]
+    pub(crate) fn with_entries<R>(&self, act: impl FnOnce(&[u8], u64, Logging) -> R) -> R {
+        let inner = lock(&self.inner);
+        act(&inner.bytes, inner.count, inner.logging)
+    }
+
     #[inline]
     pub(crate) fn assign(&self, assignment: Assignment) {
         lock(&self.inner).assignment = Some(assignment);
@@ -341,11 +350,15 @@ impl CommitQueue {
         if self.panicked.load(Ordering::Relaxed) { Err(leader_panicked()) } else { Ok(()) }
     }
 
-    /// Takes the writers of a group out of the queue, first come first, up to `bytes_max` bytes in
-    /// total and up to the first writer that leads alone.
+    /// Takes the writers of a group out of the queue, first come first, up to `bytes_max` bytes
+    /// together with the leader's, and up to the first writer that leads alone.
     #[inline]
-    pub(crate) fn gather(&self, bytes_max: usize) -> Vec<Arc<WriterSlot>> {
+    pub(crate) fn gather(&self, leader: &WriterSlot, bytes_max: usize) -> Vec<Arc<WriterSlot>> {
         let mut state = lock_timed(&self.state);
+        if state.waiting.is_empty() {
+            return Vec::new();
+        }
+        let bytes_max = bytes_max.saturating_sub(leader.bytes());
         let mut bytes = 0;
         // A group ends before the first writer that does not fit, so that writers keep their order.
         let fits = |slot: &Arc<WriterSlot>| {
@@ -385,8 +398,9 @@ mod tests {
         let queue = CommitQueue::default();
         let more = (0..FOLLOWERS_MAX + 10).map(|_| Arc::new(WriterSlot::new()));
         lock(&queue.state).waiting.extend(more);
-        assert_eq!(queue.gather(usize::MAX).len(), FOLLOWERS_MAX);
-        assert_eq!(queue.gather(usize::MAX).len(), 10);
+        let leader = WriterSlot::new();
+        assert_eq!(queue.gather(&leader, usize::MAX).len(), FOLLOWERS_MAX);
+        assert_eq!(queue.gather(&leader, usize::MAX).len(), 10);
     }
 
     /// Sealing memtables while a WAL is dead does not take up the next WAL, which was created

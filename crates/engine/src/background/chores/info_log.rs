@@ -363,6 +363,7 @@ mod tests {
         options.log_level = LogLevel::Off;
         options.logger = Some(crate::Logger::new(LogLevel::Info, move |level, line| {
             lock(&kept).push((level, line.to_owned()));
+            assert!(!line.contains("is open"), "a panic loses no other line");
         }));
         let db = Db::open_with(vfs.clone(), "/db", options, &[]).unwrap();
         let begun = lock(&lines).len();

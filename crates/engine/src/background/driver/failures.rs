@@ -28,9 +28,9 @@ impl Driver {
     }
 
     /// Raises the health after a job has failed and removed its files. The end of the database or
-    /// of a column family is no failure.
+    /// of a column family is no failure, and that the health is bad is known.
     pub(crate) fn job_failed(&self, error: &Error) {
-        if matches!(error, Error::Closed | Error::NoSuchColumnFamily(_)) {
+        if matches!(error, Error::Closed | Error::NoSuchColumnFamily(_) | Error::Background { .. }) {
             return;
         }
         self.env.metrics.background_error();

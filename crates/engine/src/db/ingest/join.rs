@@ -162,12 +162,19 @@ impl Ingestion<'_> {
 
     /// Removes the files of tables that did not join because of `error`.
     pub(super) fn give_up(&self, writers: &mut [TreesWriter], error: &Error) {
+        // The files may have joined in the parent since.
+        if self.core.env.is_of_parent() {
+            return;
+        }
         // An edit in the failed manifest may name the files, so they must stay until it is
         // replaced.
         if self.core.tree.versions.manifest_is_dead() {
             let files: Vec<FileId> = writers.iter().flat_map(TreesWriter::files).collect();
             self.core.background.board.after_roll(&files);
-            self.core.background.driver.job_failed(error);
+            // Other errors are the caller's own, or told by what made the manifest fail.
+            if matches!(error, Error::Io { .. }) {
+                self.core.background.driver.job_failed(error);
+            }
         } else {
             writers.iter_mut().for_each(TreesWriter::abandon);
         }

@@ -72,7 +72,9 @@ impl TreesWriter {
             spare_files: None,
             ..outputs.context(&tree, 0, IoClass::Flush, compression)
         };
-        self.outputs.push(Output::new(context));
+        let output = Output::new(context);
+        output.check_space()?;
+        self.outputs.push(output);
         self.open = Some(Open { tree, table_bytes: options.table_bytes });
         Ok(options.table_bytes)
     }

@@ -171,6 +171,37 @@ fn what_a_failed_prepare_left_goes_with_the_transaction() {
     }
 }
 
+/// What a failed prepare left may have the keys of a later transaction, because its locks went with
+/// it. An open gives both to whoever ends them, and nobody waits.
+#[test]
+fn prepared_transactions_may_share_keys_after_a_failed_prepare() {
+    let vfs = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&vfs));
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+    begin(&db).prepare("first").unwrap();
+    db.prepared_transaction("first").unwrap().unwrap().rollback().unwrap();
+    let mut left = begin(&db);
+    left.put("key", "left").unwrap();
+    let rule = FaultRule::new(Fault::Io).on(VfsOperation::Sync).path_contains(".wal");
+    let rule = faulty.add(rule.nth(1));
+    left.prepare("left").unwrap_err();
+    drop(left);
+    faulty.remove_rule(rule);
+    db.resume().unwrap();
+    let mut later = begin(&db);
+    later.put("key", "later").unwrap();
+    later.prepare("later").unwrap();
+    drop(later);
+    db.close().unwrap();
+    let db = open(&vfs);
+    assert_eq!(db.list_prepared().unwrap().len(), 2);
+    assert!(matches!(begin(&db).put("key", ""), Err(Error::LockTimedOut { .. })));
+    db.prepared_transaction("left").unwrap().unwrap().rollback().unwrap();
+    db.prepared_transaction("later").unwrap().unwrap().commit().unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), b"later");
+    begin(&db).put("key", "").unwrap();
+}
+
 /// At every operation of the file system, in several ways that what was not synced may have
 /// survived: the prepared transactions and the contents are those of one moment, and no step that
 /// returned is undone. For some of them, the same after a second crash during the recovery.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
 use sateen::{BulkLoad, Db, Error, Health, Options, ReadOptions, Regions, WallClock, WriteOptions};
 
 use crate::support::common::{
@@ -289,4 +289,38 @@ fn a_part_that_failed_is_lost() {
     assert_eq!(files(&vfs), before);
     load.finish().unwrap();
     assert_eq!(contents(&db), Contents::new());
+}
+
+/// A load that is given up while the health is bad for another reason does not make it worse: what
+/// heals by itself still does.
+#[test]
+fn a_load_given_up_leaves_the_health_as_it_is() {
+    let faults = FaultVfs::new(as_vfs(&MemVfs::new()));
+    let options = Options { background_threads: 1, ..tiny() };
+    let db = Db::open_with(Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+    let refused = db.bulk_load().unwrap();
+    write_part(&refused, &[(key(1), b"1".to_vec())]).unwrap();
+    let overlapping = db.bulk_load().unwrap();
+    for _ in 0..2 {
+        write_part(&overlapping, &[(key(1), b"1".to_vec())]).unwrap();
+    }
+    faults.add(FaultRule::new(Fault::NoSpace).class(IoClass::Manifest).on(VfsOperation::Write));
+    db.put(key(0), "0").unwrap();
+    db.flush().unwrap_err();
+    assert_eq!(db.health().0, Health::Degraded);
+    let error = refused.finish().unwrap_err();
+    assert!(matches!(error, Error::Background { .. }), "{error}");
+    let error = overlapping.finish().unwrap_err();
+    assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
+    assert_eq!(db.health().0, Health::Degraded);
+    faults.clear();
+    for _ in 0..3000 {
+        if db.health().0 == Health::Ok {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(db.health().0, Health::Ok);
+    assert_eq!(contents(&db).len(), 1);
+    assert_sound(&db);
 }

@@ -73,6 +73,13 @@ fn writes_are_refused_at_the_limit_and_go_on_below_it() {
     let db = open(&vfs, &space);
     assert!(db.contains_key("key000000").unwrap());
     assert!(space.used_bytes() > 100 << 10);
+    // Nor may other ways bring tables in.
+    let load = db.bulk_load().unwrap();
+    let mut part = load.part();
+    let refused = part.put("loaded", "1").and_then(|()| part.finish()).unwrap_err();
+    assert!(refused.is_no_space(), "{refused}");
+    load.finish().unwrap();
+    assert!(!db.contains_key("loaded").unwrap());
 }
 
 #[test]
@@ -98,5 +105,30 @@ fn after_the_end_of_background_work_nothing_waits() {
         let db = open();
         assert_eq!(db.iter().unwrap().count(), written as usize + 1, "{wal:?}");
         assert_sound(&db);
+    }
+}
+
+/// Who ends the pause that the end of background work is made of does not keep the database from
+/// being closed.
+#[test]
+fn a_database_is_closed_whose_background_work_was_ended_and_goes_on() {
+    for dropped in [false, true] {
+        let vfs = MemVfs::new();
+        let open = || {
+            let options = Options { background_threads: 1, ..tiny() };
+            Db::open_with(as_vfs(&vfs), "/db", options, &[])
+        };
+        let db = open().unwrap();
+        db.put("fig", "1").unwrap();
+        db.end_background_work(true).unwrap();
+        db.continue_background_work().unwrap();
+        db.put("fig", "2").unwrap();
+        if dropped {
+            drop(db);
+        } else {
+            db.close().unwrap();
+            assert!(matches!(db.get("fig"), Err(Error::Closed)));
+        }
+        assert_eq!(open().unwrap().get("fig").unwrap().unwrap(), b"2");
     }
 }

@@ -219,7 +219,9 @@ impl OpMeter {
     fn record_device(&self, class: IoClass, call: IoCall, bytes: u64, started: Instant) {
         let ns = self.record(bytes, started);
         let waited_ns = processor::waited_ns(started, ns);
-        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        if waited_ns > 0 {
+            self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        }
         io_done(class, call, started, ns, bytes);
         without_processor(call, waited_ns);
     }
@@ -284,7 +286,6 @@ impl ClassMeter {
     /// Counts a read that took too long for the page cache. Returns the part of its time in which
     /// its thread waited for a processor, as far as that is known.
     #[inline]
-    /// Returns the part of its time in which its thread waited for a processor, as far as known.
     fn note_device_read(&self, bytes: u64, started: Instant, ns: u64) -> u64 {
         let cached_ns = NOTED_NS + bytes / CACHED_BYTES_PER_NS;
         if ns < cached_ns {
