@@ -479,8 +479,6 @@ NATIVE(void, freeBatch0, jlong batch) { rocksdb_writebatch_destroy(TO(rocksdb_wr
 
 NATIVE(void, clearBatch0, jlong batch) { rocksdb_writebatch_clear(TO(rocksdb_writebatch_t, batch)); }
 
-NATIVE(jint, batchCount0, jlong batch) { return rocksdb_writebatch_count(TO(rocksdb_writebatch_t, batch)); }
-
 NATIVE(void, batchPut0, jlong batch, jlong family, jbyteArray key, jint key_from, jint key_length,
         jbyteArray value, jint value_from, jint value_length) {
     WRITE(rocksdb_writebatch_put_cf(TO(rocksdb_writebatch_t, batch),

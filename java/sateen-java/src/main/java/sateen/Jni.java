@@ -224,11 +224,6 @@ final class Jni extends Native {
     }
 
     @Override
-    int batchCount(long batch) {
-        return batchCount0(batch);
-    }
-
-    @Override
     void batchPut(long batch, long family, byte[] key, int keyFrom, int keyLength, byte[] value,
             int valueFrom, int valueLength) {
         batchPut0(batch, family, key, keyFrom, keyLength, value, valueFrom, valueLength);
@@ -452,8 +447,6 @@ final class Jni extends Native {
     private static native void freeBatch0(long batch);
 
     private static native void clearBatch0(long batch);
-
-    private static native int batchCount0(long batch);
 
     private static native void batchPut0(long batch, long family, byte[] key, int keyFrom, int keyLength,
         byte[] value, int valueFrom, int valueLength);

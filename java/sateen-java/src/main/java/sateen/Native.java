@@ -166,8 +166,6 @@ abstract class Native {
 
     abstract void clearBatch(long batch);
 
-    abstract int batchCount(long batch);
-
     abstract void batchPut(long batch, long family, byte[] key, int keyFrom, int keyLength, byte[] value,
         int valueFrom, int valueLength);
 

@@ -51,8 +51,8 @@ public class SateenException extends RuntimeException {
 
     private static Kind kindOf(String text) {
         String lower = text.toLowerCase(Locale.ROOT);
-        if (lower.contains("no space left") || lower.contains("quota exceeded")
-            || lower.contains("nospace")) {
+        // ENOSPC and EDQUOT of Linux, by number: paths may have any words, and the locale words the reason.
+        if (lower.startsWith("io error") && (lower.endsWith("(os error 28)") || lower.endsWith("(os error 122)"))) {
             return Kind.NO_SPACE;
         }
         String[] starts = {"invalid argument", "notfound", "corruption", "io error", "resource busy",

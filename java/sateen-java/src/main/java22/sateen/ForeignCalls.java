@@ -1,5 +1,6 @@
 package sateen;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -14,7 +15,8 @@ import java.lang.invoke.MethodHandle;
 
 /**
  * The functions of the C library as method handles. They are constants, so that the compiler of the JVM
- * makes each call a plain one. Addresses are {@code long}: a call makes no object.
+ * makes each call a plain one. Addresses are {@code long}, so that a call makes no object. Only a caller's
+ * direct buffers are segments: the call then fails if their memory was freed, and keeps it until it returns.
  */
 final class ForeignCalls {
     private static final Linker LINKER = Linker.nativeLinker();
@@ -34,9 +36,9 @@ final class ForeignCalls {
     static final MethodHandle familyCreate, familyDrop, familyDestroy;
     static final MethodHandle flushCreate, flush, flushWal, compact, property, setOption, statistics, sequence;
     static final MethodHandle checkpointCreate, checkpoint, checkpointDestroy;
-    static final MethodHandle getPinned, pinnedValue, pinnedDestroy, getInto;
-    static final MethodHandle put, merge, delete, deleteRange, write;
-    static final MethodHandle batchCreate, batchDestroy, batchClear, batchCount, batchPut, batchMerge;
+    static final MethodHandle getPinned, pinnedValue, pinnedDestroy, getIntoBuffer;
+    static final MethodHandle put, putBuffers, merge, delete, deleteRange, write;
+    static final MethodHandle batchCreate, batchDestroy, batchClear, batchPut, batchMerge;
     static final MethodHandle batchDelete, batchDeleteRange;
     static final MethodHandle snapshot, snapshotRelease;
     static final MethodHandle iterCreate, iterDestroy, iterFirst, iterLast, iterSeek, iterSeekPrevious;
@@ -48,7 +50,7 @@ final class ForeignCalls {
     static final long FLUSH_OPTIONS;
 
     static {
-        // In a signature: V nothing, P an address or a size, I an int, B a byte.
+        // In a signature: V nothing, P an address or a size, S a segment, I an int, B a byte.
         free = call("rocksdb_free", "VP");
         optionsCreate = call("rocksdb_options_create", "P");
         optionsDestroy = call("rocksdb_options_destroy", "VP");
@@ -105,8 +107,9 @@ final class ForeignCalls {
         getPinned = call("rocksdb_get_pinned_cf", "PPPPPPP");
         pinnedValue = call("rocksdb_pinnableslice_value", "PPP");
         pinnedDestroy = call("rocksdb_pinnableslice_destroy", "VP");
-        getInto = call("rocksdb_get_into_buffer_cf", "BPPPPPPPPPP");
+        getIntoBuffer = call("rocksdb_get_into_buffer_cf", "BPPPSPSPPPP");
         put = call("rocksdb_put_cf", "VPPPPPPPP");
+        putBuffers = call("rocksdb_put_cf", "VPPPSPSPP");
         merge = call("rocksdb_merge_cf", "VPPPPPPPP");
         delete = call("rocksdb_delete_cf", "VPPPPPP");
         deleteRange = call("rocksdb_delete_range_cf", "VPPPPPPPP");
@@ -114,7 +117,6 @@ final class ForeignCalls {
         batchCreate = call("rocksdb_writebatch_create", "P");
         batchDestroy = call("rocksdb_writebatch_destroy", "VP");
         batchClear = call("rocksdb_writebatch_clear", "VP");
-        batchCount = call("rocksdb_writebatch_count", "IP");
         batchPut = call("rocksdb_writebatch_put_cf", "VPPPPPP");
         batchMerge = call("rocksdb_writebatch_merge_cf", "VPPPPPP");
         batchDelete = call("rocksdb_writebatch_delete_cf", "VPPPP");
@@ -168,7 +170,12 @@ final class ForeignCalls {
     }
 
     private static MemoryLayout layout(char letter) {
-        return letter == 'P' ? JAVA_LONG : letter == 'I' ? JAVA_INT : JAVA_BYTE;
+        return switch (letter) {
+            case 'P' -> JAVA_LONG;
+            case 'S' -> ADDRESS;
+            case 'I' -> JAVA_INT;
+            default -> JAVA_BYTE;
+        };
     }
 
     private ForeignCalls() {}

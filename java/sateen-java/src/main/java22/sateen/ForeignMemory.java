@@ -95,11 +95,6 @@ final class ForeignMemory extends Native {
         return copy;
     }
 
-    /** Returns the address of the remaining bytes of a direct buffer. */
-    private static long address(ByteBuffer buffer) {
-        return MemorySegment.ofBuffer(buffer).address();
-    }
-
     private static MemorySegment text(Arena arena, String text) {
         return arena.allocateFrom(text);
     }
@@ -534,12 +529,12 @@ final class ForeignMemory extends Native {
         Scratch scratch = SCRATCH.get();
         try {
             long error = scratch.begin(0);
-            byte fits = (byte) getInto.invokeExact(database, options, family, address(key),
-                (long) key.remaining(), address(into), (long) into.remaining(), error + LENGTH,
-                error + FLAG, error);
-            check(scratch);
+            byte fits = (byte) getIntoBuffer.invokeExact(database, options, family,
+                MemorySegment.ofBuffer(key), (long) key.remaining(), MemorySegment.ofBuffer(into),
+                (long) into.remaining(), error + LENGTH, error + FLAG, error);
             java.lang.ref.Reference.reachabilityFence(key);
             java.lang.ref.Reference.reachabilityFence(into);
+            check(scratch);
             return fits != 0 || scratch.flag() ? Math.toIntExact(scratch.length()) : ABSENT;
         } catch (Throwable thrown) {
             throw unexpected(thrown);
@@ -566,8 +561,8 @@ final class ForeignMemory extends Native {
         Scratch scratch = SCRATCH.get();
         try {
             long error = scratch.begin(0);
-            put.invokeExact(database, options, family, address(key), (long) key.remaining(), address(value),
-                (long) value.remaining(), error);
+            putBuffers.invokeExact(database, options, family, MemorySegment.ofBuffer(key),
+                (long) key.remaining(), MemorySegment.ofBuffer(value), (long) value.remaining(), error);
             java.lang.ref.Reference.reachabilityFence(key);
             java.lang.ref.Reference.reachabilityFence(value);
             check(scratch);
@@ -647,15 +642,6 @@ final class ForeignMemory extends Native {
     @Override
     void clearBatch(long batch) {
         free(batchClear, batch);
-    }
-
-    @Override
-    int batchCount(long batch) {
-        try {
-            return (int) batchCount.invokeExact(batch);
-        } catch (Throwable thrown) {
-            throw unexpected(thrown);
-        }
     }
 
     @Override

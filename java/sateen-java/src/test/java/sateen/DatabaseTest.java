@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -105,6 +106,29 @@ class DatabaseTest {
     }
 
     @Test
+    void aBufferOfAClosedArenaIsRefused() throws Exception {
+        assumeTrue(Native.CALLS.name().equals("ffm"), "JNI cannot tell whether memory was freed");
+        // The tests are compiled for a Java without arenas.
+        Class<?> arenas = Class.forName("java.lang.foreign.Arena");
+        Class<?> segments = Class.forName("java.lang.foreign.MemorySegment");
+        AutoCloseable arena = (AutoCloseable) arenas.getMethod("ofShared").invoke(null);
+        Object memory = arenas.getMethod("allocate", long.class).invoke(arena, 16L);
+        ByteBuffer closed = (ByteBuffer) segments.getMethod("asByteBuffer").invoke(memory);
+        ByteBuffer open = ByteBuffer.allocateDirect(16);
+        try (Database database = open()) {
+            ColumnFamily family = database.defaultColumnFamily();
+            family.put(closed, closed, WriteOptions.DEFAULT);
+            assertEquals(16, family.get(closed, open));
+            open.clear();
+            arena.close();
+            assertThrows(IllegalStateException.class, () -> family.put(closed, open, WriteOptions.DEFAULT));
+            assertThrows(IllegalStateException.class, () -> family.put(open, closed, WriteOptions.DEFAULT));
+            assertThrows(IllegalStateException.class, () -> family.get(closed, open));
+            assertThrows(IllegalStateException.class, () -> family.get(open, closed));
+        }
+    }
+
+    @Test
     void aCursorGoesBothWays() {
         try (Database database = open()) {
             for (String key : List.of("a", "b", "c", "d")) {
@@ -186,6 +210,20 @@ class DatabaseTest {
         try (Database database = open()) {
             assertEquals("2", s(database.columnFamily("loans").orElseThrow().get(b("a"))));
             assertEquals(2, database.columnFamilies().size());
+        }
+    }
+
+    @Test
+    void aBatchCountsAWriteThatItRefusesAndFails() {
+        try (Database database = open(); WriteBatch batch = new WriteBatch()) {
+            batch.put(database.defaultColumnFamily(), new byte[70_000], b("v"));
+            assertEquals(1, batch.count());
+            SateenException refused = assertThrows(SateenException.class, () -> database.write(batch));
+            assertTrue(refused.getMessage().contains("70000"), refused.getMessage());
+            batch.clear();
+            batch.put(database.defaultColumnFamily(), b("k"), b("v"));
+            database.write(batch);
+            assertEquals("v", s(database.get(b("k"))));
         }
     }
 
@@ -273,6 +311,26 @@ class DatabaseTest {
         assertFalse(Files.exists(directory.resolve("none/CURRENT")));
         assertThrows(SateenException.class,
             () -> Database.openReadOnly(directory.resolve("none"), new Options()));
+    }
+
+    @Test
+    void onlyTheReasonOfAnErrorSaysThatTheDiskIsFull() {
+        Options options = new Options().set("create_if_missing", false);
+        for (String name : List.of("nospace", "no space left", "quota exceeded", "(os error 28)")) {
+            SateenException missing = assertThrows(SateenException.class,
+                () -> Database.open(directory.resolve(name).resolve("db"), options));
+            assertNotEquals(SateenException.Kind.NO_SPACE, missing.kind(), missing.getMessage());
+        }
+        String write = "IO error: write /tmp/no space left: nospace/db/000001.log: ";
+        assertEquals(SateenException.Kind.IO_ERROR,
+            SateenException.of(write + "Permission denied (os error 13)").kind());
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "No space left on device (os error 28)").kind());
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "Disk quota exceeded (os error 122)").kind());
+        // The JVM sets the locale of the C library, which words the reason.
+        assertEquals(SateenException.Kind.NO_SPACE,
+            SateenException.of(write + "Espace insuffisant (os error 28)").kind());
     }
 
     @Test

@@ -23,6 +23,24 @@ final class Progress {
     /** The first key behind all offsets. */
     private static final byte[] OFFSETS_END = bytes("offset;");
 
+    /** The offsets of a commit, with the position and the time of the stream at that moment. */
+    static final class CommitPoint {
+        final Map<TopicPartition, Long> offsets;
+        private final byte[] position;
+        private final long streamTime;
+
+        private CommitPoint(Map<TopicPartition, Long> offsets, byte[] position, long streamTime) {
+            this.offsets = offsets;
+            this.position = position;
+            this.streamTime = streamTime;
+        }
+
+        /** Returns this point with the offsets of an earlier one if it has none. */
+        CommitPoint after(CommitPoint earlier) {
+            return offsets.isEmpty() ? new CommitPoint(earlier.offsets, position, streamTime) : this;
+        }
+    }
+
     private final ColumnFamily stored;
     private final Position position;
     /** Whether the disk has entries that may belong to an open transaction. */
@@ -92,9 +110,17 @@ final class Progress {
         known = false;
     }
 
+    /** Returns the point of a commit with these offsets. Call it without the lock of the database. */
+    CommitPoint point(Map<TopicPartition, Long> offsets) {
+        // A query holds the position while it waits for that lock.
+        synchronized (position) {
+            return new CommitPoint(offsets, PositionSerde.serialize(position).array(), streamTime);
+        }
+    }
+
     /** Adds offsets, the position and the time. An offset of null removes that of its partition. */
-    void addOffsets(WriteBatch batch, Map<TopicPartition, Long> offsets) {
-        offsets.forEach((partition, offset) -> {
+    void addPoint(WriteBatch batch, CommitPoint point) {
+        point.offsets.forEach((partition, offset) -> {
             if (offset == null) {
                 batch.delete(stored, key(partition));
             } else {
@@ -102,11 +128,9 @@ final class Progress {
                 known = true;
             }
         });
-        synchronized (position) {
-            batch.put(stored, POSITION, PositionSerde.serialize(position).array());
-        }
-        if (streamTime >= 0) {
-            batch.put(stored, STREAM_TIME, number(streamTime));
+        batch.put(stored, POSITION, point.position);
+        if (point.streamTime >= 0) {
+            batch.put(stored, STREAM_TIME, number(point.streamTime));
         }
     }
 

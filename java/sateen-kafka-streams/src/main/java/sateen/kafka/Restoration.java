@@ -1,6 +1,5 @@
 package sateen.kafka;
 
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
@@ -16,9 +15,10 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <ol>
  * <li>{@link #unlogged} says for each batch whether it goes around the WAL, and counts it.
- * <li>{@link #mayStore} says whether the offsets of a commit may be stored at once. Otherwise it keeps them.
+ * <li>{@link #mayStore} says whether the point of a commit may be stored at once. Otherwise {@link #keep}
+ *     keeps it once the entries of the commit are written.
  * <li>{@link #committed} begins a flush, on another thread, if one is worth its while.
- * <li>{@link #store} flushes, and then stores the offsets that the flush covers.
+ * <li>{@link #store} flushes, and then stores the point that the flush covers.
  * </ol>
  *
  * <p>A task restores and commits in one thread, so that what a flush covers was written before it begins.
@@ -36,8 +36,8 @@ final class Restoration {
         /** Stores what is in the memtables, and returns when it is durable. */
         void flush();
 
-        /** Stores the offsets that {@code offsets} returns, if it returns any, while nothing else is written. */
-        void storeOffsets(Supplier<Map<TopicPartition, Long>> offsets);
+        /** Stores the point that {@code covered} returns, unless it is null, while nothing else is written. */
+        void storePoint(Supplier<Progress.CommitPoint> covered);
     }
 
     private final Target target;
@@ -52,9 +52,9 @@ final class Restoration {
     private long unlogged;
     private long unloggedAtCommit;
     private long stored;
-    /** The offsets of the last commit, if they wait, and those that the flush covers. */
-    private Map<TopicPartition, Long> waiting;
-    private Map<TopicPartition, Long> covered;
+    /** The point of the last commit, if it waits, and the one that the flush covers. */
+    private Progress.CommitPoint waiting;
+    private Progress.CommitPoint covered;
 
     Restoration(Target target, Executor flushes) {
         this.target = target;
@@ -77,18 +77,17 @@ final class Restoration {
         going = false;
     }
 
-    /** Returns whether these offsets may be stored. Otherwise they wait for a flush. */
-    synchronized boolean mayStore(Map<TopicPartition, Long> offsets) {
-        if (stored == unlogged) {
-            return true;
-        }
-        if (!offsets.isEmpty()) {
-            waiting = offsets;
-        }
-        return false;
+    /** Returns whether the point of a commit may be stored at once. */
+    synchronized boolean mayStore() {
+        return stored == unlogged;
     }
 
-    /** Forgets the offsets that wait. */
+    /** Keeps the point of a commit until a flush covers it. The entries of the commit are written. */
+    synchronized void keep(Progress.CommitPoint point) {
+        waiting = waiting == null ? point : point.after(waiting);
+    }
+
+    /** Forgets the point that waits. */
     synchronized void forget() {
         waiting = null;
         covered = null;
@@ -96,7 +95,7 @@ final class Restoration {
 
     /** Returns the offset of a partition that waits, or null. */
     synchronized Long waiting(TopicPartition partition) {
-        return waiting == null ? null : waiting.get(partition);
+        return waiting == null ? null : waiting.offsets.get(partition);
     }
 
     /** Begins a flush after a commit, if there is much to store or if nothing more was restored. */
@@ -159,18 +158,18 @@ final class Restoration {
 
     private void store(long bytes) {
         target.flush();
-        target.storeOffsets(() -> stored(bytes));
+        target.storePoint(() -> stored(bytes));
     }
 
-    /** Notes that a flush has stored so many bytes. Returns the offsets that are covered, or null. */
-    private synchronized Map<TopicPartition, Long> stored(long bytes) {
+    /** Notes that a flush has stored so many bytes. Returns the point that is covered, or null. */
+    private synchronized Progress.CommitPoint stored(long bytes) {
         stored = bytes;
-        Map<TopicPartition, Long> offsets = stored == unlogged ? waiting : covered;
+        Progress.CommitPoint point = stored == unlogged ? waiting : covered;
         if (stored == unlogged) {
             waiting = null;
         }
         covered = null;
-        return offsets;
+        return point;
     }
 
     private static void join(CompletableFuture<Void> ended) {

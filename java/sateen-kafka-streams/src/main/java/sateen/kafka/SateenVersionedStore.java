@@ -68,7 +68,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
 
     @Override
     @SuppressWarnings("unchecked")
-    public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+    public synchronized <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+        // As a put, it locks the store before the position. Queries.run locks the position before it reads.
         if (!(query instanceof MultiVersionedKeyQuery)) {
             return super.query(query, bound, config);
         }
@@ -102,7 +103,10 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
     void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {
         // A version depends on those before it, so records are restored one by one, in the buffer.
         for (ConsumerRecord<byte[], byte[]> changed : records) {
-            insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
+            // A query of a standby must not see a version between its removal and its new place.
+            synchronized (this) {
+                insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
+            }
             database().afterRestored(records.size());
         }
     }

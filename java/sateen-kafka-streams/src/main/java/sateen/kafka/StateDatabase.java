@@ -254,6 +254,7 @@ final class StateDatabase {
 
     private void write(Map<TopicPartition, Long> offsets, boolean forget) {
         restoration.check();
+        Progress.CommitPoint point = progress.point(offsets);
         lock.writeLock().lock();
         try (WriteBatch batch = new WriteBatch()) {
             addBuffers(batch);
@@ -261,8 +262,9 @@ final class StateDatabase {
                 restoration.forget();
                 progress.addNoOffsets(batch);
             }
-            if (restoration.mayStore(offsets)) {
-                progress.addOffsets(batch, offsets);
+            boolean mayStore = restoration.mayStore();
+            if (mayStore) {
+                progress.addPoint(batch, point);
             }
             progress.addCommit(batch);
             if (batch.count() > 0) {
@@ -270,6 +272,9 @@ final class StateDatabase {
                     database.write(batch, config.commitSync ? WriteOptions.SYNC : WriteOptions.DEFAULT);
                     return null;
                 });
+            }
+            if (!mayStore) {
+                restoration.keep(point);
             }
             progress.wrote(false);
             clearBuffers();
@@ -351,12 +356,12 @@ final class StateDatabase {
         }
 
         @Override
-        public void storeOffsets(Supplier<Map<TopicPartition, Long>> covered) {
+        public void storePoint(Supplier<Progress.CommitPoint> covered) {
             lock.writeLock().lock();
             try (WriteBatch batch = new WriteBatch()) {
-                Map<TopicPartition, Long> offsets = covered.get();
-                if (offsets != null) {
-                    progress.addOffsets(batch, offsets);
+                Progress.CommitPoint point = covered.get();
+                if (point != null) {
+                    progress.addPoint(batch, point);
                     call("commit", () -> {
                         database.write(batch);
                         return null;

@@ -3,15 +3,22 @@ package sateen.kafka;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -132,6 +139,70 @@ class RestorationTest {
         live.close();
         StateDatabase again = States.open(directory.resolve("live"), false);
         assertNull(again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
+    @Test
+    void aFailedCommitLeavesTheOffsetOfTheOneBefore() {
+        StateDatabase live = States.open(directory.resolve("live"), true, SateenConfig.OPTIONS,
+            "sateen.value_bytes_max=4KiB");
+        restore(live, 0, 4000, BATCH);
+        live.beforeWrite();
+        live.family("entries").put(Bytes.wrap(key(4000)), new byte[8192]);
+        assertThrows(ProcessorStateException.class, () -> live.commit(Map.of(CHANGELOG, 4001L)));
+        live.close();
+        assertReopensAt(4000);
+    }
+
+    @Test
+    void anEntryThatTheBatchRefusesFailsTheCommit() {
+        StateDatabase live = States.open(directory.resolve("live"), true);
+        restore(live, 0, 4000, BATCH);
+        live.beforeWrite();
+        live.family("entries").put(Bytes.wrap(new byte[70_000]), value(4000));
+        assertThrows(ProcessorStateException.class, () -> live.commit(Map.of(CHANGELOG, 4001L)));
+        live.close();
+        assertReopensAt(4000);
+    }
+
+    @Test
+    void aRecordThatTheBatchRefusesFailsTheRestoration() {
+        SateenKeyValueStore store = new SateenKeyValueStore("store");
+        store.init(new InternalMockProcessorContext<Object, Object>(directory.resolve("live").toFile(),
+            new StreamsConfig(StreamsTestUtils.getStreamsConfig())), store);
+        store.restoreBatch(List.of(new ConsumerRecord<>("changelog", 0, 0, key(0), value(0))));
+        store.commit(Map.of(CHANGELOG, 1L));
+        ProcessorStateException refused = assertThrows(ProcessorStateException.class, () -> store.restoreBatch(
+            List.of(new ConsumerRecord<>("changelog", 0, 1, new byte[70_000], value(1)))));
+        assertTrue(refused.getMessage().contains("70000"), refused.getMessage());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void offsetsThatWaitAreStoredWithThePositionAndTimeOfTheirCommit() {
+        StateDatabase live = States.open(directory.resolve("live"), true);
+        restore(live, 0, 3500, BATCH);
+        live.streamTime(5);
+        live.position().withComponent("input", 0, 5);
+        restore(live, 3500, 4000, BATCH);
+        // An open transaction.
+        live.beforeWrite();
+        live.streamTime(1L << 40);
+        live.position().withComponent("input", 0, 6);
+        live.close();
+        StateDatabase again = States.open(directory.resolve("live"), true);
+        assertEquals(4000, again.committedOffset(CHANGELOG));
+        assertEquals(5, again.streamTime());
+        assertEquals(Map.of(0, 5L), again.position().getPartitionPositions("input"));
+        again.close();
+    }
+
+    /** Checks that the directory of {@code live} has this offset, and the entries below it. */
+    private void assertReopensAt(long offset) {
+        StateDatabase again = States.open(directory.resolve("live"), true);
+        assertEquals(offset, again.committedOffset(CHANGELOG));
+        assertHas(again, offset);
         again.close();
     }
 
