@@ -16,7 +16,7 @@ because the database is behind gives up, and nothing is written: within :data:`W
 or, if it is so large that its own wait is longer, at the end of that. A call that is at work ends in
 its thread: a read's result is dropped, what it opened is closed, and a write is there as a whole or
 not at all. An iterator gives the entries of a cancelled read to the next one. ``close`` waits for
-such calls.
+such calls. A ``close`` that is cancelled itself goes on, and a second one waits for its end.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class AsyncIterable(Generic[_T]):
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """Marks the error of a read as heard: the caller that would hear it may have been cancelled."""
+    """Marks the error of a task as heard: the caller that would hear it may have been cancelled."""
     if not task.cancelled():
         task.exception()
 
@@ -334,6 +334,7 @@ class AsyncDb(AsyncStore):
         super().__init__(threads, db)
         self.db = db
         """The database itself, whose methods block."""
+        self._closing: asyncio.Task[None] | None = None
 
     async def column_family(self, name: str) -> AsyncStore:
         family = await self._threads.run(lambda: self.db.column_family(name))
@@ -355,16 +356,24 @@ class AsyncDb(AsyncStore):
         return await self._threads.run(lambda: call(self.db))
 
     async def close(self) -> None:
-        """Closes the database, when all calls have ended; a second time does nothing."""
-        if self._threads.closed:
-            return
-        self._threads.closed = True
-        await self._threads.finish()
-        closing = asyncio.wrap_future(self._threads.executor.submit(self.db.close))
+        """Closes the database, when all calls have ended. A second call waits for the same close.
+
+        A cancelled ``close`` goes on: the database closes without a further call.
+        """
+        if self._closing is None:
+            self._threads.closed = True
+            self._closing = asyncio.ensure_future(self._close())
+            self._closing.add_done_callback(_heard)
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         try:
-            await asyncio.shield(closing)
+            await self._threads.finish()
         finally:
+            # An event loop that ends cancels this task. The database is closed all the same.
+            closing = self._threads.executor.submit(self.db.close)
             self._threads.executor.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(closing))
 
     async def __aenter__(self) -> AsyncDb:
         return self

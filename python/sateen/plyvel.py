@@ -30,6 +30,52 @@ __version__ = "1.5.1"
 __leveldb_version__ = "1.23"
 
 _COMPRESSIONS = {None: "none", "snappy": "lz4", "zstd": "zstd"}
+_NUMBERS = {
+    "write_buffer_size": "memtable_bytes",
+    "max_open_files": "max_open_files",
+    "lru_cache_size": "block_cache_bytes",
+    "block_size": "block_bytes",
+    "block_restart_interval": "restart_interval",
+    "max_file_size": "table_bytes",
+}
+_OPTIONS = {
+    *_NUMBERS,
+    "paranoid_checks",
+    "compression",
+    "bloom_filter_bits",
+    "comparator",
+    "comparator_name",
+}
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns Sateen's options for plyvel's."""
+    compression = given.get("compression", "snappy")
+    if compression not in _COMPRESSIONS:
+        raise ValueError(f"compression must be None, 'snappy' or 'zstd', not {compression!r}")
+    options: dict[str, Any] = {
+        "compression": _COMPRESSIONS[compression],
+        "bloom_bits_per_key": given.get("bloom_filter_bits", 0),
+    }
+    for name, option in _NUMBERS.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        # LevelDB raises smaller limits, too.
+        options[option] = value and max(value, 16) if name == "max_open_files" else value
+    comparator, comparator_name = given.get("comparator"), given.get("comparator_name")
+    if (comparator is None) != (comparator_name is None):
+        raise ValueError("comparator and comparator_name belong together")
+    if comparator is not None:
+        if not callable(comparator):
+            raise TypeError("comparator must be callable")
+        if not isinstance(comparator_name, bytes):
+            raise TypeError("comparator_name must be bytes")
+        options["comparator"] = comparator
+        options["comparator_name"] = comparator_name.decode("ascii")
+    return options
 
 
 class Snapshot(_native.Snapshot):
@@ -91,36 +137,22 @@ class DB(_native.Database, _Methods):
     ) -> DB:
         if not isinstance(name, (str, bytes, os.PathLike)):
             raise TypeError(f"name must be a path, not {type(name).__name__}")
-        if compression not in _COMPRESSIONS:
-            raise ValueError(f"compression must be None, 'snappy' or 'zstd', not {compression!r}")
-        options: dict[str, Any] = {
-            "create_if_missing": create_if_missing,
-            "error_if_exists": error_if_exists,
-            "compression": _COMPRESSIONS[compression],
-            "bloom_bits_per_key": bloom_filter_bits,
-        }
-        numbers = {
-            "memtable_bytes": write_buffer_size,
-            "max_open_files": max_open_files and max(max_open_files, 16),
-            "block_cache_bytes": lru_cache_size,
-            "block_bytes": block_size,
-            "restart_interval": block_restart_interval,
-            "table_bytes": max_file_size,
-        }
-        for option, value in numbers.items():
-            if value is not None:
-                if not isinstance(value, int):
-                    raise TypeError(f"{option} must be an int, not {type(value).__name__}")
-                options[option] = value
-        if (comparator is None) != (comparator_name is None):
-            raise ValueError("comparator and comparator_name belong together")
-        if comparator is not None:
-            if not callable(comparator):
-                raise TypeError("comparator must be callable")
-            if not isinstance(comparator_name, bytes):
-                raise TypeError("comparator_name must be bytes")
-            options["comparator"] = comparator
-            options["comparator_name"] = comparator_name.decode("ascii")
+        options = _options(
+            {
+                "write_buffer_size": write_buffer_size,
+                "max_open_files": max_open_files,
+                "lru_cache_size": lru_cache_size,
+                "block_size": block_size,
+                "block_restart_interval": block_restart_interval,
+                "max_file_size": max_file_size,
+                "compression": compression,
+                "bloom_filter_bits": bloom_filter_bits,
+                "comparator": comparator,
+                "comparator_name": comparator_name,
+            }
+        )
+        options["create_if_missing"] = create_if_missing
+        options["error_if_exists"] = error_if_exists
         db = super().__new__(cls, name, **options)
         db._name = os.fspath(name)
         return db
@@ -166,9 +198,14 @@ class DB(_native.Database, _Methods):
 
 
 def repair_db(name: str, **options: Any) -> None:
-    """Makes a database of what is readable."""
-    options.pop("paranoid_checks", None)
-    _native.repair(name)
+    """Makes a database of what is readable. Options are as for :class:`DB`.
+
+    A database with a comparator needs it here, too.
+    """
+    for option in options:
+        if option not in _OPTIONS:
+            raise TypeError(f"repair_db() got an unexpected keyword argument {option!r}")
+    _native.repair(name, **_options(options))
 
 
 def destroy_db(name: str) -> None:

@@ -252,9 +252,6 @@ class Rdict(_Reads):
             raise DbClosedError("the database or the handle of its column family is closed")
         return self._store
 
-    def _raw_iterator(self, read_opt: ReadOptions | None) -> _native.RawIterator:
-        return self._check().raw_iterator()
-
     def key_may_exist(
         self, key: Any, fetch: bool = False, read_opt: ReadOptions | None = None
     ) -> bool | tuple[bool, Any]:
@@ -269,9 +266,7 @@ class Rdict(_Reads):
         store = self._check()
         taken = _native.Snapshot(store)
         raw = self._opened.options._raw_mode
-        snapshot = Snapshot(store, raw, pickle.dumps, pickle.loads, taken)
-        snapshot._raw_iterator = lambda read_opt: taken.raw_iterator()  # type: ignore[method-assign]
-        return snapshot
+        return Snapshot(store, raw, pickle.dumps, pickle.loads, taken)
 
     def get_column_family(self, name: str) -> Rdict:
         self._check()
@@ -378,16 +373,18 @@ class Rdict(_Reads):
         if not os.path.isdir(path):
             return
         config = os.path.join(path, _CONFIG)
+        if set(os.listdir(path)) - {_CONFIG}:
+            _native.destroy(path, **_wal_directory(options))
+        # The config comes last: a database that could not be destroyed still needs it.
         if os.path.exists(config):
             os.remove(config)
-        if os.listdir(path):
-            _native.destroy(path)
         if os.path.isdir(path) and not os.listdir(path):
             shutil.rmtree(path)
 
     @staticmethod
     def repair(path: str, options: Options | None = None) -> None:
-        _native.repair(path, comparator=_comparator(_is_raw(path)))
+        comparator = _comparator(_is_raw(path))
+        _native.repair(path, comparator=comparator, **_wal_directory(options))
 
     @staticmethod
     def list_cf(path: str, options: Options | None = None) -> list[str]:
@@ -449,6 +446,12 @@ class SstFileWriter:
 
 def _comparator(raw: bool) -> str:
     return "bytewise" if raw else _COMPARATOR
+
+
+def _wal_directory(options: Options | None) -> dict[str, Any]:
+    """Returns the option that says where the WAL is, if it is set."""
+    stored = options._set if options is not None else {}
+    return {name: stored[name] for name in ("wal_dir",) if name in stored}
 
 
 def _is_raw(path: str) -> bool:

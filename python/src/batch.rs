@@ -82,7 +82,9 @@ impl WriteBatch {
         let place = store.get().place.clone();
         place.shared.check(py)?;
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        Ok(WriteBatch { place, batch: Mutex::default(), options, transaction })
+        // The database has the limit. A smaller one of the batch would refuse what it accepts.
+        let batch = Mutex::new(sateen::WriteBatch::with_value_bytes_max(usize::MAX));
+        Ok(WriteBatch { place, batch, options, transaction })
     }
 
     #[pyo3(signature = (key, value, *, store = None))]

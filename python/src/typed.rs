@@ -11,6 +11,7 @@ use sateen::{ReadOptions, WriteOptions};
 use crate::codec::Codec;
 use crate::errors;
 use crate::handle;
+use crate::raw_iter::RawIterator;
 use crate::store::{self, Place, Store};
 use crate::typed_batch::TypedBatch;
 use crate::typed_iter::TypedIterator;
@@ -315,6 +316,17 @@ impl Typed {
         let (codec, read, _) = self.settings(py)?;
         let read = read_of(read_opt, read, &codec)?;
         TypedIterator::new(py, &self.place, codec, read, what, backwards, from_key)
+    }
+
+    /// Returns a cursor with the options of `read_opt`, or with those of `set_read_options`.
+    #[pyo3(signature = (read_opt = None))]
+    fn _raw_iterator(
+        &self,
+        py: Python<'_>,
+        read_opt: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<RawIterator> {
+        let (codec, read, _) = self.settings(py)?;
+        RawIterator::new(py, &self.place, read_of(read_opt, read, &codec)?)
     }
 
     /// Encodes a key, or a value.

@@ -12,7 +12,6 @@ use crate::handle;
 use crate::store::Store;
 
 /// A batch, and where its writes go by default.
-#[derive(Default)]
 struct Writes {
     batch: sateen::WriteBatch,
     store: Option<Py<Store>>,
@@ -82,7 +81,9 @@ impl TypedBatch {
     #[new]
     fn new(raw: bool, dumps: Py<PyAny>, loads: Py<PyAny>) -> TypedBatch {
         let codec = Mutex::new(Codec { raw, loads, dumps });
-        TypedBatch { codec, writes: Mutex::default() }
+        // The database has the limit. A smaller one of the batch would refuse what it accepts.
+        let batch = sateen::WriteBatch::with_value_bytes_max(usize::MAX);
+        TypedBatch { codec, writes: Mutex::new(Writes { batch, store: None }) }
     }
 
     fn set_dumps(&self, py: Python<'_>, dumps: Py<PyAny>) -> PyResult<()> {

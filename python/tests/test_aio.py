@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -384,3 +385,64 @@ def test_cancellation_under_load(path: Path) -> None:
                 assert b"%04d" % number in found
 
     run(path, work, memtable_bytes="64KiB")
+
+
+def test_a_cancelled_close_closes(path: Path) -> None:
+    async def main() -> None:
+        db = await aio.open(str(path))
+        hold = threading.Event()
+        busy = asyncio.create_task(db.run(lambda _: hold.wait()))
+        await asyncio.sleep(0)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(db.close(), 0.05)
+        assert not db.db.closed
+        with pytest.raises(sateen.ClosedError):
+            await db.get(b"a")
+        hold.set()
+        await asyncio.gather(db.close(), db.close())
+        assert await busy and db.db.closed
+        sateen.Db(path).close()
+
+    asyncio.run(main())
+
+
+def test_a_close_outlives_its_event_loop(path: Path) -> None:
+    hold = threading.Event()
+    ended = threading.Event()
+
+    def slow(_: sateen.Db) -> None:
+        hold.wait()
+        ended.set()
+
+    async def main() -> aio.AsyncDb:
+        db = await aio.open(str(path))
+        busy = asyncio.create_task(db.run(slow))
+        await asyncio.sleep(0)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(db.close(), 0.05)
+        assert not busy.done()
+        return db
+
+    # The object is kept: its end would close the database, too.
+    db = asyncio.run(main())
+    hold.set()
+    assert ended.wait(60)
+    for _ in range(500):
+        try:
+            sateen.Db(path).close()
+            break
+        except sateen.LockedError:
+            time.sleep(0.02)
+    else:
+        pytest.fail("the database is still open")
+    assert db.db.closed
+
+
+def test_batches_take_large_values(path: Path) -> None:
+    async def work(db: aio.AsyncDb) -> None:
+        large = bytes(65 << 20)
+        async with db.write_batch() as batch:
+            batch.put(b"k", large)
+        assert await db.get(b"k") == large
+
+    run(path, work, value_bytes_max="256MiB")

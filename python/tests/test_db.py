@@ -363,3 +363,18 @@ def test_repair_and_destroy(path: Path) -> None:
     sateen.destroy(path)
     with pytest.raises(sateen.Error):
         sateen.Db(path, create_if_missing=False)
+
+
+def test_batches_have_no_limit_of_their_own(path: Path) -> None:
+    large = bytes(65 << 20)
+    with sateen.Db(path, value_bytes_max="256MiB") as db:
+        batch = db.write_batch()
+        batch.put(b"k", large)
+        batch.write()
+        assert db[b"k"] == large
+    with sateen.Db(path) as db:
+        batch = db.write_batch()
+        batch.put(b"l", large)
+        with pytest.raises(sateen.InvalidArgumentError, match="limit"):
+            batch.write()
+        assert b"l" not in db

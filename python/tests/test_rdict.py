@@ -243,3 +243,75 @@ def test_every_mapped_option_is_an_option() -> None:
         getattr(options, method)(1)
     for method in _rdict_options._MAPPED:
         getattr(options, method)(1)
+
+
+def test_bounds_of_cursors(path: Path) -> None:
+    with rdict.Rdict(str(path)) as db:
+        for key in range(1, 6):
+            db[key] = str(key)
+        snapshot = db.snapshot()
+        db[0] = "0"
+        upper, both = rdict.ReadOptions(), rdict.ReadOptions()
+        upper.set_iterate_upper_bound(3)
+        both.set_iterate_lower_bound(2)
+        both.set_iterate_upper_bound(4)
+
+        def keys(reads: rdict.Rdict | rdict.Snapshot, options: rdict.ReadOptions | None) -> list[int]:
+            found = []
+            cursor = reads.iter(options)
+            cursor.seek_to_first()
+            while cursor.valid():
+                found.append(cursor.key())
+                cursor.next()
+            return found
+
+        assert keys(db, upper) == [0, 1, 2] and keys(db, both) == [2, 3]
+        assert keys(snapshot, upper) == [1, 2] and keys(snapshot, both) == [2, 3]
+        assert keys(db, None) == [0, 1, 2, 3, 4, 5] and keys(snapshot, None) == [1, 2, 3, 4, 5]
+        backwards = db.iter(both)
+        backwards.seek_to_last()
+        assert backwards.key() == 3
+        db.set_read_options(upper)
+        assert keys(db, None) == [0, 1, 2] and list(db.keys()) == [0, 1, 2]
+    with pytest.raises(rdict.DbClosedError):
+        db.iter()
+
+
+def test_an_open_database_is_not_destroyed(path: Path) -> None:
+    with rdict.Rdict(str(path)) as db:
+        db["word"] = 1
+        with pytest.raises(sateen.LockedError):
+            rdict.Rdict.destroy(str(path))
+    # Without its config it would be taken for a database of plain bytes.
+    with rdict.Rdict(str(path)) as db:
+        assert db["word"] == 1
+    rdict.Rdict.destroy(str(path))
+    assert not path.exists()
+
+
+def test_destroy_and_repair_find_the_wal(path: Path, tmp_path: Path) -> None:
+    options = rdict.Options()
+    options.set_wal_dir(str(tmp_path / "wal"))
+    with rdict.Rdict(str(path), options) as db:
+        db["word"] = 1
+    # A repair learns from the caller alone where the WAL is.
+    for stored in path.glob("OPTIONS*"):
+        stored.unlink()
+    (path / "CURRENT").unlink()
+    rdict.Rdict.repair(str(path), options)
+    with rdict.Rdict(str(path), options) as db:
+        assert db["word"] == 1
+    for stored in path.glob("OPTIONS*"):
+        stored.unlink()
+    rdict.Rdict.destroy(str(path), options)
+    assert not path.exists() and not list((tmp_path / "wal").glob("*.wal"))
+
+
+def test_batches_have_no_limit_of_their_own(path: Path) -> None:
+    options = rdict.Options()
+    options._set["value_bytes_max"] = "256MiB"
+    with rdict.Rdict(str(path), options) as db:
+        batch = rdict.WriteBatch()
+        batch["k"] = bytes(65 << 20)
+        db.write(batch)
+        assert len(db["k"]) == 65 << 20
