@@ -42,7 +42,7 @@ use super::store::BackupStore;
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::behind::Explainer;
-use crate::db::checkpoint::logs_of;
+use crate::db::checkpoint::{logs_of, oldest_log};
 use crate::options::WalMode;
 use crate::runtime::with_low_priority;
 use crate::tree::family_state::FamilyState;
@@ -178,7 +178,7 @@ impl Creation<'_> {
         let families = core.tree.versions.families();
         let wanted = wanted(&families);
         let logs = logs_of(core, &families)?;
-        self.check_oldest(&logs)?;
+        self.check_oldest(oldest_log(&families), &logs)?;
         let tables = families.values().flat_map(|family| family.version.tables());
         let tables: u64 = tables.map(|(.., table)| table.stored_bytes()).sum();
         let values = families.values().map(|family| family.version.value_files().bytes().0);
@@ -193,8 +193,7 @@ impl Creation<'_> {
 
     /// Fails if the oldest WAL that the versions need is gone. Only a read-only database, beside a
     /// process that writes it, finds that.
-    fn check_oldest(&self, logs: &[(LogNumber, u64)]) -> Result<()> {
-        let oldest = self.core.tree.versions.oldest_log();
+    fn check_oldest(&self, oldest: LogNumber, logs: &[(LogNumber, u64)]) -> Result<()> {
         if oldest == LogNumber(0) || logs.iter().any(|(log, _)| *log == oldest) {
             return Ok(());
         }

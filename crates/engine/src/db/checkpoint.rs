@@ -119,16 +119,25 @@ pub(crate) fn logs_of(
     // Between two commit groups, where every WAL ends with a whole record.
     let mut logs = core.writes.pipeline.exclusive(|_| core.writes.pipeline.live_logs());
     // WALs that no version needs may be about to be removed.
-    let needed = families.values().map(|family| family.version.log_number()).min();
-    logs.retain(|(number, _)| Some(*number) >= needed);
-    logs.extend(other_logs(core, &logs)?);
+    let oldest = oldest_log(families);
+    logs.retain(|(number, _)| *number >= oldest);
+    logs.extend(other_logs(core, oldest, &logs)?);
     Ok(logs)
+}
+
+/// Returns the oldest WAL that the families need as they are here. The versions go on meanwhile.
+pub(crate) fn oldest_log(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> LogNumber {
+    families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
 }
 
 /// Returns the WALs that the manifest needs besides those in use: the empty one of a database that
 /// writes no WAL, and all of a read-only database.
-fn other_logs(core: &DbCore, known: &[(LogNumber, u64)]) -> Result<Vec<(LogNumber, u64)>> {
-    let (directory, oldest) = (core.env.wal_directory(), core.tree.versions.oldest_log());
+fn other_logs(
+    core: &DbCore,
+    oldest: LogNumber,
+    known: &[(LogNumber, u64)],
+) -> Result<Vec<(LogNumber, u64)>> {
+    let directory = core.env.wal_directory();
     let listing = core.env.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     let names = listing.iter().filter_map(|path| FileName::parse(path.file_name()?.to_str()?));
     let logs = names.filter_map(|name| match name {
