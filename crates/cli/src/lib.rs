@@ -5,6 +5,7 @@
 
 mod args;
 mod backup;
+mod copied;
 mod db;
 mod device;
 mod diff;

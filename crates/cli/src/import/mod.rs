@@ -7,8 +7,6 @@ mod source;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -16,20 +14,14 @@ use sateen::{
     ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteOptions, shown_path, text_of_bytes,
 };
 use sateen_peers::{LevelDb, RocksDb, Source};
-use serde_json::json;
 
+use crate::copied::{BATCH_BYTES, Copied, Watch, summary, total};
 use crate::failure::{Failure, Result};
-use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store::{self, Access, Limits};
 use crate::workplace::Workplace;
 use source::SourceLock;
-
-/// A batch is committed when its keys and values are about this large.
-const BATCH_BYTES: u64 = 1 << 20;
-/// Keys between two updates of the progress, which also check for an interrupt.
-const LOOK_KEYS: u64 = 1024;
 
 /// The store whose database is imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,16 +65,8 @@ pub(crate) struct Import {
     settings: Vec<String>,
 }
 
-/// The part of a column family that is imported already.
-#[derive(Debug, Default)]
-struct Imported {
-    family: String,
-    keys: u64,
-    bytes: u64,
-}
-
 pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result<()> {
-    let interrupted = interrupt::watch()?;
+    let watch = Watch::begin(&import.to)?;
     let began = Instant::now();
     if import.peer == Peer::Leveldb && !import.source_options.is_empty() {
         let text = "--source-options: LevelDB has no options that reading needs";
@@ -98,7 +82,7 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
     source::check_logs(store::options(&place)?.wal_dir.as_deref())?;
     let lock = SourceLock::take(&import.from, import.peer.name())?;
     let source = open(import, &workplace)?;
-    let work = Work { import, source: source.as_ref(), interrupted };
+    let work = Work { import, source: source.as_ref(), watch };
     let imported = work.copy(&place)?;
     work.check(&place, &imported)?;
     drop(source);
@@ -131,12 +115,12 @@ impl From<sateen_peers::Error> for Failure {
 struct Work<'a> {
     import: &'a Import,
     source: &'a dyn Source,
-    interrupted: Arc<AtomicBool>,
+    watch: Watch<'a>,
 }
 
 impl Work<'_> {
     /// Copies all column families, and makes them durable.
-    fn copy(&self, place: &Place) -> Result<Vec<Imported>> {
+    fn copy(&self, place: &Place) -> Result<Vec<Copied>> {
         let db = store::open(place, Access::Create)?;
         let mut imported = Vec::new();
         for (number, name) in self.source.families().iter().enumerate() {
@@ -154,27 +138,24 @@ impl Work<'_> {
         Ok(imported)
     }
 
-    fn copy_family(&self, db: &Db, family: &ColumnFamily, number: usize) -> Result<Imported> {
+    fn copy_family(&self, db: &Db, family: &ColumnFamily, number: usize) -> Result<Copied> {
         let limits = Limits::of(&db.options());
         let options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
         let mut batch = limits.batch();
         let mut batch_bytes = 0;
-        let mut done = Imported { family: family.name().to_owned(), ..Imported::default() };
+        let mut done = Copied { family: family.name().to_owned(), ..Copied::default() };
         let progress = Progress::keys("importing", self.source.keys_estimated(number));
         let mut cursor = self.source.cursor(number)?;
         while let Some((key, value)) = cursor.entry() {
             limits.check(key, value).map_err(|what| self.failed(family.name(), &what))?;
             batch.to(family).put(key, value)?;
-            let bytes = (key.len() + value.len()) as u64;
-            batch_bytes += bytes;
-            done.keys += 1;
-            done.bytes += bytes;
+            batch_bytes += done.count(key, value);
             if batch_bytes >= BATCH_BYTES {
                 db.write(&batch, &options)?;
                 batch.clear();
                 batch_bytes = 0;
             }
-            self.look(&done, &progress)?;
+            self.watch.look(&done, &progress)?;
             cursor.advance();
         }
         cursor.status().map_err(|error| self.failed(family.name(), &error.to_string()))?;
@@ -183,7 +164,7 @@ impl Work<'_> {
     }
 
     /// Checks the number of stored keys, and with `--verify` each key and value.
-    fn check(&self, place: &Place, imported: &[Imported]) -> Result<()> {
+    fn check(&self, place: &Place, imported: &[Copied]) -> Result<()> {
         let db = store::open(place, Access::Read)?;
         for (number, expected) in imported.iter().enumerate() {
             let name = &expected.family;
@@ -205,44 +186,12 @@ impl Work<'_> {
     fn compare(&self, family: &ColumnFamily, number: usize, keys: u64) -> Result<()> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
         let mut stored = family.cursor(&options)?;
-        let progress = Progress::keys("comparing", Some(keys));
-        let mut done = Imported::default();
         let mut cursor = self.source.cursor(number)?;
         stored.seek_to_first();
-        loop {
-            let here = stored.valid().then(|| (stored.key(), stored.value()));
-            let there = cursor.entry();
-            if here != there {
-                stored.status()?;
-                cursor.status()?;
-                let key = here.or(there).map(|(key, _)| key.escape_ascii().to_string());
-                let text = format!("differs at the key {}", key.unwrap_or_default());
-                return Err(self.failed(family.name(), &text));
-            }
-            let Some((key, value)) = there else { break };
-            done.keys += 1;
-            done.bytes += (key.len() + value.len()) as u64;
-            self.look(&done, &progress)?;
-            cursor.advance();
-            stored.next();
-        }
-        stored.status()?;
-        Ok(cursor.status()?)
-    }
-
-    /// Updates the progress, and fails if the user interrupted the import.
-    fn look(&self, done: &Imported, progress: &Progress) -> Result<()> {
-        if !done.keys.is_multiple_of(LOOK_KEYS) {
-            return Ok(());
-        }
-        progress.at_keys(done.keys, done.bytes);
-        if self.interrupted.load(Ordering::Relaxed) {
-            let to = shown_path(&self.import.to);
-            let text =
-                format!("interrupted: {to} was not created; run the same command to start again");
-            return Err(Failure::interrupted(text));
-        }
-        Ok(())
+        let differs = |key| self.failed(family.name(), &format!("differs at the key {key}"));
+        self.watch
+            .first_difference(&mut stored, &mut cursor, keys, Failure::from)?
+            .map_or(Ok(()), |key| Err(differs(key)))
     }
 
     fn failed(&self, family: &str, what: &str) -> Failure {
@@ -255,29 +204,20 @@ impl Work<'_> {
 
 fn report(
     import: &Import,
-    imported: &[Imported],
+    imported: &[Copied],
     seconds: f64,
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let keys: u64 = imported.iter().map(|family| family.keys).sum();
-    let bytes: u64 = imported.iter().map(|family| family.bytes).sum();
     if json {
-        let family = |family: &Imported| {
-            let Imported { family, keys, bytes } = family;
-            json!({ "name": family, "keys": keys, "bytes": bytes })
-        };
-        let families: Vec<_> = imported.iter().map(family).collect();
-        let summary = json!({
-            "column_families": families, "keys": keys, "bytes": bytes, "seconds": seconds,
-            "verified": import.verify,
-        });
+        let summary = summary(imported, seconds, import.verify);
         return Ok(writeln!(output, "{summary}")?);
     }
+    let (keys, bytes) = total(imported);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     if imported.len() > 1 {
         for family in imported {
-            let Imported { family, keys, bytes } = family;
+            let Copied { family, keys, bytes } = family;
             writeln!(output, "{family}: {keys} keys, {:.1} MiB", mib(*bytes))?;
         }
     }

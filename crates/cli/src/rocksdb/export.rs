@@ -8,26 +8,18 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Args;
 use sateen::{ColumnFamily, Cursor, Db, ReadOptions, bytes_of_text, shown_path};
 use sateen_peers::{RocksDb, RocksDbWriter, Source};
-use serde_json::json;
 
+use crate::copied::{BATCH_BYTES, Copied, Watch, summary, total};
 use crate::failure::{Failure, Result};
-use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store;
 use crate::workplace::Workplace;
-
-/// A batch is committed when its keys and values are about this large.
-const BATCH_BYTES: u64 = 1 << 20;
-/// Keys between two updates of the progress, which also check for an interrupt.
-const LOOK_KEYS: u64 = 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
@@ -46,21 +38,13 @@ pub(crate) struct Export {
     verify: bool,
 }
 
-/// The part of a column family that is written.
-#[derive(Debug, Default)]
-struct Exported {
-    family: String,
-    keys: u64,
-    bytes: u64,
-}
-
 pub(super) fn run(export: &Export, json: bool, output: &mut dyn Write) -> Result<()> {
-    let interrupted = interrupt::watch()?;
+    let watch = Watch::begin(&export.to)?;
     let began = Instant::now();
     let db = store::open_as_it_was(&export.place)?;
     let names = families(&db, &export.place)?;
     let workplace = Workplace::begin(&export.to, "export")?;
-    let work = Work { export, db: &db, interrupted };
+    let work = Work { export, db: &db, watch };
     let exported = work.copy(&names, &workplace)?;
     if export.verify {
         work.compare(&exported, &workplace)?;
@@ -91,12 +75,12 @@ fn families(db: &Db, place: &Place) -> Result<Vec<String>> {
 struct Work<'a> {
     export: &'a Export,
     db: &'a Db,
-    interrupted: Arc<AtomicBool>,
+    watch: Watch<'a>,
 }
 
 impl Work<'_> {
     /// Writes all column families, and makes them durable.
-    fn copy(&self, names: &[String], workplace: &Workplace) -> Result<Vec<Exported>> {
+    fn copy(&self, names: &[String], workplace: &Workplace) -> Result<Vec<Copied>> {
         let Export { library, target_options, .. } = self.export;
         let mut target = RocksDbWriter::create(library, &workplace.database(), target_options)?;
         let mut exported = Vec::new();
@@ -108,24 +92,21 @@ impl Work<'_> {
         Ok(exported)
     }
 
-    fn copy_family(&self, target: &mut RocksDbWriter, name: &str) -> Result<Exported> {
+    fn copy_family(&self, target: &mut RocksDbWriter, name: &str) -> Result<Copied> {
         let number = target.family(&bytes_of_text(name))?;
         let (mut cursor, keys) = self.cursor(name)?;
         let progress = Progress::keys("exporting", Some(keys));
-        let mut done = Exported { family: name.to_owned(), ..Exported::default() };
+        let mut done = Copied { family: name.to_owned(), ..Copied::default() };
         let mut batch_bytes = 0;
         while cursor.valid() {
             let (key, value) = (cursor.key(), cursor.value());
             target.put(number, key, value)?;
-            let bytes = (key.len() + value.len()) as u64;
-            batch_bytes += bytes;
-            done.keys += 1;
-            done.bytes += bytes;
+            batch_bytes += done.count(key, value);
             if batch_bytes >= BATCH_BYTES {
                 target.commit()?;
                 batch_bytes = 0;
             }
-            self.look(&done, &progress)?;
+            self.watch.look(&done, &progress)?;
             cursor.next();
         }
         cursor.status().map_err(|error| self.ended(error))?;
@@ -134,7 +115,7 @@ impl Work<'_> {
     }
 
     /// Compares all keys and values with what RocksDB reads.
-    fn compare(&self, exported: &[Exported], workplace: &Workplace) -> Result<()> {
+    fn compare(&self, exported: &[Copied], workplace: &Workplace) -> Result<()> {
         let library = &self.export.library;
         let target = RocksDb::open(library, &workplace.database(), &workplace.scratch(), "")?;
         for expected in exported {
@@ -145,26 +126,11 @@ impl Work<'_> {
             };
             let mut there = target.cursor(number)?;
             let (mut here, _) = self.cursor(&expected.family)?;
-            let progress = Progress::keys("comparing", Some(expected.keys));
-            let mut done = Exported::default();
-            loop {
-                let entry = here.valid().then(|| (here.key(), here.value()));
-                if entry != there.entry() {
-                    here.status().map_err(|error| self.ended(error))?;
-                    there.status()?;
-                    let key = entry.or(there.entry()).map(|(key, _)| key.escape_ascii());
-                    let key = key.map(|key| key.to_string()).unwrap_or_default();
-                    return Err(self.differs(&expected.family, &format!("the key {key}")));
-                }
-                let Some((key, value)) = entry else { break };
-                done.keys += 1;
-                done.bytes += (key.len() + value.len()) as u64;
-                self.look(&done, &progress)?;
-                here.next();
-                there.advance();
+            let failed = |error| self.ended(error);
+            let key = self.watch.first_difference(&mut here, &mut there, expected.keys, failed)?;
+            if let Some(key) = key {
+                return Err(self.differs(&expected.family, &format!("the key {key}")));
             }
-            here.status().map_err(|error| self.ended(error))?;
-            there.status()?;
         }
         Ok(())
     }
@@ -179,21 +145,6 @@ impl Work<'_> {
         cursor.seek_to_first();
         let keys = family.live_tables().iter().map(|table| table.entries).sum();
         Ok((cursor, keys))
-    }
-
-    /// Updates the progress, and fails if the user interrupted the export.
-    fn look(&self, done: &Exported, progress: &Progress) -> Result<()> {
-        if !done.keys.is_multiple_of(LOOK_KEYS) {
-            return Ok(());
-        }
-        progress.at_keys(done.keys, done.bytes);
-        if self.interrupted.load(Ordering::Relaxed) {
-            let to = shown_path(&self.export.to);
-            let text =
-                format!("interrupted: {to} was not created; run the same command to start again");
-            return Err(Failure::interrupted(text));
-        }
-        Ok(())
     }
 
     /// Returns the failure of reading. A writer that replaced files ends an export, because its
@@ -222,25 +173,16 @@ impl Work<'_> {
 
 fn report(
     export: &Export,
-    exported: &[Exported],
+    exported: &[Copied],
     seconds: f64,
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let keys: u64 = exported.iter().map(|family| family.keys).sum();
-    let bytes: u64 = exported.iter().map(|family| family.bytes).sum();
     if json {
-        let family = |family: &Exported| {
-            let Exported { family, keys, bytes } = family;
-            json!({ "name": family, "keys": keys, "bytes": bytes })
-        };
-        let families: Vec<_> = exported.iter().map(family).collect();
-        let summary = json!({
-            "column_families": families, "keys": keys, "bytes": bytes, "seconds": seconds,
-            "verified": export.verify,
-        });
+        let summary = summary(exported, seconds, export.verify);
         return Ok(writeln!(output, "{summary}")?);
     }
+    let (keys, bytes) = total(exported);
     let mib = bytes as f64 / f64::from(1 << 20);
     let how = if export.verify { ", all compared" } else { "" };
     let families = exported.len();

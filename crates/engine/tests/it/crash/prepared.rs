@@ -122,26 +122,36 @@ fn what_cannot_be_prepared_is_refused() {
     transaction.commit().unwrap();
 }
 
+/// Returns a database that has a family for prepared transactions, on a disk with faults.
+fn prepared_once() -> (MemVfs, FaultVfs, Db) {
+    let vfs = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&vfs));
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+    begin(&db).prepare("first").unwrap();
+    db.prepared_transaction("first").unwrap().unwrap().rollback().unwrap();
+    (vfs, faulty, db)
+}
+
+/// Has a prepare fail whose record is written: its sync fails.
+fn fail_prepare(faulty: &FaultVfs, transaction: &mut Transaction, name: &str) {
+    let rule = FaultRule::new(Fault::Io).on(VfsOperation::Sync).path_contains(".wal");
+    let rule = faulty.add(rule.nth(1));
+    transaction.prepare(name).unwrap_err();
+    faulty.remove_rule(rule);
+}
+
 /// A prepare that failed may be there after all. It is gone once the transaction has ended, and the
 /// next transaction of its name is not mixed up with it.
 #[test]
 fn what_a_failed_prepare_left_goes_with_the_transaction() {
     for how in ["committed", "rolled back", "another", "dropped"] {
-        let vfs = MemVfs::new();
-        let faulty = FaultVfs::new(as_vfs(&vfs));
-        let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
-        begin(&db).prepare("first").unwrap();
-        db.prepared_transaction("first").unwrap().unwrap().rollback().unwrap();
+        let (vfs, faulty, db) = prepared_once();
         let mut transaction = begin(&db);
         // In several parts.
         for part in 0..3 {
             transaction.put(format!("large{part}"), vec![b'x'; 1 << 20]).unwrap();
         }
-        // The record is written, and its sync fails.
-        let rule = FaultRule::new(Fault::Io).on(VfsOperation::Sync).path_contains(".wal");
-        let rule = faulty.add(rule.nth(1));
-        transaction.prepare("name").unwrap_err();
-        faulty.remove_rule(rule);
+        fail_prepare(&faulty, &mut transaction, "name");
         db.resume().unwrap();
         assert!(db.list_prepared().unwrap().is_empty(), "{how}: nobody was told so");
         assert_eq!((transaction.name(), transaction.is_prepared()), (Some(&b"name"[..]), false));
@@ -175,18 +185,11 @@ fn what_a_failed_prepare_left_goes_with_the_transaction() {
 /// it. An open gives both to whoever ends them, and nobody waits.
 #[test]
 fn prepared_transactions_may_share_keys_after_a_failed_prepare() {
-    let vfs = MemVfs::new();
-    let faulty = FaultVfs::new(as_vfs(&vfs));
-    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
-    begin(&db).prepare("first").unwrap();
-    db.prepared_transaction("first").unwrap().unwrap().rollback().unwrap();
+    let (vfs, faulty, db) = prepared_once();
     let mut left = begin(&db);
     left.put("key", "left").unwrap();
-    let rule = FaultRule::new(Fault::Io).on(VfsOperation::Sync).path_contains(".wal");
-    let rule = faulty.add(rule.nth(1));
-    left.prepare("left").unwrap_err();
+    fail_prepare(&faulty, &mut left, "left");
     drop(left);
-    faulty.remove_rule(rule);
     db.resume().unwrap();
     let mut later = begin(&db);
     later.put("key", "later").unwrap();
