@@ -42,10 +42,10 @@ use super::store::BackupStore;
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::behind::Explainer;
-use crate::db::checkpoint::{logs_of, oldest_log};
+use crate::db::checkpoint::logs_of;
 use crate::options::WalMode;
 use crate::runtime::with_low_priority;
-use crate::tree::family_state::FamilyState;
+use crate::tree::family_state::{FamilyState, oldest_log};
 
 /// The largest table that is kept in memory, so that it is read once to be verified and copied.
 const IN_MEMORY_BYTES_MAX: u64 = 16 << 20;
@@ -178,7 +178,7 @@ impl Creation<'_> {
         let families = core.tree.versions.families();
         let wanted = wanted(&families);
         let logs = logs_of(core, &families)?;
-        self.check_oldest(oldest_log(&families), &logs)?;
+        self.check_oldest(oldest_log(families.values()), &logs)?;
         let tables = families.values().flat_map(|family| family.version.tables());
         let tables: u64 = tables.map(|(.., table)| table.stored_bytes()).sum();
         let values = families.values().map(|family| family.version.value_files().bytes().0);

@@ -30,7 +30,7 @@ use crate::core::DbCore;
 use crate::db::Db;
 use crate::open::sync_ancestors;
 use crate::options::WalMode;
-use crate::tree::family_state::FamilyState;
+use crate::tree::family_state::{FamilyState, oldest_log};
 
 /// Size of the buffer for copies.
 const COPY_BYTES: usize = 1 << 20;
@@ -118,16 +118,12 @@ pub(crate) fn logs_of(
 ) -> Result<Vec<(LogNumber, u64)>> {
     // Between two commit groups, where every WAL ends with a whole record.
     let mut logs = core.writes.pipeline.exclusive(|_| core.writes.pipeline.live_logs());
-    // WALs that no version needs may be about to be removed.
-    let oldest = oldest_log(families);
+    // WALs that no version needs may be about to be removed. The present versions may need only
+    // later ones than those of `families`.
+    let oldest = oldest_log(families.values());
     logs.retain(|(number, _)| *number >= oldest);
     logs.extend(other_logs(core, oldest, &logs)?);
     Ok(logs)
-}
-
-/// Returns the oldest WAL that the families need as they are here. The versions go on meanwhile.
-pub(crate) fn oldest_log(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> LogNumber {
-    families.values().map(|family| family.version.log_number()).min().unwrap_or_default()
 }
 
 /// Returns the WALs that the manifest needs besides those in use: the empty one of a database that

@@ -18,6 +18,12 @@ use crate::tree::families::ColumnFamilyData;
 /// Number of tables in one record of a manifest snapshot. It keeps the records short.
 const SNAPSHOT_TABLES_PER_RECORD: usize = 512;
 
+/// Returns the oldest WAL that one of the column families needs; 0 if there is none.
+pub(crate) fn oldest_log<'a>(families: impl IntoIterator<Item = &'a FamilyState>) -> LogNumber {
+    let needed = families.into_iter().map(|family| family.version.log_number());
+    needed.min().unwrap_or_default()
+}
+
 /// The version set's record of a column family.
 #[derive(Clone)]
 pub(crate) struct FamilyState {

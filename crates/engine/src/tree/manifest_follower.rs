@@ -18,7 +18,7 @@ use sateen_store::manifest::{Identity, ManifestReader, read_current};
 use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::Tail;
 
-use super::family_state::{FamilyState, FindComparator, Replay};
+use super::family_state::{FamilyState, FindComparator, Replay, oldest_log};
 
 type Families = std::collections::BTreeMap<ColumnFamilyId, FamilyState>;
 
@@ -127,7 +127,7 @@ impl ManifestFollower {
 
     /// Returns the oldest WAL that is needed.
     pub(crate) fn oldest_log(&self) -> LogNumber {
-        self.families().values().map(|family| family.version.log_number()).min().unwrap_or_default()
+        oldest_log(self.families().values())
     }
 
     /// Returns true if the manifest has grown, or CURRENT names another one.

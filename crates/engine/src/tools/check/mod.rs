@@ -40,6 +40,7 @@ use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 use crate::db::Db;
 use crate::open::{find_comparators, find_manifest};
 use crate::options::{ColumnFamilyOptions, Options};
+use crate::tree::family_state::oldest_log;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
 use crate::tree::version_set::{FamilyState, FindComparator};
 
@@ -281,8 +282,7 @@ impl View {
 
     /// Returns the oldest WAL that is needed.
     fn oldest_log(&self) -> LogNumber {
-        let logs = self.families.values().map(|family| family.version.log_number());
-        logs.min().unwrap_or_default()
+        oldest_log(self.families.values())
     }
 
     /// Returns the bytes of all values of a value file; `None` if it is not one.

@@ -24,6 +24,7 @@ use sateen_store::wal::reader::WalRecord;
 use sateen_store::wal::{WalChain, WalReader, WalWriter};
 
 use super::{Catalogue, Repair};
+use crate::tree::family_state::oldest_log;
 use crate::tree::version_set::durable_log;
 
 /// The entries of a column family that were found in WALs.
@@ -56,8 +57,7 @@ impl Repair {
     /// Takes the entries of the WALs into tables, unless the next open can replay all WALs. Fails
     /// if a WAL is needed and the directory has none.
     pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
-        let families = catalogue.families.values();
-        let needed = families.map(|family| family.version.log_number()).min().unwrap_or_default();
+        let needed = oldest_log(catalogue.families.values());
         let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
         let path = wal_file_name(&self.wal_directory(), needed);
         if missing && self.logs.is_empty() {

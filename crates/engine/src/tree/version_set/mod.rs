@@ -45,8 +45,8 @@ use sateen_store::vfs::Vfs;
 
 use crate::options::ColumnFamilyOptions;
 use crate::tree::families::ColumnFamilyData;
-use crate::tree::family_state::next_without_done_ranges;
 pub(crate) use crate::tree::family_state::{FamilyState, FindComparator, Replay, durable_log};
+use crate::tree::family_state::{next_without_done_ranges, oldest_log};
 
 /// When an edit becomes durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,8 +92,7 @@ impl VersionSetState {
 
     /// Returns the oldest WAL that a column family needs.
     fn oldest_log(&self) -> LogNumber {
-        let needed = self.families.values().map(|family| family.version.log_number());
-        needed.min().unwrap_or_default()
+        oldest_log(self.families.values())
     }
 
     /// Makes `next` the state of the family of `edit`, which has been written. Returns its version.
