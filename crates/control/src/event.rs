@@ -190,7 +190,31 @@ pub struct Sample {
     pub user_bytes: u64,
     /// What clients read.
     pub reads: ReadSample,
+    /// How the machine's processors were used.
+    pub processors: Processors,
 }
+
+/// How the processors of the machine were used lately, in thousandths of the time of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// What other programs, the kernel's threads and other guests of the host used.
+    pub others: u32,
+    /// What nobody used.
+    pub idle: u32,
+}
+
+impl Processors {
+    /// Returns true if others have most of the processors, and nothing is left.
+    #[must_use]
+    pub fn are_taken(&self) -> bool {
+        self.others >= TAKEN_BY_OTHERS && self.idle < IDLE_MIN
+    }
+}
+
+/// From which part on others have the processors, and the idle part that means that there are
+/// enough of them.
+const TAKEN_BY_OTHERS: u32 = 500;
+const IDLE_MIN: u32 = 100;
 
 /// The reads of clients in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub mod write_controller;
 pub use compaction::CompactionPlan;
 pub use control_plane::{ControlPlane, SharedScheduler, standing};
 pub use event::{
-    Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, ReadSample,
+    Action, ClassSample, Event, FlushMember, JobResult, Note, PauseReason, Processors, ReadSample,
     SAMPLE_PERIOD, Sample,
 };
 pub use options::{CfOptions, ControlOptions, DeviceProfile, JobSlots};

@@ -13,6 +13,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
 use sateen_store::base::sync::{Mutex, lock, thread, wait_timeout};
 use sateen_store::base::waited;
+use sateen_store::vfs::HostMeter;
 
 use super::Stepped;
 use super::device::Device;
@@ -148,6 +149,7 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
 pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
     let enter = |database| lock(&device.queue).enter(database, Work::Sample, Instant::default());
     let mut late_ns = 0;
+    let mut host = HostMeter::default();
     while !stop.load(Ordering::Acquire) {
         let (mut awake, resting) = lock(&device.queue).next_samples();
         for database in resting {
@@ -158,7 +160,7 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
                 awake.push(database);
             }
         }
-        let mut total = Sample::default();
+        let mut total = Sample { processors: host.look(), ..Sample::default() };
         let mut samples = Vec::new();
         for database in awake {
             let taken = enter(database)

@@ -40,6 +40,7 @@ pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
 pub use posix::PosixVfs;
 pub use posix::fork::forks;
 pub use posix::heap::give_back_free_memory;
+pub use posix::host::HostMeter;
 pub use sateen_control::IoClass;
 pub use watched::WatchedVfs;
 

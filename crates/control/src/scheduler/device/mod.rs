@@ -17,6 +17,10 @@
 //!    that is a little too high would stay, and background work would use the headroom.
 //! 7. While no client waits for the device nothing is concluded from how long requests take, and
 //!    [`DeviceModel::is_awaited`] says so: background work then harms nobody.
+//! 8. While other programs have the processors, requests take longer whether background work rests
+//!    or not: threads wait for a processor, and so does a device that the kernel or the host
+//!    emulates. Then a long request proves nothing, the estimate is not cut, and deep work is held
+//!    only if requests take longer on average than while it rests.
 //!
 //! What must stay true: an estimate is never below `BANDWIDTH_MIN`. It follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -69,6 +73,8 @@ pub(crate) struct DeviceModel {
     barrier_worst_ns: u64,
     /// The requests that clients wait for, by [`Awaited`].
     clients: [Requests; Awaited::COUNT],
+    /// Whether other programs have the processors.
+    host_is_busy: bool,
     /// When clients last waited for the device.
     awaited_at: Option<Instant>,
     /// Whether a sample of the window showed harm.
@@ -96,6 +102,7 @@ impl DeviceModel {
             barrier_ns: hint.barrier_ns.max(1),
             barrier_worst_ns: 0,
             clients: [Requests::default(); Awaited::COUNT],
+            host_is_busy: false,
             awaited_at: None,
             harmed: false,
             late: false,
@@ -156,6 +163,10 @@ impl DeviceModel {
         if client.reads + wal.syncs > 0 || slow_writes {
             self.awaited_at = Some(now);
         }
+        if self.host_is_busy != sample.processors.are_taken() {
+            self.host_is_busy = !self.host_is_busy;
+            self.clients.iter_mut().for_each(Requests::forget_rest);
+        }
         let before = (self.read.background_ns, self.write.background_ns);
         for (class, counts) in IoClass::ALL.into_iter().zip(&sample.classes) {
             self.read.add(class, counts.read_bytes, counts.read_ns);
@@ -191,8 +202,10 @@ impl DeviceModel {
         for direction in [&mut *read, &mut *write] {
             direction.judge_trial(now, &mut self.clients);
         }
+        let unknown = self.host_is_busy;
         let strained = |awaited: &[Awaited]| {
-            awaited.iter().copied().find(|awaited| self.clients[*awaited as usize].strained())
+            let strained = |awaited: &Awaited| self.clients[*awaited as usize].strained();
+            awaited.iter().copied().find(strained).filter(|_| !unknown)
         };
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
@@ -236,7 +249,8 @@ impl DeviceModel {
         let transfer_ns = scale(wal.write_bytes, NS_PER_SECOND, self.write.bandwidth);
         let sync_ns = wal.sync_ns.saturating_sub(transfer_ns);
         let _one_sample = of_syncs.harmed(wal.syncs, sync_ns, rests);
-        let harmed = reads || writes;
+        let slower = of_reads.slower_than_at_rest() || of_writes.slower_than_at_rest();
+        let harmed = if self.host_is_busy { slower } else { reads || writes };
         if of_reads.is_new() || of_writes.is_new() {
             self.brake_until = Instant(now.0 + BRAKE_NS);
         }
@@ -260,6 +274,9 @@ impl DeviceModel {
         self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
+        if self.host_is_busy {
+            return;
+        }
         let on_trial = self.read.is_on_trial() || self.write.is_on_trial();
         let least = if on_trial { SURE_ON_TRIAL } else { SURE };
         if self.sure < (least + 8 * self.noise).min(SURE_MAX) {

@@ -15,6 +15,10 @@ const HARM_NS: u64 = 100_000;
 /// Clients are strained if the recent average is this many thousandths of the usual time.
 const STRAIN: u64 = 1_500;
 const RECENT_SAMPLES: u64 = 16;
+/// Number of samples over which the time is averaged while background work rests, and how many
+/// times that time the recent average must be to say more than single samples do.
+const REST_SAMPLES: u64 = 64;
+const SLOWER_TIMES: u64 = 3;
 /// Fewer requests than this say nothing, and are added to those of the next samples. The longer
 /// requests take, the fewer end within a sample.
 const REQUESTS_MIN: u64 = 2;
@@ -48,6 +52,9 @@ pub(super) struct Requests {
     usual_ns: u64,
     /// Their mean time lately.
     pub(super) recent_ns: u64,
+    /// Their mean time while background work rests, since the host became busy or was no longer; 0
+    /// if unknown.
+    rest_ns: u64,
     /// Number of samples seen, at most `FIRST_SAMPLES`.
     seen: u64,
     /// Whether the last sample was one of the first.
@@ -61,6 +68,16 @@ impl Requests {
     /// which waits a little, the difference is small.
     pub(super) fn strained(&self) -> bool {
         self.usual_ns > 0 && self.recent_ns >= scale(self.usual_ns, STRAIN, 1000)
+    }
+
+    /// Forgets how long they take while background work rests.
+    pub(super) fn forget_rest(&mut self) {
+        self.rest_ns = 0;
+    }
+
+    /// Returns true if they take longer on average than while background work rests.
+    pub(super) fn slower_than_at_rest(&self) -> bool {
+        self.rest_ns > 0 && self.recent_ns >= self.rest_ns.saturating_mul(SLOWER_TIMES)
     }
 
     /// Makes the present time the usual one.
@@ -90,6 +107,10 @@ impl Requests {
         self.pending = (0, 0);
         let mean = (ns / count).max(1);
         self.recent_ns = (self.recent_ns * (RECENT_SAMPLES - 1) + mean) / RECENT_SAMPLES;
+        if rests {
+            let known = if self.rest_ns == 0 { mean } else { self.rest_ns };
+            self.rest_ns = (known * (REST_SAMPLES - 1) + mean) / REST_SAMPLES;
+        }
         if self.seen < FIRST_SAMPLES {
             self.seen += 1;
             self.is_new = true;

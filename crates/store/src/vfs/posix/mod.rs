@@ -10,6 +10,7 @@
 mod disk;
 pub(super) mod fork;
 pub(super) mod heap;
+pub(super) mod host;
 mod marks;
 pub(super) mod processor;
 pub(super) mod ring;
