@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::column_family::{ColumnFamily, Pick};
-use crate::event::{Action, Event, JobResult};
+use crate::event::{Action, Event, JobResult, Processors};
 use crate::options::{ControlOptions, DeviceProfile, JobSlots, Preemption};
 use crate::plan::{CompactionPlan, InFlight};
 use crate::policy::{CfOptions, CompactionChain};
@@ -168,7 +168,8 @@ impl ControlPlane {
                 self.sampled_at = now;
                 let running =
                     [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
-                self.drains.observe(now, &sample, running);
+                let urgent = self.scheduler.debt_is_urgent();
+                self.drains.observe(now, &sample, running, urgent);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
                 if self.reads.observe(&sample, over_ns) {
                     self.learn_reads();
@@ -319,6 +320,12 @@ impl ControlPlane {
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
         self.scheduler.device()
+    }
+
+    /// Returns how the machine's processors were used lately.
+    #[must_use]
+    pub fn processors(&self) -> Processors {
+        self.scheduler.processors()
     }
 
     /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;

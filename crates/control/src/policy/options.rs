@@ -48,6 +48,8 @@ pub struct CfOptions {
     pub soft_pending_compaction_bytes: u64,
     /// Estimated bytes of pending compactions at which writers stop; 0: never.
     pub hard_pending_compaction_bytes: u64,
+    /// How many times the bytes of the deepest level all levels may take; 0: no limit.
+    pub space_amplification_max: f64,
     /// The target of the base level.
     pub level_base_bytes: u64,
     /// How many times larger the target of the level below is.
@@ -117,6 +119,7 @@ impl Default for CfOptions {
             level0_stop: 36,
             soft_pending_compaction_bytes: 64 * GIB,
             hard_pending_compaction_bytes: 256 * GIB,
+            space_amplification_max: 3.0,
             level_base_bytes: 256 * MIB,
             level_multiplier: 10.0,
             dynamic_level_bytes: true,

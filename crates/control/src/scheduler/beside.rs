@@ -4,6 +4,7 @@
 use super::allocator::Allocation;
 use super::{IoScheduler, Lane, Running};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
+use crate::event::Processors;
 use crate::types::{Instant, JobId};
 
 /// Beside clients, dead tables are reclaimed over this time, but at no less than `RECLAIM_MIN`
@@ -84,6 +85,11 @@ impl IoScheduler {
         }
         let device = self.device();
         (device.read_bytes_per_second.min(device.write_bytes_per_second) / COPY_PART).max(COPY_MIN)
+    }
+
+    /// Returns how the machine's processors were used lately.
+    pub(crate) fn processors(&self) -> Processors {
+        self.monitor.processors()
     }
 
     /// Charges bytes that the scrub or a backup has moved, so that jobs get less.

@@ -329,6 +329,11 @@ impl IoScheduler {
         self.drain_ns(self.demand.debt.saturating_sub(self.demand.debt_tolerated))
     }
 
+    /// Returns true if deep work has so much to do that it should take all that it can get.
+    pub(crate) fn debt_is_urgent(&self) -> bool {
+        self.overdue_ns() >= DEBT_NS_URGENT
+    }
+
     fn drain_ns(&self, debt: u64) -> u64 {
         let device = self.device().slowest();
         let rate = if self.options.bandwidth {
@@ -437,7 +442,7 @@ impl IoScheduler {
         }
         // Work that its own pace holds back asks no more of the device.
         let paced = self.allocation.paced;
-        let late = self.demand.level0_late || self.overdue_ns() >= DEBT_NS_URGENT;
+        let late = self.demand.level0_late || self.debt_is_urgent();
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;

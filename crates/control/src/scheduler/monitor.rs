@@ -1,7 +1,7 @@
 //! Measures how much of the device clients use and how fast they fill memtables, smoothed.
 
 use crate::arithmetic::{NS_PER_SECOND, follow, per_second};
-use crate::event::Sample;
+use crate::event::{Processors, Sample};
 use crate::types::{Instant, IoClass};
 
 /// A rate that follows a rise within `rise_ns` and a fall within `fall_ns`.
@@ -54,6 +54,8 @@ pub(crate) struct Monitor {
     fill_peak: Smoothed,
     fill_long: Smoothed,
     deep_long: Smoothed,
+    /// How the machine's processors are used.
+    processors: Processors,
     last: Option<Instant>,
     /// When clients last used the device or wrote into memtables.
     active_at: Option<Instant>,
@@ -68,6 +70,7 @@ impl Default for Monitor {
             fill_peak: FILL_PEAK,
             fill_long: LONG,
             deep_long: LONG,
+            processors: Processors::default(),
             last: None,
             active_at: None,
         }
@@ -77,6 +80,7 @@ impl Default for Monitor {
 impl Monitor {
     /// Takes in a sample.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
+        self.processors = sample.processors;
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
         let class = |class: IoClass| sample.classes[class.index()];
@@ -125,6 +129,11 @@ impl Monitor {
     /// Returns the bytes per second that deep compactions write in the long run.
     pub(crate) fn deep_write(&self) -> u64 {
         self.deep_long.per_second
+    }
+
+    /// Returns how the machine's processors were used lately.
+    pub(crate) fn processors(&self) -> Processors {
+        self.processors
     }
 
     /// Returns true if clients were active lately.

@@ -1,7 +1,7 @@
 //! Smooth admission: one rate for the writers of a column family, without thresholds.
 //!
 //! 1. [`resources`] computes for each resource how far it is used up, and how fast it drains:
-//!    memory, the runs of level 0, the compactions that will free runs, and the debt.
+//!    memory, the runs of level 0, the compactions that will free runs, the debt, and space.
 //! 2. `Resource::rate` allows writers any rate where a resource begins to matter, its drain
 //!    half-way to its limit, and nothing at the limit. So a limit is approached and not hit.
 //! 3. [`judge`] takes the lowest of these rates. A rate far above what clients write is no limit.
@@ -41,6 +41,8 @@ pub(crate) struct Pressure {
     /// The compaction debt in bytes, and the part of it that may wait.
     pub(crate) debt: u64,
     pub(crate) debt_tolerated: u64,
+    /// Bytes above the deepest level, and the bytes of that level; 0 if the policy has no such.
+    pub(crate) space: (u64, u64),
 }
 
 /// The rates at which resources drain, in bytes of clients per second.
@@ -98,6 +100,9 @@ const DEBT_SECONDS_HARD: u64 = 1200;
 const DEBT_MIN: u64 = 4 << 30;
 const DEBT_TOLERATED_TIMES: u64 = 2;
 
+/// So many bytes above the deepest level are no waste worth a limit.
+const SPACE_MIN: u64 = 4 << 30;
+
 /// Debt alone slows writers down to half of its drain at most. Then it shrinks.
 const DEBT_PART_MAX: u64 = 666;
 
@@ -140,12 +145,16 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
     let compacts = !options.disable_auto_compactions;
     let level0 = u64::from(now.level0_runs) + 1;
-    now.sealed == 0 && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
+    let spacious =
+        options.space_amplification_max == 0.0 || now.space.0.min(now.debt) <= SPACE_MIN / 2;
+    now.sealed == 0
+        && spacious
+        && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
 }
 
 /// Returns the resources: memory, runs of level 0, the end of compactions out of it and of merges
-/// within it, and the debt. All but the first depend on compactions.
-fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 5] {
+/// within it, the debt, and space. All but the first depend on compactions.
+fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource; 6] {
     let memtable = options.memtable_bytes.max(1);
     let memtables_max = u64::from(options.memtables_max.max(1));
     let sealed = u64::from(now.sealed).saturating_mul(memtable);
@@ -215,7 +224,24 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
             drain: drains.deep,
             room: hard.saturating_sub(now.debt),
         },
+        space(options, now, drains),
     ]
+}
+
+/// Returns the space that old versions of keys may take. It matters from half of it on. Levels that
+/// are within their targets are as large as they should be, so only debt counts.
+fn space(options: &CfOptions, now: &Pressure, drains: &Drains) -> Resource {
+    let (above, deepest) = now.space;
+    let above = above.min(now.debt);
+    let more = (options.space_amplification_max - 1.0).max(0.0);
+    let most = ((deepest as f64 * more) as u64).max(SPACE_MIN);
+    let limited = options.space_amplification_max > 0.0;
+    Resource {
+        cause: StallCause::PendingCompactionBytes,
+        used: if limited { part(above, most / 2, most) } else { 0 },
+        drain: drains.deep,
+        room: if limited { most.saturating_sub(above) } else { u64::MAX },
+    }
 }
 
 /// Returns the admission of the writers of `cf`, and a forecast.

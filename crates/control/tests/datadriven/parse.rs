@@ -96,6 +96,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "level0_stop" => options.level0_stop = small(),
         "soft_pending_compaction_bytes" => options.soft_pending_compaction_bytes = n(),
         "hard_pending_compaction_bytes" => options.hard_pending_compaction_bytes = n(),
+        "space_amplification_max" => options.space_amplification_max = ratio(),
         "level_base_bytes" => options.level_base_bytes = n(),
         "level_multiplier" => options.level_multiplier = ratio(),
         "dynamic_level_bytes" => options.dynamic_level_bytes = flag(value),

@@ -209,6 +209,10 @@ pub struct SchedulerMetrics {
     pub background_read_bandwidth: u64,
     /// Limit on the writes of background work.
     pub background_write_bandwidth: u64,
+    /// Thousandths of the time of the machine's processors that other programs used lately. From
+    /// 500 on, with less than 100 idle, the scheduler takes long requests for waits for a processor
+    /// and not for the device.
+    pub processors_others: u32,
     /// Time that deep compactions need to catch up at their current bandwidth, in nanoseconds.
     pub debt_ns: u64,
     /// Jobs that are paused now.
@@ -383,6 +387,17 @@ pub struct ScrubMetrics {
     pub problems: u64,
     /// Number of the table that is being verified, or was last; 0 during WALs. It ascends.
     pub position: u64,
+}
+
+impl ColumnFamilyMetrics {
+    /// Returns the bytes of all levels for each byte of the deepest one that has any: about how
+    /// many times the space of the live data they take. 0 without tables below level 0.
+    #[must_use]
+    pub fn space_amplification(&self) -> f64 {
+        let bytes = || self.levels.iter().map(|level| level.bytes);
+        let deepest = bytes().skip(1).rev().find(|bytes| *bytes > 0).unwrap_or(0);
+        ratio(bytes().sum(), deepest)
+    }
 }
 
 impl Metrics {

@@ -133,6 +133,7 @@ pub fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOpt
         level0_stop: u32::MAX,
         soft_pending_compaction_bytes: 0,
         hard_pending_compaction_bytes: 0,
+        space_amplification_max: 0.0,
         ..told
     }
 }
@@ -163,6 +164,7 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         level0_stop: options.level0_stop,
         soft_pending_compaction_bytes: options.soft_pending_compaction_bytes,
         hard_pending_compaction_bytes: options.hard_pending_compaction_bytes,
+        space_amplification_max: options.space_amplification_max,
         level_base_bytes: options.level_base_bytes,
         level_multiplier: options.level_multiplier,
         dynamic_level_bytes: options.dynamic_level_bytes,

@@ -169,6 +169,12 @@ impl CompactionPolicy for Leveled {
         true
     }
 
+    fn space(&self, version: &Version) -> Option<(u64, u64)> {
+        let bytes = || version.levels().iter().map(|level| level.bytes());
+        let deepest = bytes().skip(1).rev().find(|bytes| *bytes > 0)?;
+        Some((bytes().sum::<u64>() - deepest, deepest))
+    }
+
     fn level0_goes_in_parts(&self, options: &CfOptions) -> bool {
         options.leveled.level0_stripe_bytes > 0
     }

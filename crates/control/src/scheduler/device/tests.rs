@@ -1,7 +1,7 @@
 //! Tests of what the requests of clients say about the device.
 
 use super::*;
-use crate::event::ClassSample;
+use crate::event::{ClassSample, Processors};
 
 const SAMPLE_NS: u64 = 10_000_000;
 
@@ -182,4 +182,55 @@ fn clients_wait_for_the_device_only_with_requests_that_it_serves() {
     assert!(awaited_after(&mut model, second(5), IoClass::Wal, wal(9_000_000, 0)));
     let read = ClassSample { read_bytes: 4096, reads: 1, ..ClassSample::default() };
     assert!(awaited_after(&mut model, second(7), IoClass::Client, read));
+}
+
+/// Feeds two seconds at rest, then some of a host whose processors are taken (or not): first at
+/// rest, then beside compactions. Reads of clients take `rest_ns` and `beside_ns` there. Returns
+/// the estimate, and in how many of the samples deep work was held.
+fn on_a_host(taken: bool, rest_ns: u64, beside_ns: u64) -> (u64, usize) {
+    let mut model = DeviceModel::new(DeviceProfile::default());
+    let mut held = 0;
+    for nth in 1..=800 {
+        let mut sample = Sample::default();
+        let (busy, beside) = (nth > 200, nth > 500);
+        if busy && taken {
+            sample.processors = Processors { others: 900, idle: 0 };
+        }
+        let read_ns = match (busy, beside) {
+            (false, _) => 100_000,
+            (true, false) => rest_ns,
+            (true, true) => beside_ns,
+        };
+        let client = ClassSample {
+            reads: 20,
+            read_bytes: 80_000,
+            read_ns: 20 * read_ns,
+            ..ClassSample::default()
+        };
+        sample.classes[IoClass::Client.index()] = client;
+        if beside {
+            sample.classes[IoClass::Deep(1).index()] = ClassSample {
+                reads: 8,
+                read_bytes: 1 << 20,
+                read_ns: SAMPLE_NS,
+                ..ClassSample::default()
+            };
+        }
+        let now = Instant(nth * SAMPLE_NS);
+        model.observe(now, SAMPLE_NS, &sample);
+        held += usize::from(beside && model.braked_for_ns(now) > 0);
+    }
+    (model.profile().read_bytes_per_second, held)
+}
+
+#[test]
+fn on_a_busy_host_a_long_request_is_no_sign_of_a_busy_device() {
+    let before = DeviceModel::new(DeviceProfile::default()).profile().read_bytes_per_second;
+    assert_eq!(on_a_host(true, 3_000_000, 4_000_000), (before, 0));
+    // If requests take far longer beside background work, they wait behind it there, too.
+    let (after, held) = on_a_host(true, 1_000_000, 9_000_000);
+    assert!(after == before && held > 250, "{after} of {before}, held {held}");
+    // On another host the same requests wait for the device.
+    let (_, held) = on_a_host(false, 100_000, 4_000_000);
+    assert!(held > 0);
 }

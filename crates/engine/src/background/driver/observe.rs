@@ -172,6 +172,7 @@ impl Driver {
             device_read_bandwidth: device.read_bytes_per_second,
             device_write_bandwidth: device.write_bytes_per_second,
             device_barrier_ns: device.barrier_ns,
+            processors_others: shared.plane.processors().others,
             debt_ns: shared.plane.debt_ns(),
             paused_jobs: shared.jobs.values().filter(|slot| slot.paused).count() as u64,
             ..told

@@ -50,6 +50,26 @@ pub(super) const SCHEDULING: &[Family] = &[
         },
     ),
     gauge(
+        "sateen_processors_others",
+        "ratio",
+        "Part of the time of the machine's processors that other programs used in the last half \
+         second.",
+        |m, s| {
+            s.number(f64::from(m.scheduler.processors_others) / 1000.0);
+        },
+    ),
+    gauge(
+        "sateen_space_amplification",
+        "ratio",
+        "Bytes of all levels for each byte of the deepest one, by column family; space_amplification_max \
+         limits it.",
+        |m, s| {
+            for family in &m.column_families {
+                s.labelled(&[("cf", &family.name)], family.space_amplification());
+            }
+        },
+    ),
+    gauge(
         "sateen_compaction_debt_seconds",
         "seconds",
         "Time that deep compactions need to catch up at their current bandwidth.",

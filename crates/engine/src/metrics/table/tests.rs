@@ -173,6 +173,7 @@ fn busy() -> Metrics {
     metrics.memory = MemoryUse { block_cache: 4096, budget: 1 << 20, ..MemoryUse::default() };
     metrics.scheduler.device_write_bandwidth = 200;
     metrics.scheduler.preemptions = 4;
+    metrics.scheduler.processors_others = 750;
     metrics.scheduler.compaction_slots = 3;
     metrics.scheduler.adjustments = [0, 5, 0];
     metrics.health = "degraded";
@@ -198,6 +199,8 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
     assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
     assert_eq!(value("sateen_compaction_chain_levels", &[("cf", "a \"quoted\\\nname")]), 2.0);
+    assert_eq!(value("sateen_space_amplification", &[("cf", "default")]), 2.0);
+    assert_eq!(value("sateen_processors_others", &[]), 0.75);
     let device_write = [("operation", "write")];
     assert_eq!(value("sateen_device_bandwidth_bytes_per_second", &device_write), 200.0);
     assert_eq!(value("sateen_pauses_total", &[("reason", "preempted")]), 4.0);

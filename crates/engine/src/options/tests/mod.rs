@@ -96,7 +96,7 @@ fn each_option_of_background_work_reaches_control() {
         flush_table_bytes=23;level0_stripe_bytes=24;cut_tables_at_gaps=false;table_multiplier=2;\
         compaction_bytes_max=25;grandparent_bytes_max=26;align_tables=false;\
         intra_level0_compaction=false;compaction_priority=oldest-smallest-seq-first;\
-        compaction_candidates_max=27;soft_pending_compaction_bytes=28;\
+        compaction_candidates_max=27;soft_pending_compaction_bytes=28;space_amplification_max=2;\
         hard_pending_compaction_bytes=29;group_compaction_bytes=30;settled_compaction=false;\
         settle_checks_grandparents=false;seek_compaction_bytes=35;level0_overlap_min=0.5;\
         level0_overlap_runs_max=5;level0_fifo=true;level0_fifo_runs_max=3;\
