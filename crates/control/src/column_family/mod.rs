@@ -274,18 +274,13 @@ impl ColumnFamily {
             sealed: self.sealed,
             level0_runs: self.level0_runs,
             pending_bytes: self.pending_bytes,
-            bottommost_bytes: self.bottommost_bytes(),
+            bottommost_bytes: self.version.bottommost_bytes(),
         })
-    }
-
-    fn bottommost_bytes(&self) -> u64 {
-        let deepest = self.version.levels().iter().skip(1).rev().find(|l| !l.is_empty());
-        deepest.map_or(0, |level| level.bytes())
     }
 
     /// Returns the debt that may wait, in bytes.
     pub(crate) fn debt_tolerated(&self) -> u64 {
-        self.bottommost_bytes() / DEBT_PART_TOLERATED
+        self.version.bottommost_bytes() / DEBT_PART_TOLERATED
     }
 
     /// Returns the state on which a smooth rate depends, without the progress of running jobs.

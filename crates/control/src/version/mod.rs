@@ -176,6 +176,12 @@ impl Version {
         &self.levels
     }
 
+    /// Returns the bytes of the deepest level below level 0 that has any; 0 if none has.
+    pub(crate) fn bottommost_bytes(&self) -> u64 {
+        let deepest = self.levels.iter().skip(1).rev().find(|level| !level.is_empty());
+        deepest.map_or(0, |level| level.bytes())
+    }
+
     /// Returns a level; an empty one beyond the last.
     #[must_use]
     #[inline]

@@ -170,9 +170,9 @@ impl CompactionPolicy for Leveled {
     }
 
     fn space(&self, version: &Version) -> Option<(u64, u64)> {
-        let bytes = || version.levels().iter().map(|level| level.bytes());
-        let deepest = bytes().skip(1).rev().find(|bytes| *bytes > 0)?;
-        Some((bytes().sum::<u64>() - deepest, deepest))
+        let deepest = version.bottommost_bytes();
+        let all = version.levels().iter().map(|level| level.bytes()).sum::<u64>();
+        (deepest > 0).then(|| (all - deepest, deepest))
     }
 
     fn level0_goes_in_parts(&self, options: &CfOptions) -> bool {
