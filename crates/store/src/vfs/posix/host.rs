@@ -42,7 +42,7 @@ impl HostMeter {
         if clock::is_virtual() || !self.last.as_ref().is_none_or(due) {
             return self.found;
         }
-        let now = Reading::now().unwrap_or_else(|| Reading::unknown());
+        let now = Reading::now().unwrap_or_else(Reading::unknown);
         if let Some(last) = self.last.replace(now) {
             self.found = now.since(&last);
         }
