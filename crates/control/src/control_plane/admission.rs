@@ -158,7 +158,7 @@ impl ControlPlane {
         let barriers_ns = self.scheduler.barriers_ns();
         let mut drains = self.drains.of(device, barriers_ns, family.level0_amplification(), fill);
         let part = self.part_of_device();
-        for deep in [&mut drains.deep, &mut drains.deep_bandwidth] {
+        for deep in [&mut drains.deep, &mut drains.deep_bandwidth, &mut drains.deep_shown] {
             *deep = scale(*deep, part, WHOLE);
         }
         judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))

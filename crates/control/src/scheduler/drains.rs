@@ -101,10 +101,10 @@ impl MeasuredDrains {
             fill => (self.deep_long / fill).clamp(DEEP_AMPLIFICATION / 2, DEEP_AMPLIFICATION_MAX),
         };
         let above = fill.saturating_mul(1 + level0_amplification);
-        let possible = (write / 10 * 9).saturating_sub(above).max(write / 3);
-        let deep = match self.deep_urgent {
-            0 => possible,
-            shown => shown.clamp(possible / DEEP_PART_MIN, possible),
+        let deep = (write / 10 * 9).saturating_sub(above).max(write / 3);
+        let shown = match self.deep_urgent {
+            0 => deep,
+            shown => shown.clamp(deep / DEEP_PART_MIN, deep),
         };
         Drains {
             barriers_ns,
@@ -113,6 +113,7 @@ impl MeasuredDrains {
             level0_bandwidth: level0,
             deep: (deep / deep_amplification).max(1),
             deep_bandwidth: deep,
+            deep_shown: (shown / deep_amplification).max(1),
             fill,
         }
     }

@@ -55,6 +55,8 @@ pub(crate) struct Drains {
     pub(crate) deep: u64,
     /// Bytes per second that deep compactions write for that.
     pub(crate) deep_bandwidth: u64,
+    /// What `deep` was lately while its debt was urgent, if that is less.
+    pub(crate) deep_shown: u64,
     /// Bytes per second that clients write now.
     pub(crate) fill: u64,
     /// How long a job waits for barriers at its end, in nanoseconds.
@@ -72,6 +74,7 @@ impl Drains {
             level0_bandwidth: part(self.level0_bandwidth),
             deep: part(self.deep),
             deep_bandwidth: part(self.deep_bandwidth),
+            deep_shown: part(self.deep_shown),
             fill: scale(self.fill, share, of),
             barriers_ns: self.barriers_ns,
         }
@@ -239,7 +242,7 @@ fn space(options: &CfOptions, now: &Pressure, drains: &Drains) -> Resource {
     Resource {
         cause: StallCause::PendingCompactionBytes,
         used: if limited { part(above, most / 2, most) } else { 0 },
-        drain: drains.deep,
+        drain: drains.deep_shown,
         room: if limited { most.saturating_sub(above) } else { u64::MAX },
     }
 }
