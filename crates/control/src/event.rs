@@ -209,12 +209,20 @@ impl Processors {
     pub fn are_taken(&self) -> bool {
         self.others >= TAKEN_BY_OTHERS && self.idle < IDLE_MIN
     }
+
+    /// Returns true if there are enough of them. Between the two nothing has changed.
+    #[must_use]
+    pub fn are_free(&self) -> bool {
+        self.others < LEFT_BY_OTHERS || self.idle >= IDLE_ENOUGH
+    }
 }
 
-/// From which part on others have the processors, and the idle part that means that there are
-/// enough of them.
+/// From which part on others have the processors, and below which part nothing is left.
 const TAKEN_BY_OTHERS: u32 = 500;
 const IDLE_MIN: u32 = 100;
+/// Below and above these parts there are enough processors again.
+const LEFT_BY_OTHERS: u32 = 400;
+const IDLE_ENOUGH: u32 = 200;
 
 /// The reads of clients in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -292,7 +292,7 @@ impl ColumnFamily {
             level0_runs: self.level0_runs,
             debt: self.pending_bytes,
             debt_tolerated: self.debt_tolerated(),
-            space: self.policy.space(&self.version).unwrap_or_default(),
+            excess: self.targets.excess(&self.version),
             ..Pressure::default()
         }
     }

@@ -12,7 +12,7 @@ use crate::column_family::ColumnFamily;
 use crate::event::Action;
 use crate::options::WriteController;
 use crate::plan::Input;
-use crate::scheduler::Demand;
+use crate::scheduler::{Demand, Lane};
 use crate::types::{ColumnFamilyId, IoClass};
 use crate::write_controller::{
     Admission, AdmissionState, Outlook, Pressure, is_at_ease, judge_smoothly,
@@ -158,10 +158,21 @@ impl ControlPlane {
         let barriers_ns = self.scheduler.barriers_ns();
         let mut drains = self.drains.of(device, barriers_ns, family.level0_amplification(), fill);
         let part = self.part_of_device();
-        for deep in [&mut drains.deep, &mut drains.deep_bandwidth, &mut drains.deep_shown] {
+        for deep in [&mut drains.deep, &mut drains.deep_bandwidth] {
             *deep = scale(*deep, part, WHOLE);
         }
+        drains.deep_shown = drains.deep_shown.min(drains.deep);
         judge_smoothly(cf, family.options(), &now, &drains.part(shares.share(family), WHOLE))
+    }
+
+    /// Returns the device's bandwidth if deep compactions of this database are running, and their
+    /// debt is urgent.
+    pub(super) fn urgent_deep_work(&self) -> Option<u64> {
+        let mut families = self.families.values();
+        let due = families.any(|family| family.pending_bytes() > family.debt_tolerated());
+        let urgent = due && self.scheduler.debt_is_urgent();
+        (urgent && self.scheduler.running(Lane::Deep) > 0)
+            .then(|| self.scheduler.device().write_bytes_per_second)
     }
 
     /// Returns the part of what deep compactions get that this database has among others: as much

@@ -168,7 +168,7 @@ impl ControlPlane {
                 self.sampled_at = now;
                 let running =
                     [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
-                let urgent = self.scheduler.debt_is_urgent();
+                let urgent = self.urgent_deep_work();
                 self.drains.observe(now, &sample, running, urgent);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
                 if self.reads.observe(&sample, over_ns) {

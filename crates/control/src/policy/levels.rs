@@ -29,6 +29,15 @@ impl LevelTargets {
         LevelTargets { base_level, bytes_max: [u64::MAX; LEVELS_MAX], lowest_unneeded_level: None }
     }
 
+    /// Returns the bytes by which levels below level 0 are beyond their targets, and the bytes of
+    /// the largest level without what is beyond its target.
+    pub(crate) fn excess(&self, version: &Version) -> (u64, u64) {
+        let levels = version.levels().iter().map(|level| level.bytes()).zip(self.bytes_max).skip(1);
+        levels.fold((0, 0), |(excess, largest), (bytes, most)| {
+            (excess + bytes.saturating_sub(most), largest.max(bytes.min(most)))
+        })
+    }
+
     /// Returns the bytes that `level` may have.
     #[must_use]
     pub fn bytes_max(&self, level: u8) -> u64 {

@@ -98,13 +98,6 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
     /// Returns an estimate of the bytes that compactions have to move until no level is due.
     fn debt(&self, view: &TreeView<'_>) -> u64;
 
-    /// Returns the bytes above the deepest level that has any, and the bytes of that level; `None`
-    /// if the levels say nothing about how much space is taken by old versions of keys.
-    fn space(&self, version: &Version) -> Option<(u64, u64)> {
-        let _ = version;
-        None
-    }
-
     /// Returns the number of runs that the triggers for writers count: those that a reader may have
     /// to look into.
     fn runs_felt(&self, view: &TreeView<'_>) -> usize {

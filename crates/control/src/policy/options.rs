@@ -48,7 +48,8 @@ pub struct CfOptions {
     pub soft_pending_compaction_bytes: u64,
     /// Estimated bytes of pending compactions at which writers stop; 0: never.
     pub hard_pending_compaction_bytes: u64,
-    /// How many times the bytes of the deepest level all levels may take; 0: no limit.
+    /// How many times the bytes of the largest level all may take because of levels beyond their
+    /// targets; 0: no limit.
     pub space_amplification_max: f64,
     /// The target of the base level.
     pub level_base_bytes: u64,

@@ -11,11 +11,10 @@ use crate::write_controller::Drains;
 const FLUSH_NS: u64 = 200_000_000;
 const LEVEL0_NS: u64 = 2_000_000_000;
 const DEEP_NS: u64 = 30_000_000_000;
-/// Deep work that is urgent and falls behind has no more of the device, or lacks a processor. The
-/// time over which that is measured, and over which it is forgotten.
+/// Deep work that is urgent shows what it can do, also where it lacks a processor: the time over
+/// which that is measured, and after which it is forgotten.
 const DEEP_URGENT_NS: u64 = 10_000_000_000;
-/// Deep work drains at no less than this part of what the device should allow.
-const DEEP_PART_MIN: u64 = 16;
+const DEEP_KNOWN_NS: u64 = 60_000_000_000;
 /// Bytes that deep compactions write for each byte of clients: the default, and the maximum.
 const DEEP_AMPLIFICATION: u64 = 8;
 const DEEP_AMPLIFICATION_MAX: u64 = 40;
@@ -26,8 +25,8 @@ pub(crate) struct MeasuredDrains {
     flush: u64,
     level0: u64,
     deep_long: u64,
-    /// What deep work wrote while its debt was urgent; 0 if unknown.
-    deep_urgent: u64,
+    /// What deep work wrote while its debt was urgent, and when that was last so.
+    deep_urgent: Option<(u64, Instant)>,
     fill_long: u64,
     /// Bytes of memtables for a thousand bytes that their flush writes; 0 if unknown.
     expansion: u64,
@@ -42,13 +41,14 @@ fn measure(rate: &mut u64, bytes: u64, over_ns: u64, time_ns: u64) {
 
 impl MeasuredDrains {
     /// Takes in a sample. `running` says whether flushes, and compactions out of level 0, are
-    /// running, and `urgent` whether the debt of deep work is urgent.
+    /// running. `urgent` is the device's bandwidth if deep compactions are running, and must work
+    /// off their debt soon.
     pub(crate) fn observe(
         &mut self,
         now: Instant,
         sample: &Sample,
         running: [bool; 2],
-        urgent: bool,
+        urgent: Option<u64>,
     ) {
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
@@ -61,12 +61,12 @@ impl MeasuredDrains {
         if running[1] || written(IoClass::L0) > 0 {
             measure(&mut self.level0, written(IoClass::L0), over_ns, LEVEL0_NS);
         }
-        if urgent {
-            measure(&mut self.deep_urgent, written(IoClass::Deep(1)), over_ns, DEEP_URGENT_NS);
-        } else if self.deep_urgent > 0 {
-            // Without urgent debt nothing is known. What was measured is let go step by step.
-            let gone = follow(self.deep_urgent, 4 * self.deep_urgent, over_ns, DEEP_URGENT_NS);
-            self.deep_urgent = if gone >= u64::MAX / 8 { 0 } else { gone };
+        let before = self.deep_urgent.filter(|(_, at)| now.0.saturating_sub(at.0) < DEEP_KNOWN_NS);
+        self.deep_urgent = before;
+        if let Some(bandwidth) = urgent {
+            let before = before.map_or(bandwidth, |(rate, _)| rate);
+            let rate = per_second(written(IoClass::Deep(1)), over_ns);
+            self.deep_urgent = Some((follow(before, rate, over_ns, DEEP_URGENT_NS), now));
         }
         measure(&mut self.deep_long, written(IoClass::Deep(1)), over_ns, DEEP_NS);
         measure(&mut self.fill_long, sample.user_bytes, over_ns, DEEP_NS);
@@ -102,10 +102,7 @@ impl MeasuredDrains {
         };
         let above = fill.saturating_mul(1 + level0_amplification);
         let deep = (write / 10 * 9).saturating_sub(above).max(write / 3);
-        let shown = match self.deep_urgent {
-            0 => deep,
-            shown => shown.clamp(deep / DEEP_PART_MIN, deep),
-        };
+        let shown = self.deep_urgent.map_or(u64::MAX, |(rate, _)| rate);
         Drains {
             barriers_ns,
             flush: self.uncompressed(flush),

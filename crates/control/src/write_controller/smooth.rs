@@ -41,8 +41,8 @@ pub(crate) struct Pressure {
     /// The compaction debt in bytes, and the part of it that may wait.
     pub(crate) debt: u64,
     pub(crate) debt_tolerated: u64,
-    /// Bytes above the deepest level, and the bytes of that level; 0 if the policy has no such.
-    pub(crate) space: (u64, u64),
+    /// Bytes of levels beyond their targets, and of the largest level within its target.
+    pub(crate) excess: (u64, u64),
 }
 
 /// The rates at which resources drain, in bytes of clients per second.
@@ -103,10 +103,10 @@ const DEBT_SECONDS_HARD: u64 = 1200;
 const DEBT_MIN: u64 = 4 << 30;
 const DEBT_TOLERATED_TIMES: u64 = 2;
 
-/// So many bytes above the deepest level are no waste worth a limit.
-const SPACE_MIN: u64 = 4 << 30;
+/// Levels may be beyond their targets by this much in any case.
+const EXCESS_MIN: u64 = 4 << 30;
 
-/// Debt alone slows writers down to half of its drain at most. Then it shrinks.
+/// Debt or space alone slows writers down to half of its drain at most. Then it shrinks.
 const DEBT_PART_MAX: u64 = 666;
 
 const THOUSAND: u64 = 1000;
@@ -148,8 +148,7 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
     let compacts = !options.disable_auto_compactions;
     let level0 = u64::from(now.level0_runs) + 1;
-    let spacious =
-        options.space_amplification_max == 0.0 || now.space.0.min(now.debt) <= SPACE_MIN / 2;
+    let spacious = options.space_amplification_max == 0.0 || now.excess.0 <= EXCESS_MIN / 2;
     now.sealed == 0
         && spacious
         && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
@@ -231,20 +230,18 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     ]
 }
 
-/// Returns the space that old versions of keys may take. It matters from half of it on. Levels that
-/// are within their targets are as large as they should be, so only debt counts.
+/// Returns the space that levels may take beyond their targets. It matters from half of it on.
 fn space(options: &CfOptions, now: &Pressure, drains: &Drains) -> Resource {
-    let (above, deepest) = now.space;
-    let above = above.min(now.debt);
     let more = (options.space_amplification_max - 1.0).max(0.0);
-    let most = ((deepest as f64 * more) as u64).max(SPACE_MIN);
-    let limited = options.space_amplification_max > 0.0;
-    Resource {
-        cause: StallCause::PendingCompactionBytes,
-        used: if limited { part(above, most / 2, most) } else { 0 },
-        drain: drains.deep_shown,
-        room: if limited { most.saturating_sub(above) } else { u64::MAX },
-    }
+    let (excess, largest) = now.excess;
+    let most = ((largest as f64 * more) as u64).max(EXCESS_MIN);
+    let used = match options.space_amplification_max {
+        0.0 => 0,
+        _ => part(excess, most / 2, most).min(DEBT_PART_MAX),
+    };
+    // Far from its limit it says nothing about when writers stop.
+    let room = if used == 0 { u64::MAX } else { most.saturating_sub(excess) };
+    Resource { cause: StallCause::PendingCompactionBytes, used, drain: drains.deep_shown, room }
 }
 
 /// Returns the admission of the writers of `cf`, and a forecast.

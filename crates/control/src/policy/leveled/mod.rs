@@ -169,12 +169,6 @@ impl CompactionPolicy for Leveled {
         true
     }
 
-    fn space(&self, version: &Version) -> Option<(u64, u64)> {
-        let deepest = version.bottommost_bytes();
-        let all = version.levels().iter().map(|level| level.bytes()).sum::<u64>();
-        (deepest > 0).then(|| (all - deepest, deepest))
-    }
-
     fn level0_goes_in_parts(&self, options: &CfOptions) -> bool {
         options.leveled.level0_stripe_bytes > 0
     }

@@ -163,8 +163,12 @@ impl DeviceModel {
         if client.reads + wal.syncs > 0 || slow_writes {
             self.awaited_at = Some(now);
         }
-        if self.host_is_busy != sample.processors.are_taken() {
-            self.host_is_busy = !self.host_is_busy;
+        let busy = match self.host_is_busy {
+            true => !sample.processors.are_free(),
+            false => sample.processors.are_taken(),
+        };
+        if self.host_is_busy != busy {
+            (self.host_is_busy, self.sure) = (busy, 0);
             self.clients.iter_mut().for_each(Requests::forget_rest);
         }
         let before = (self.read.background_ns, self.write.background_ns);
@@ -202,10 +206,10 @@ impl DeviceModel {
         for direction in [&mut *read, &mut *write] {
             direction.judge_trial(now, &mut self.clients);
         }
-        let unknown = self.host_is_busy;
+        let host_is_busy = self.host_is_busy;
         let strained = |awaited: &[Awaited]| {
             let strained = |awaited: &Awaited| self.clients[*awaited as usize].strained();
-            awaited.iter().copied().find(strained).filter(|_| !unknown)
+            awaited.iter().copied().find(|awaited| !host_is_busy && strained(awaited))
         };
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
@@ -249,7 +253,8 @@ impl DeviceModel {
         let transfer_ns = scale(wal.write_bytes, NS_PER_SECOND, self.write.bandwidth);
         let sync_ns = wal.sync_ns.saturating_sub(transfer_ns);
         let _one_sample = of_syncs.harmed(wal.syncs, sync_ns, rests);
-        let slower = of_reads.slower_than_at_rest() || of_writes.slower_than_at_rest();
+        let slower = client.reads > 0 && of_reads.slower_than_at_rest()
+            || wal.writes > 0 && of_writes.slower_than_at_rest();
         let harmed = if self.host_is_busy { slower } else { reads || writes };
         if of_reads.is_new() || of_writes.is_new() {
             self.brake_until = Instant(now.0 + BRAKE_NS);
@@ -268,15 +273,17 @@ impl DeviceModel {
             self.sure = if held { self.sure } else { self.sure / 16 * 15 };
             return;
         }
+        if self.host_is_busy {
+            self.harmed = true;
+            self.brake_until = Instant(now.0 + BRAKE_NS);
+            return;
+        }
         let braked = self.braked_for_ns(now) > 0;
         self.read.note_harm(braked);
         self.write.note_harm(braked);
         self.sure = (self.sure + 1000).min(SURE_MAX);
         self.harmed = true;
         self.brake_until = Instant(now.0 + BRAKE_NS);
-        if self.host_is_busy {
-            return;
-        }
         let on_trial = self.read.is_on_trial() || self.write.is_on_trial();
         let least = if on_trial { SURE_ON_TRIAL } else { SURE };
         if self.sure < (least + 8 * self.noise).min(SURE_MAX) {

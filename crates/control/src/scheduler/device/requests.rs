@@ -77,7 +77,8 @@ impl Requests {
 
     /// Returns true if they take longer on average than while background work rests.
     pub(super) fn slower_than_at_rest(&self) -> bool {
-        self.rest_ns > 0 && self.recent_ns >= self.rest_ns.saturating_mul(SLOWER_TIMES)
+        let least = self.rest_ns.saturating_mul(SLOWER_TIMES).max(self.rest_ns + HARM_NS);
+        self.rest_ns > 0 && self.recent_ns >= least
     }
 
     /// Makes the present time the usual one.

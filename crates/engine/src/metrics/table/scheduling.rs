@@ -61,8 +61,7 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_space_amplification",
         "ratio",
-        "Bytes of all levels for each byte of the deepest one, by column family; \
-         space_amplification_max limits it.",
+        "Bytes of all levels for each byte of the deepest one, by column family.",
         |m, s| {
             for family in &m.column_families {
                 s.labelled(&[("cf", &family.name)], family.space_amplification());
