@@ -610,6 +610,13 @@ class Options:
     def set_min_blob_size(self, val: int) -> None:
         self._value_bytes = max(val, 1)
 
+    def set_value_bytes_max(self, limit: int) -> None:
+        """Sets the size of the largest value: 64 MiB unless this is called, at most 1 GiB.
+
+        RocksDict has neither this limit nor this method.
+        """
+        self._set["value_bytes_max"] = limit
+
     def set_db_paths(self, paths: list[DBPath]) -> None:
         if paths:
             raise NotImplementedError("Options.set_db_paths: tables are in the database's directory")
