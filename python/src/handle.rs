@@ -4,6 +4,10 @@
 //! 2. It releases the interpreter lock and calls the engine.
 //! 3. It turns the error into an exception, with that of a callback as its cause.
 //!
+//! A write of one small entry first tries whether it can be done without a wait
+//! (`run_small_write`). Then it keeps the interpreter lock: to release it and to win it back from
+//! other threads takes longer than such a write.
+//!
 //! Calls that may wait for long look for signals, so that Ctrl-C ends them: `run_write`, `wait`,
 //! `run_watched`.
 
@@ -22,6 +26,8 @@ use crate::errors;
 
 /// How long a call waits before it looks for signals.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
+/// Largest entry that is written with the interpreter lock held: some microseconds of work.
+const SMALL_BYTES_MAX: usize = 16 << 10;
 
 /// A database that is open, or was.
 pub(crate) struct Shared {
@@ -237,6 +243,30 @@ impl Shared {
                 other => return other.map_err(|error| raised(py, &error)),
             }
         }
+    }
+
+    /// Calls the engine with a write of `bytes` bytes. `attempt` writes only if nothing has to be
+    /// waited for, and is called with the interpreter lock held; `work` may wait.
+    #[inline]
+    pub(crate) fn run_small_write(
+        &self,
+        py: Python<'_>,
+        bytes: usize,
+        options: WriteOptions,
+        attempt: impl Fn(&WriteOptions) -> sateen::Result<bool>,
+        work: impl Fn(&WriteOptions) -> sateen::Result<()> + Send + Sync,
+    ) -> PyResult<()> {
+        // Another thread may hold a lock of the engine and wait for the interpreter lock, if the
+        // engine calls Python.
+        if bytes <= SMALL_BYTES_MAX && !self.orders.has_functions() {
+            self.check(py)?;
+            match attempt(&options) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => return Err(raised(py, &error)),
+            }
+        }
+        self.run_write(py, options, work)
     }
 
     /// Waits for background work in slices, between which it looks for signals.

@@ -57,6 +57,35 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Sets a whole key to a value.
+    pub(crate) fn put(
+        &self,
+        py: Python<'_>,
+        (key, value): (&[u8], &[u8]),
+        options: WriteOptions,
+    ) -> PyResult<()> {
+        self.shared.run_small_write(
+            py,
+            key.len() + value.len(),
+            options,
+            |options| self.family.writing(options).try_put(key, value),
+            |options| self.family.writing(options).put(key, value),
+        )
+    }
+
+    /// Deletes a whole key.
+    pub(crate) fn delete(&self, py: Python<'_>, key: &[u8], options: WriteOptions) -> PyResult<()> {
+        self.shared.run_small_write(
+            py,
+            key.len(),
+            options,
+            |options| self.family.writing(options).try_delete(key),
+            |options| self.family.writing(options).delete(key),
+        )
+    }
+}
+
 /// Options of a read that are no default; `None` if all are.
 pub(crate) fn read_options(
     fill_cache: Option<bool>,
@@ -215,10 +244,7 @@ impl Store {
         value: Input<'py>,
     ) -> PyResult<()> {
         let key = self.place.key_to_write(py, key)?;
-        let place = &self.place;
-        let (key, value) = (key.bytes(), value.bytes());
-        let options = WriteOptions::default();
-        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
+        self.place.put(py, (key.bytes(), value.bytes()), WriteOptions::default())
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<()> {
@@ -254,8 +280,7 @@ impl Store {
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
-        let (place, key, value) = (&self.place, key.bytes(), value.bytes());
-        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
+        self.place.put(py, (key.bytes(), value.bytes()), options)
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -271,9 +296,7 @@ impl Store {
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
-        let (place, key) = (&self.place, key.bytes());
-        let write = |options: &WriteOptions| place.family.writing(options).delete(key);
-        place.shared.run_write(py, options, write)
+        self.place.delete(py, key.bytes(), options)
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -309,8 +332,13 @@ impl Store {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key, operand) = (&self.place, key.bytes(), operand.bytes());
-        let write = |options: &WriteOptions| place.family.writing(options).merge(key, operand);
-        place.shared.run_write(py, options, write)
+        place.shared.run_small_write(
+            py,
+            key.len() + operand.len(),
+            options,
+            |options| place.family.writing(options).try_merge(key, operand),
+            |options| place.family.writing(options).merge(key, operand),
+        )
     }
 
     #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,

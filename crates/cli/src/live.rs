@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, INTERRUPTED, Result, USAGE};
 use crate::interrupt;
+use crate::store;
 use crate::why::client;
 
 #[derive(Debug, Args)]
@@ -34,6 +35,7 @@ pub(crate) fn set_options(arguments: &SetOption, json: bool, output: &mut dyn Wr
         };
         set.insert(name.to_owned(), Value::String(value.to_owned()));
     }
+    store::refuse_missing(&arguments.db)?;
     let wanted = json!({ "set": set, "column_family": arguments.cf });
     let done = Client::of_database(&arguments.db).post("/v1/options", &wanted).map_err(failure)?;
     if json {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
 
 /// Attempts to interrupt a command that may be faster than the signal.
@@ -215,6 +217,39 @@ fn work_in_the_process_that_has_the_database_open_goes_on_without_the_command() 
         says(&said, what);
         drop(asked);
     }
+}
+
+#[test]
+fn top_gives_the_terminal_back_before_it_says_why_it_ends() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, "db put d key value");
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&ours, size).unwrap();
+    let theirs = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+    let theirs = fs::OpenOptions::new().read(true).write(true).open(theirs).unwrap();
+    let clone = || theirs.try_clone().unwrap();
+    let mut command = command(at, "top d");
+    let mut child = command.stdin(clone()).stdout(clone()).stderr(clone()).spawn().unwrap();
+    drop((command, theirs));
+    let mut screen = fs::File::from(ours);
+    let mut drawn = Vec::new();
+    // The first screen is there once its last line is.
+    while !String::from_utf8_lossy(&drawn).contains("next database") {
+        let mut part = [0; 4096];
+        let got = screen.read(&mut part).unwrap();
+        drawn.extend_from_slice(&part[..got]);
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    // It ends with an error: the other side is closed.
+    let _closed = screen.read_to_end(&mut drawn);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let drawn = String::from_utf8_lossy(&drawn);
+    let (back, says) = (drawn.rfind("\x1b[?1049l"), drawn.find("sateen: ended by a signal"));
+    assert!(back.is_some() && back < says, "{drawn:?}");
 }
 
 #[test]

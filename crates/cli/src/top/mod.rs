@@ -30,6 +30,7 @@ use sateen_inspect::{Client, ClientError, ExplanationReport, Status};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
+use crate::store;
 use model::Model;
 
 /// Interval between two questions.
@@ -88,19 +89,27 @@ pub(crate) fn run(arguments: &Top, output: &mut dyn Write) -> Result<()> {
     let mut terminal = Terminal::new(TermionBackend::new(screen))?;
     terminal.hide_cursor()?;
     let ended = live(&mut terminal, shown);
-    // The drop of the backend gives the terminal back as it was.
+    // The drop of the backend gives the terminal back as it was. Only then can a message be read.
     terminal.show_cursor()?;
+    drop(terminal);
+    output.flush()?;
     ended
 }
 
-/// Prints two looks' difference.
+/// Prints two looks' difference, or what is on disk. Fails if nothing can be said.
 fn once(shown: &Shown, json: bool, output: &mut dyn Write) -> Result<()> {
+    if let Some(directory) = &shown.directory {
+        store::refuse_missing(directory)?;
+    }
     let mut model = Model::new(&shown.name());
     for look in 0..2 {
         match shown.client.status() {
             Ok(status) => model.take(status),
             Err(error) => {
                 not_served(&mut model, shown, &error);
+                if model.status.is_none() && model.on_disk.is_none() {
+                    return Err(Failure::failed(error.to_string()));
+                }
                 break;
             }
         }
