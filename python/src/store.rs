@@ -1,8 +1,8 @@
 //! `Store`: the keys of a column family, or those of them that begin with a prefix. `Database`,
 //! column families and prefixed databases of the package are stores.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -136,7 +136,11 @@ pub(crate) fn value_or<'py>(
     }
 }
 
-/// Reads a key at a place, without the interpreter lock.
+/// The options of a read that finds what is in memory.
+static IN_MEMORY: LazyLock<ReadOptions> =
+    LazyLock::new(|| ReadOptions { memory_only: true, ..ReadOptions::default() });
+
+/// Reads a key at a place.
 #[inline]
 pub(crate) fn get(
     py: Python<'_>,
@@ -144,10 +148,18 @@ pub(crate) fn get(
     key: &[u8],
     options: Option<&ReadOptions>,
 ) -> PyResult<Option<sateen::PinnedSlice>> {
-    place.shared.run(py, || match options {
+    let attempt = || match options {
+        None => place.family.reading(&*IN_MEMORY).get_pinned(key),
+        Some(options) => {
+            let options = ReadOptions { memory_only: true, ..options.clone() };
+            place.family.reading(options).get_pinned(key)
+        }
+    };
+    let work = || match options {
         None => place.family.get_pinned(key),
         Some(options) => place.family.reading(options).get_pinned(key),
-    })
+    };
+    place.shared.run_read(py, attempt, work)
 }
 
 /// Reads several keys, in their order.

@@ -8,7 +8,7 @@
 //!
 //! The database has tables in several levels, and a thread reads and writes 1000 times a second. A
 //! second passes between two questions, as with `top`, so that the calls find as much to copy as
-//! with it. `poll N` asks N times (30).
+//! with it. `poll N KEYS` asks N times (30) a database of KEYS records of 400 bytes (200000).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,20 +17,19 @@ use sateen::explain::History;
 use sateen::timeline::Timeline;
 use sateen::{Db, Options};
 
-const KEYS: u64 = 200_000;
 const PERIOD: Duration = Duration::from_secs(1);
 
-fn key(number: u64) -> [u8; 8] {
-    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % KEYS).to_be_bytes()
+fn key(number: u64, keys: u64) -> [u8; 8] {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % keys).to_be_bytes()
 }
 
 /// Reads and writes until `ended`.
-fn work(db: &Db, ended: &AtomicBool) -> sateen::Result<()> {
+fn work(db: &Db, keys: u64, ended: &AtomicBool) -> sateen::Result<()> {
     let mut number = 0;
     while !ended.load(Ordering::Relaxed) {
         number += 1;
-        db.put(key(number), [7; 400])?;
-        db.get(key(number / 2))?;
+        db.put(key(number, keys), [7; 400])?;
+        db.get(key(number / 2, keys))?;
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
@@ -65,13 +64,15 @@ impl Call {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let questions = std::env::args().nth(1).map_or(Ok(30), |number| number.parse::<u32>())?;
+    let mut arguments = std::env::args().skip(1).map(|number| number.parse::<u64>());
+    let questions = arguments.next().unwrap_or(Ok(30))?;
+    let keys = arguments.next().unwrap_or(Ok(200_000))?.max(1);
     let directory = tempfile::tempdir()?;
     let mut options = Options::default();
     options.column_family.memtable_bytes = 4 << 20;
     let db = Db::open(directory.path(), options)?;
-    for number in 0..KEYS {
-        db.put(key(number), [7; 400])?;
+    for number in 0..keys {
+        db.put(key(number, keys), [7; 400])?;
     }
     let ended = AtomicBool::new(false);
     let mut calls = [
@@ -83,7 +84,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [metrics, extend, outlook, take] = &mut calls;
     let (mut timeline, mut history) = (Timeline::default(), History::new(3600));
     let worked = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| work(&db, &ended));
+        let worker = scope.spawn(|| work(&db, keys, &ended));
         for _ in 0..questions {
             std::thread::sleep(PERIOD);
             std::hint::black_box(metrics.time(|| db.metrics()));
