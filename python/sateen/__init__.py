@@ -8,7 +8,7 @@
 [(b'fig', b'1')]
 
 A :class:`Db` is a ``MutableMapping`` of bytes whose keys are in order, and has the methods of
-plyvel. All threads may use it; the interpreter lock is released while the engine works.
+plyvel. All threads may use it; calls that may wait release the interpreter lock.
 
 * :mod:`sateen.aio`: the same for asyncio
 * :mod:`sateen.plyvel`, :mod:`sateen.rdict`, :mod:`sateen.shelf`: for programs of plyvel, RocksDict

@@ -142,28 +142,28 @@ def _member(made: Callable[[str], _Choice], name: str) -> Callable[..., _Choice]
     return member
 
 
-DataBlockIndexType = _choice("DataBlockIndexType", "binary_and_hash", "binary_search")
-BlockBasedIndexType = _choice(
+DataBlockIndexType: Any = _choice("DataBlockIndexType", "binary_and_hash", "binary_search")
+BlockBasedIndexType: Any = _choice(
     "BlockBasedIndexType", "hash_search", "binary_search", "two_level_index_search"
 )
-ChecksumType = _choice("ChecksumType", "no_checksum", "crc32c", "xxhash", "xxhash64", "xxh3")
-DBCompactionStyle = _choice("DBCompactionStyle", "fifo", "level", "universal")
-DBCompressionType = _choice(
+ChecksumType: Any = _choice("ChecksumType", "no_checksum", "crc32c", "xxhash", "xxhash64", "xxh3")
+DBCompactionStyle: Any = _choice("DBCompactionStyle", "fifo", "level", "universal")
+DBCompressionType: Any = _choice(
     "DBCompressionType", "bz2", "lz4", "lz4hc", "none", "snappy", "zlib", "zstd"
 )
-DBRecoveryMode = _choice(
+DBRecoveryMode: Any = _choice(
     "DBRecoveryMode",
     "absolute_consistency",
     "point_in_time",
     "skip_any_corrupted_record",
     "tolerate_corrupted_tail_records",
 )
-BottommostLevelCompaction = _choice(
+BottommostLevelCompaction: Any = _choice(
     "BottommostLevelCompaction", "skip", "if_have_compaction_filter", "force", "force_optimized"
 )
-UniversalCompactionStopStyle = _choice("UniversalCompactionStopStyle", "similar", "total")
-KeyEncodingType = _choice("KeyEncodingType", "none", "prefix")
-MemtableFactory = _choice("MemtableFactory", "hash_link_list", "hash_skip_list", "vector")
+UniversalCompactionStopStyle: Any = _choice("UniversalCompactionStopStyle", "similar", "total")
+KeyEncodingType: Any = _choice("KeyEncodingType", "none", "prefix")
+MemtableFactory: Any = _choice("MemtableFactory", "hash_link_list", "hash_skip_list", "vector")
 
 _COMPRESSIONS = {
     "none": "none",
@@ -236,7 +236,7 @@ class PlainTableFactoryOptions(_Accepting):
     """Accepted: there is one format of tables."""
 
     bloom_bits_per_key = 10
-    hash_table_ratio = 0.75
+    hash_table_ratio: float = 0.75
     index_sparseness = 16
     user_key_length = 0
 
@@ -293,7 +293,7 @@ class UniversalCompactOptions:
         self.max_merge_width = (1 << 32) - 1
         self.max_size_amplification_percent = 200
         self.compression_size_percent = -1
-        self.stop_style = UniversalCompactionStopStyle.total()
+        self.stop_style: Any = UniversalCompactionStopStyle.total()
 
 
 class SliceTransform:
@@ -394,7 +394,7 @@ class WriteOptions:
     """Options of a write."""
 
     def __init__(self) -> None:
-        self.sync = False
+        self.sync: bool = False
         self.no_slowdown = False
         self.low_pri = False
         self.ignore_missing_column_families = False
@@ -609,6 +609,13 @@ class Options:
 
     def set_min_blob_size(self, val: int) -> None:
         self._value_bytes = max(val, 1)
+
+    def set_value_bytes_max(self, limit: int) -> None:
+        """Sets the size of the largest value: 64 MiB unless this is called, at most 1 GiB.
+
+        RocksDict has neither this limit nor this method.
+        """
+        self._set["value_bytes_max"] = limit
 
     def set_db_paths(self, paths: list[DBPath]) -> None:
         if paths:

@@ -51,7 +51,7 @@ class _Threads:
     """The threads of a database, and the calls that are in them."""
 
     def __init__(self, count: int) -> None:
-        self.executor = ThreadPoolExecutor(count, thread_name_prefix="sateen-aio")
+        self.executor: ThreadPoolExecutor = ThreadPoolExecutor(count, thread_name_prefix="sateen-aio")
         self.running: set[asyncio.Future[Any]] = set()
         self.closed = False
 
@@ -204,11 +204,28 @@ class AsyncBatch:
         self._batch = _native.WriteBatch(store, transaction=transaction, sync=sync)
         self._sync = sync
         self._transaction = transaction
-        self.put = self._batch.put
-        self.delete = self._batch.delete
-        self.merge = self._batch.merge
-        self.delete_range = self._batch.delete_range
-        self.clear = self._batch.clear
+
+    # The rest only adds to the batch, so it is not asynchronous.
+
+    def put(self, key: bytes, value: bytes, *, store: Stored | None = None) -> None:
+        """Adds a put."""
+        self._batch.put(key, value, store=store)
+
+    def delete(self, key: bytes, *, store: Stored | None = None) -> None:
+        """Adds a deletion."""
+        self._batch.delete(key, store=store)
+
+    def merge(self, key: bytes, operand: bytes, *, store: Stored | None = None) -> None:
+        """Adds a merge."""
+        self._batch.merge(key, operand, store=store)
+
+    def delete_range(self, begin: bytes, end: bytes, *, store: Stored | None = None) -> None:
+        """Adds a deletion of the keys from ``begin`` to before ``end``."""
+        self._batch.delete_range(begin, end, store=store)
+
+    def clear(self) -> None:
+        """Forgets what was added."""
+        self._batch.clear()
 
     def __len__(self) -> int:
         return len(self._batch)

@@ -22,7 +22,7 @@ from .errors import Error
 
 __all__ = ["Dbm", "Shelf", "error", "open", "whichdb"]
 
-error = (Error, OSError)
+error: tuple[type[Error], type[OSError]] = (Error, OSError)
 """The exceptions of this module, as ``dbm.error``."""
 
 

@@ -205,6 +205,8 @@ pub(crate) struct Order {
 struct OrderState {
     failed: AtomicBool,
     reported: AtomicBool,
+    /// Whether the database has functions of Python.
+    has_functions: AtomicBool,
     error: Mutex<Option<(String, PyErr)>>,
     functions: Mutex<Vec<Arc<Function>>>,
 }
@@ -216,10 +218,17 @@ pub(crate) struct Orders(Arc<OrderState>);
 impl Orders {
     fn function(&self, function: Bound<'_, PyAny>) -> Arc<Function> {
         let function = Function::new(function);
+        self.0.has_functions.store(true, atomic::Ordering::Relaxed);
         if let Ok(mut functions) = self.0.functions.lock() {
             functions.push(function.clone());
         }
         function
+    }
+
+    /// Returns true if the engine may call Python.
+    #[inline]
+    pub(crate) fn has_functions(&self) -> bool {
+        self.0.has_functions.load(atomic::Ordering::Relaxed)
     }
 
     /// Returns true on a thread that runs a callback of this database.

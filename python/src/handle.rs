@@ -4,12 +4,16 @@
 //! 2. It releases the interpreter lock and calls the engine.
 //! 3. It turns the error into an exception, with that of a callback as its cause.
 //!
+//! A write of one small entry and a read of one key first try whether they can be done without a
+//! wait (`run_small_write`, `run_read`). Then they keep the interpreter lock: to release it and to
+//! win it back from other threads takes longer than such a call.
+//!
 //! Calls that may wait for long look for signals, so that Ctrl-C ends them: `run_write`, `wait`,
 //! `run_watched`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,11 +26,18 @@ use crate::errors;
 
 /// How long a call waits before it looks for signals.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
+/// Largest entry that is written with the interpreter lock held: some microseconds of work.
+const SMALL_BYTES_MAX: usize = 16 << 10;
+/// Reads that are not tried in memory after one whose value was not there: others are probably not
+/// there, either.
+const COLD_READS: u32 = 16;
 
 /// A database that is open, or was.
 pub(crate) struct Shared {
     pub(crate) db: Db,
     closed: AtomicBool,
+    /// Reads that are not to be tried in memory.
+    cold_reads: AtomicU32,
     /// Whether a comparator failed.
     pub(crate) orders: Orders,
     /// The comparators that are Python's, by column family.
@@ -114,7 +125,8 @@ impl Shared {
         families: HashMap<String, Arc<Order>>,
     ) -> Arc<Shared> {
         let families = Mutex::new(families);
-        let shared = Arc::new(Shared { db, closed: AtomicBool::new(false), orders, families });
+        let (closed, cold_reads) = (AtomicBool::new(false), AtomicU32::new(0));
+        let shared = Arc::new(Shared { db, closed, cold_reads, orders, families });
         if let Ok(mut open) = OPEN.lock() {
             open.retain(|other| other.strong_count() > 0);
             open.push(Arc::downgrade(&shared));
@@ -237,6 +249,58 @@ impl Shared {
                 other => return other.map_err(|error| raised(py, &error)),
             }
         }
+    }
+
+    /// Calls the engine with a write of `bytes` bytes. `attempt` writes only if nothing has to be
+    /// waited for, and is called with the interpreter lock held; `work` may wait.
+    #[inline]
+    pub(crate) fn run_small_write(
+        &self,
+        py: Python<'_>,
+        bytes: usize,
+        options: WriteOptions,
+        attempt: impl Fn(&WriteOptions) -> sateen::Result<bool>,
+        work: impl Fn(&WriteOptions) -> sateen::Result<()> + Send + Sync,
+    ) -> PyResult<()> {
+        // Another thread may hold a lock of the engine and wait for the interpreter lock, if the
+        // engine calls Python.
+        if bytes <= SMALL_BYTES_MAX && !self.orders.has_functions() {
+            self.check(py)?;
+            match attempt(&options) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => return Err(raised(py, &error)),
+            }
+        }
+        self.run_write(py, options, work)
+    }
+
+    /// Calls the engine with a read. `attempt` fails with `NotInMemory` if it would have to read
+    /// from the device, and is called with the interpreter lock held; `work` may wait.
+    #[inline]
+    pub(crate) fn run_read<T: Send>(
+        &self,
+        py: Python<'_>,
+        attempt: impl FnOnce() -> sateen::Result<T>,
+        work: impl FnOnce() -> sateen::Result<T> + Send,
+    ) -> PyResult<T> {
+        // A merge operator or comparator of Python may run for long.
+        if !self.orders.has_functions() {
+            let cold = self.cold_reads.load(Ordering::Relaxed);
+            if cold == 0 {
+                self.check(py)?;
+                match attempt() {
+                    Err(Error::NotInMemory) => {
+                        self.cold_reads.store(COLD_READS, Ordering::Relaxed);
+                    }
+                    other => return other.map_err(|error| raised(py, &error)),
+                }
+            } else {
+                // Two threads may count as one: it is only an estimate.
+                self.cold_reads.store(cold - 1, Ordering::Relaxed);
+            }
+        }
+        self.run(py, work)
     }
 
     /// Waits for background work in slices, between which it looks for signals.

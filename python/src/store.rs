@@ -1,8 +1,8 @@
 //! `Store`: the keys of a column family, or those of them that begin with a prefix. `Database`,
 //! column families and prefixed databases of the package are stores.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -57,6 +57,35 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Sets a whole key to a value.
+    pub(crate) fn put(
+        &self,
+        py: Python<'_>,
+        (key, value): (&[u8], &[u8]),
+        options: WriteOptions,
+    ) -> PyResult<()> {
+        self.shared.run_small_write(
+            py,
+            key.len() + value.len(),
+            options,
+            |options| self.family.writing(options).try_put(key, value),
+            |options| self.family.writing(options).put(key, value),
+        )
+    }
+
+    /// Deletes a whole key.
+    pub(crate) fn delete(&self, py: Python<'_>, key: &[u8], options: WriteOptions) -> PyResult<()> {
+        self.shared.run_small_write(
+            py,
+            key.len(),
+            options,
+            |options| self.family.writing(options).try_delete(key),
+            |options| self.family.writing(options).delete(key),
+        )
+    }
+}
+
 /// Options of a read that are no default; `None` if all are.
 pub(crate) fn read_options(
     fill_cache: Option<bool>,
@@ -107,7 +136,11 @@ pub(crate) fn value_or<'py>(
     }
 }
 
-/// Reads a key at a place, without the interpreter lock.
+/// The options of a read that finds what is in memory.
+static IN_MEMORY: LazyLock<ReadOptions> =
+    LazyLock::new(|| ReadOptions { memory_only: true, ..ReadOptions::default() });
+
+/// Reads a key at a place.
 #[inline]
 pub(crate) fn get(
     py: Python<'_>,
@@ -115,10 +148,18 @@ pub(crate) fn get(
     key: &[u8],
     options: Option<&ReadOptions>,
 ) -> PyResult<Option<sateen::PinnedSlice>> {
-    place.shared.run(py, || match options {
+    let attempt = || match options {
+        None => place.family.reading(&*IN_MEMORY).get_pinned(key),
+        Some(options) => {
+            let options = ReadOptions { memory_only: true, ..options.clone() };
+            place.family.reading(options).get_pinned(key)
+        }
+    };
+    let work = || match options {
         None => place.family.get_pinned(key),
         Some(options) => place.family.reading(options).get_pinned(key),
-    })
+    };
+    place.shared.run_read(py, attempt, work)
 }
 
 /// Reads several keys, in their order.
@@ -215,10 +256,7 @@ impl Store {
         value: Input<'py>,
     ) -> PyResult<()> {
         let key = self.place.key_to_write(py, key)?;
-        let place = &self.place;
-        let (key, value) = (key.bytes(), value.bytes());
-        let options = WriteOptions::default();
-        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
+        self.place.put(py, (key.bytes(), value.bytes()), WriteOptions::default())
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<()> {
@@ -254,8 +292,7 @@ impl Store {
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
-        let (place, key, value) = (&self.place, key.bytes(), value.bytes());
-        place.shared.run_write(py, options, |options| place.family.writing(options).put(key, value))
+        self.place.put(py, (key.bytes(), value.bytes()), options)
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -271,9 +308,7 @@ impl Store {
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
-        let (place, key) = (&self.place, key.bytes());
-        let write = |options: &WriteOptions| place.family.writing(options).delete(key);
-        place.shared.run_write(py, options, write)
+        self.place.delete(py, key.bytes(), options)
     }
 
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
@@ -309,8 +344,13 @@ impl Store {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
         let key = self.place.key_to_write(py, key)?;
         let (place, key, operand) = (&self.place, key.bytes(), operand.bytes());
-        let write = |options: &WriteOptions| place.family.writing(options).merge(key, operand);
-        place.shared.run_write(py, options, write)
+        place.shared.run_small_write(
+            py,
+            key.len() + operand.len(),
+            options,
+            |options| place.family.writing(options).try_merge(key, operand),
+            |options| place.family.writing(options).merge(key, operand),
+        )
     }
 
     #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,

@@ -204,11 +204,7 @@ impl Typed {
         let write = write_of(write_opt, write)?;
         let place = &self.place;
         codec.with_key(key, |key| {
-            codec.with_value(value, |value| {
-                place
-                    .shared
-                    .run_write(py, write, |write| place.family.writing(write).put(key, value))
-            })
+            codec.with_value(value, |value| place.put(py, (key, value), write))
         })
     }
 
@@ -226,11 +222,7 @@ impl Typed {
         let write = write_of(write_opt, write)?;
         let place = &self.place;
         codec.with_key(key, |key| {
-            codec.with_entity(&names, &values, |value| {
-                place
-                    .shared
-                    .run_write(py, write, |write| place.family.writing(write).put(key, value))
-            })
+            codec.with_entity(&names, &values, |value| place.put(py, (key, value), write))
         })
     }
 
@@ -253,9 +245,7 @@ impl Typed {
         let (codec, _, write) = self.settings(py)?;
         let write = write_of(write_opt, write)?;
         let place = &self.place;
-        codec.with_key(key, |key| {
-            place.shared.run_write(py, write, |write| place.family.writing(write).delete(key))
-        })
+        codec.with_key(key, |key| place.delete(py, key, write))
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<()> {

@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime
 import gc
 import os
+import sys
+import threading
+import time
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -378,3 +381,56 @@ def test_batches_have_no_limit_of_their_own(path: Path) -> None:
         with pytest.raises(sateen.InvalidArgumentError, match="limit"):
             batch.write()
         assert b"l" not in db
+
+
+def test_small_calls_keep_the_interpreter_lock(path: Path) -> None:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        pytest.skip("there is no interpreter lock")
+
+    def losses(call: Callable[[int], object], calls: int) -> int:
+        """In how many calls another thread ran, which runs whenever the lock is free."""
+        ran, ended = [0], False
+
+        def run() -> None:
+            while not ended:
+                ran[0] += 1
+                time.sleep(0)
+
+        interval = sys.getswitchinterval()
+        # Nobody loses the lock who does not release it.
+        sys.setswitchinterval(1000)
+        other = threading.Thread(target=run)
+        other.start()
+        try:
+            while not ran[0]:
+                time.sleep(0)
+            lost = 0
+            for number in range(calls):
+                before = ran[0]
+                call(number)
+                lost += ran[0] != before
+            return lost
+        finally:
+            ended = True
+            sys.setswitchinterval(interval)
+            other.join()
+
+    with sateen.Db(path) as db:
+        # Calls that release the lock lose it hundreds of times. Now and then one has to wait for the
+        # background, and releases it.
+        assert losses(lambda number: db.put(b"%d" % number, b"value"), 20000) < 50
+        assert losses(lambda number: db.get(b"%d" % number), 20000) < 50
+        assert losses(lambda number: db.delete(b"%d" % number), 20000) < 50
+        assert losses(lambda number: db.put(b"%d" % number, b"value", sync=True), 200) > 10
+        metrics = db.metrics()
+        assert (metrics["sateen_writes_total"], metrics["sateen_gets_total"]) == (40200, 20000)
+
+
+def test_values_on_the_disk_are_read_too(path: Path) -> None:
+    with sateen.Db(path) as db:
+        for number in range(2000):
+            db.put(b"%06d" % number, bytes(1000))
+    with sateen.Db(path, block_cache_bytes=64 << 10) as db:
+        for number in range(2500):
+            assert db.get(b"%06d" % number) == (bytes(1000) if number < 2000 else None)
+        assert db.metrics()["sateen_gets_total"] == 2500

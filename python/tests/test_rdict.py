@@ -307,11 +307,18 @@ def test_destroy_and_repair_find_the_wal(path: Path, tmp_path: Path) -> None:
     assert not path.exists() and not list((tmp_path / "wal").glob("*.wal"))
 
 
-def test_batches_have_no_limit_of_their_own(path: Path) -> None:
+def test_larger_values_can_be_allowed(path: Path) -> None:
+    large = bytes(65 << 20)
+    with rdict.Rdict(str(path)) as db, pytest.raises(Exception, match="value_bytes_max"):
+        db["k"] = large
     options = rdict.Options()
-    options._set["value_bytes_max"] = "256MiB"
+    options.set_value_bytes_max(256 << 20)
     with rdict.Rdict(str(path), options) as db:
+        db["k"] = large
         batch = rdict.WriteBatch()
-        batch["k"] = bytes(65 << 20)
+        batch["batch"] = large
         db.write(batch)
-        assert len(db["k"]) == 65 << 20
+        assert len(db["k"]) == len(db["batch"]) == len(large)
+    # It limits writes alone.
+    with rdict.Rdict(str(path)) as db:
+        assert len(db["k"]) == len(large)

@@ -232,7 +232,7 @@ fn verify(target: &Path, id: Option<u64>, json: bool, output: &mut dyn Write) ->
         let options = VerifyBackupOptions { rate: 0, listener: Some(listener) };
         let report = match engine.verify_with(backup.id, &options) {
             Ok(report) => report,
-            Err(Error::Cancelled(_)) => return Err(Failure::interrupted("interrupted")),
+            Err(error @ Error::Cancelled(_)) => return Err(failure(error, "it changed nothing")),
             Err(error) => {
                 let mut report = VerifyBackupReport::default();
                 let refused = error.is_environment();

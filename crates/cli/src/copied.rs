@@ -15,7 +15,7 @@ use crate::progress::Progress;
 
 /// A batch is committed when its keys and values are about this large.
 pub(crate) const BATCH_BYTES: u64 = 1 << 20;
-/// Keys between two updates of the progress, which also check for an interrupt.
+/// Keys between two updates of the progress.
 const LOOK_KEYS: u64 = 1024;
 
 /// The part of a column family that is copied or compared already.
@@ -50,10 +50,9 @@ impl Watch<'_> {
 
     /// Updates the progress, and fails if the user interrupted the work.
     pub(crate) fn look(&self, done: &Copied, progress: &Progress) -> Result<()> {
-        if !done.keys.is_multiple_of(LOOK_KEYS) {
-            return Ok(());
+        if done.keys.is_multiple_of(LOOK_KEYS) {
+            progress.at_keys(done.keys, done.bytes);
         }
-        progress.at_keys(done.keys, done.bytes);
         if self.interrupted.load(Ordering::Relaxed) {
             let to = shown_path(self.to);
             let text =

@@ -98,15 +98,17 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             let (from, to) = (bound(from.as_deref(), coded)?, bound(to.as_deref(), coded)?);
             let whole = from.is_none() && to.is_none() && !rewrite_last_level;
             let arguments = json!({ "column_family": family.cf });
-            if whole && live::asked(&family.place.db, "compact", &arguments)? {
+            let goes_on = "goes on with the compaction";
+            if whole && live::asked(&family.place.db, "compact", &arguments, goes_on, json)? {
                 return Ok(());
             }
+            let wanted = interrupt::watch()?;
             let (db, family) = store::open_family(family, Access::Write, false)?;
             let options = CompactRangeOptions {
                 rewrite_last_level: *rewrite_last_level,
                 ..CompactRangeOptions::default()
             };
-            upkeep::compact(&db, &family, [from.as_deref(), to.as_deref()], &options)
+            upkeep::compact(&wanted, &db, &family, [from.as_deref(), to.as_deref()], &options)
         }
         DbVerb::Repair { place, give_up_unreadable } => {
             upkeep::repair(place, *give_up_unreadable, json, output)
@@ -207,8 +209,8 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     if length.is_some() && arguments.family.place.db.try_exists().is_ok_and(|exists| !exists) {
         let mut first = records(self::input(file, name, &interrupted)?.0);
         if let Err(error) = first_record(&mut first, arguments.header, &mut nowhere) {
-            let dry_run = arguments.dry_run;
-            return Err(load_failure(&error, name, Loaded::default(), dry_run));
+            let failure = load_failure(&error, name, Loaded::default(), arguments.dry_run);
+            return Err(or_interrupted(failure, &interrupted));
         }
     }
     let mut reader = records(input);
@@ -235,8 +237,7 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
     drop(progress);
     if let Err(error) = &ended {
         let failure = load_failure(error, name, loaded, arguments.dry_run);
-        let stopped = interrupted.load(Ordering::Relaxed);
-        return Err(if stopped { Failure::interrupted(failure.message) } else { failure });
+        return Err(or_interrupted(failure, &interrupted));
     }
     let seconds = began.elapsed().as_secs_f64();
     let Loaded { records, bytes, .. } = loaded;
@@ -327,6 +328,14 @@ fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -
         (false, _) => format!("loaded up to line {to_line} of {name}, {records} records"),
     };
     Failure::failed(format!("{what}\n{state}"))
+}
+
+/// Returns the failure, as an interrupt if there was one.
+fn or_interrupted(failure: Failure, interrupted: &AtomicBool) -> Failure {
+    match interrupted.load(Ordering::Relaxed) {
+        true => Failure::interrupted(failure.message),
+        false => failure,
+    }
 }
 
 fn load_why(error: &LoadError, name: &Path) -> String {
@@ -443,22 +452,42 @@ fn stats_json(db: &Db) -> serde_json::Value {
 
 fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
     let spinner = Progress::spinner("making a checkpoint");
+    let shown = shown_path(target);
     let absolute = std::path::absolute(target).map_err(|error| Failure::file(target, &error))?;
     // The protocol has text: a path that is none can only be named to a database that is not open.
     let by_process = match absolute.to_str() {
-        Some(path) => live::asked(&place.db, "checkpoint", &json!({ "path": path }))?,
+        Some(path) => {
+            let arguments = json!({ "path": path });
+            let goes_on = format!("goes on, and {shown} will be complete or not there");
+            live::asked(&place.db, "checkpoint", &arguments, &goes_on, json)?
+        }
         None => false,
     };
     if !by_process {
-        let db = store::open(place, Access::Write)?;
-        db.checkpoint(target)?;
-        db.close()?;
+        make_checkpoint(place, target)?;
     }
     drop(spinner);
     if json {
         return Ok(writeln!(output, "{}", json!({ "checkpoint": json_path(target) }))?);
     }
     Ok(write_line(output, target.as_os_str().as_bytes())?)
+}
+
+/// Makes a checkpoint of a database that no other process has open.
+fn make_checkpoint(place: &Place, target: &Path) -> Result<()> {
+    let wanted = interrupt::watch()?;
+    let db = store::open(place, Access::Write)?;
+    let closing = db.clone();
+    // A checkpoint ends when its database is closed.
+    let stop = move || drop(closing.close());
+    let (made, stopped) = interrupt::stopping(&wanted, stop, || db.checkpoint(target));
+    match made {
+        Err(sateen::Error::Closed) if stopped => {
+            let text = format!("interrupted; {} was not created", shown_path(target));
+            Err(Failure::interrupted(text))
+        }
+        made => Ok(made.and_then(|()| db.close())?),
+    }
 }
 
 /// Writes a line of bytes, which need not be UTF-8.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::failure::INTERRUPTED;
+use crate::failure::{Failure, INTERRUPTED};
 
 /// The interval at which a waiting read checks the flag, because a signal may arrive just before
 /// the wait begins.
@@ -23,6 +23,9 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The interval at which [`stopping`] checks the flag.
 const PARK: Duration = Duration::from_millis(50);
+
+/// How long [`ending`] waits for work to end by itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns a flag that is set when the user or a supervisor wants the program to stop.
 pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
@@ -35,16 +38,16 @@ pub(crate) fn watch() -> io::Result<Arc<AtomicBool>> {
     Ok(wanted)
 }
 
-/// Runs `work`, and calls `stop` on another thread if the user wants to stop meanwhile. Returns
-/// what the work returned, and whether it was stopped.
+/// Runs `work`, and calls `stop` on another thread once `wanted` is set. Returns what the work
+/// returned, and whether it was stopped.
 pub(crate) fn stopping<T>(
+    wanted: &AtomicBool,
     stop: impl FnOnce() + Send,
     work: impl FnOnce() -> T,
-) -> io::Result<(T, bool)> {
-    let wanted = watch()?;
+) -> (T, bool) {
     let done = AtomicBool::new(false);
-    let (wanted, done) = (wanted.as_ref(), &done);
-    Ok(std::thread::scope(|scope| {
+    let done = &done;
+    std::thread::scope(|scope| {
         let watcher = scope.spawn(move || {
             while !done.load(Ordering::Acquire) {
                 if wanted.load(Ordering::Relaxed) {
@@ -58,7 +61,39 @@ pub(crate) fn stopping<T>(
         done.store(true, Ordering::Release);
         watcher.thread().unpark();
         (worked, wanted.load(Ordering::Relaxed))
-    }))
+    })
+}
+
+/// Runs `work`, which looks at `wanted` itself. If it has not ended [`PATIENCE`] after that was
+/// set, because the reader of its output takes nothing, the program ends here and says what `late`
+/// says. Only for work that leaves nothing behind.
+pub(crate) fn ending<T>(
+    wanted: &AtomicBool,
+    late: impl FnOnce() -> Failure + Send,
+    json: bool,
+    work: impl FnOnce() -> T,
+) -> T {
+    let done = AtomicBool::new(false);
+    let done = &done;
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(move || {
+            let mut left = PATIENCE;
+            while !done.load(Ordering::Acquire) {
+                if wanted.load(Ordering::Relaxed) {
+                    if left.is_zero() {
+                        late().report(json);
+                        std::process::exit(INTERRUPTED.into());
+                    }
+                    left = left.saturating_sub(PARK);
+                }
+                std::thread::park_timeout(PARK);
+            }
+        });
+        let worked = work();
+        done.store(true, Ordering::Release);
+        watcher.thread().unpark();
+        worked
+    })
 }
 
 /// Opens a file or pipe for [`Interruptible`]. A pipe without a writer opens at once; the reader

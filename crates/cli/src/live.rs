@@ -9,8 +9,9 @@ use clap::Args;
 use sateen_inspect::{Client, ClientError};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Result, USAGE};
+use crate::failure::{Failure, INTERRUPTED, Result, USAGE};
 use crate::interrupt;
+use crate::store;
 use crate::why::client;
 
 #[derive(Debug, Args)]
@@ -34,6 +35,7 @@ pub(crate) fn set_options(arguments: &SetOption, json: bool, output: &mut dyn Wr
         };
         set.insert(name.to_owned(), Value::String(value.to_owned()));
     }
+    store::refuse_missing(&arguments.db)?;
     let wanted = json!({ "set": set, "column_family": arguments.cf });
     let done = Client::of_database(&arguments.db).post("/v1/options", &wanted).map_err(failure)?;
     if json {
@@ -45,9 +47,26 @@ pub(crate) fn set_options(arguments: &SetOption, json: bool, output: &mut dyn Wr
     Ok(())
 }
 
-/// Has the process that has the database open do `work`. Returns false if no process serves it.
-pub(crate) fn asked(db: &Path, work: &str, arguments: &Value) -> Result<bool> {
-    match Client::of_database(db).post(&format!("/v1/{work}"), arguments) {
+/// Has the process that has the database open do `work`. Returns false if no process serves it. If
+/// the user interrupts that, the program ends here and says that the process goes on: `goes_on`.
+pub(crate) fn asked(
+    db: &Path,
+    work: &str,
+    arguments: &Value,
+    goes_on: &str,
+    json: bool,
+) -> Result<bool> {
+    // Without a socket nobody can go on.
+    if std::fs::symlink_metadata(db.join(sateen_inspect::SOCKET)).is_err() {
+        return Ok(false);
+    }
+    let stop = || {
+        let text = format!("interrupted; the process that has the database open {goes_on}");
+        Failure::interrupted(text).report(json);
+        std::process::exit(INTERRUPTED.into());
+    };
+    let ask = || Client::of_database(db).post(&format!("/v1/{work}"), arguments);
+    match interrupt::stopping(interrupt::watch()?.as_ref(), stop, ask).0 {
         Ok(_) => Ok(true),
         Err(ClientError::NotServed(_)) => Ok(false),
         Err(error) => Err(failure(error)),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::failure::{Failure, Result};
+use crate::store;
 
 /// How much a line must matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -37,6 +38,7 @@ pub(crate) struct Log {
 }
 
 pub(crate) fn run(arguments: &Log, output: &mut dyn Write) -> Result<()> {
+    store::refuse_missing(&arguments.db)?;
     let mut lines: Vec<String> = Vec::new();
     // From the newest file back, until there are enough.
     for file in files(&arguments.db)?.into_iter().rev() {

@@ -4,12 +4,13 @@
 //! note says when the records are not from one moment.
 
 use std::io::{BufWriter, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sateen::{ColumnFamily, ReadOptions};
 use serde_json::json;
 
 use crate::failure::{Failure, Result};
+use crate::interrupt;
 use crate::key::bound;
 use crate::progress::Progress;
 use crate::records::Scan;
@@ -23,7 +24,11 @@ const PROGRESS_RECORDS: u64 = 4096;
 pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()> {
     let format = scan.format.unwrap_or(if json { Format::Jsonl } else { Format::Tsv });
     let progress = Progress::bytes("scanning", None);
-    let (printed, moments) = records(scan, format, output, progress, None)?;
+    let interrupted = interrupt::watch()?;
+    let seen = AtomicU64::new(0);
+    let late = || interrupted_after(seen.load(Ordering::Relaxed));
+    let scanned = || records(scan, format, output, progress, (&interrupted, &seen));
+    let (printed, moments) = interrupt::ending(&interrupted, late, json, scanned)?;
     if moments > 1 {
         tell(moments, json);
     }
@@ -37,8 +42,14 @@ pub(crate) struct Printed {
     pub(crate) bytes: u64,
 }
 
-/// Prints the records that `scan` asks for, until they end or `interrupted` is set. Returns what
-/// became of that, and the number of moments that the records are from.
+/// The failure of a scan that was interrupted.
+fn interrupted_after(records: u64) -> Failure {
+    Failure::interrupted(format!("interrupted after {records} records"))
+}
+
+/// Prints the records that `scan` asks for, and counts them in the second of `watched`, until they
+/// end or the first of `watched` is set. Returns what became of that, and the number of moments
+/// that the records are from.
 ///
 /// # Errors
 /// If the arguments are wrong, or the output fails at the end. Records that were read before
@@ -48,7 +59,7 @@ pub(crate) fn records(
     format: Format,
     output: impl Write,
     progress: Progress,
-    interrupted: Option<&AtomicBool>,
+    watched: (&AtomicBool, &AtomicU64),
 ) -> Result<(Result<Printed>, u64)> {
     let keys = scan.typed.keys();
     let options = ReadOptions {
@@ -73,7 +84,7 @@ pub(crate) fn records(
         last: None,
         printed: Printed::default(),
         progress,
-        interrupted,
+        watched,
     };
     let (mut in_vain, mut moments) = (0, 1);
     let printed = loop {
@@ -103,7 +114,8 @@ struct Printer<'a, W: Write> {
     last: Option<Vec<u8>>,
     printed: Printed,
     progress: Progress,
-    interrupted: Option<&'a AtomicBool>,
+    /// Whether to stop, and how many records were printed.
+    watched: (&'a AtomicBool, &'a AtomicU64),
 }
 
 impl<W: Write> Printer<'_, W> {
@@ -124,11 +136,13 @@ impl<W: Write> Printer<'_, W> {
             self.left -= 1;
             self.printed.records += 1;
             self.printed.bytes += (iter.key().len() + iter.value().len()) as u64;
+            let (interrupted, seen) = self.watched;
+            seen.store(self.printed.records, Ordering::Relaxed);
             if self.printed.records.is_multiple_of(PROGRESS_RECORDS) {
                 self.progress.at(self.printed.bytes);
-                if self.interrupted.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                    return Err(Failure::interrupted("interrupted"));
-                }
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(interrupted_after(self.printed.records));
             }
             let last = self.last.get_or_insert_default();
             last.clear();

@@ -7,7 +7,8 @@ use rustix::io::Errno;
 use sateen::vfs::{PosixVfs, Vfs};
 use sateen::{
     CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, DestroyReport, KEY_BYTES_MAX, Options,
-    PROPERTIES, RepairReport, WriteBatch, WriteOptions, shown, shown_path,
+    PROPERTIES, RepairListener, RepairOptions, RepairReport, WriteBatch, WriteOptions, shown,
+    shown_path,
 };
 use serde_json::json;
 
@@ -266,15 +267,18 @@ pub(crate) fn destroy(place: &Place) -> Result<DestroyReport> {
 }
 
 /// Repairs a database. With `give_up_unreadable` pages that the device cannot read are damaged.
-pub(crate) fn repair(place: &Place, give_up_unreadable: bool) -> Result<RepairReport> {
+pub(crate) fn repair(
+    place: &Place,
+    give_up_unreadable: bool,
+    listener: Arc<dyn RepairListener>,
+) -> Result<RepairReport> {
     refuse_missing(&place.db)?;
     let (vfs, options) = (Arc::new(PosixVfs::new()), options(place)?);
-    let repaired = if give_up_unreadable {
-        sateen::repair_giving_up_unreadable(vfs, &place.db, &options, &[])
-    } else {
-        sateen::repair_with(vfs, &place.db, &options)
-    };
-    repaired.map_err(|error| {
+    let how = RepairOptions { give_up_unreadable, listener: Some(listener) };
+    sateen::repair_as(vfs, &place.db, &options, &[], &how).map_err(|error| {
+        if let sateen::Error::Cancelled(_) = error {
+            return Failure::interrupted("the repair was interrupted; it changed nothing");
+        }
         let advice = advice(&error, give_up_unreadable);
         refused(error, advice)
     })

@@ -2,9 +2,12 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sateen::{CheckReport, ColumnFamily, CompactRangeOptions, Db, ScrubReport, shown_path};
+use sateen::{
+    CheckReport, ColumnFamily, CompactRangeOptions, Db, RepairListener, ScrubReport, shown_path,
+};
 use serde_json::json;
 
 use crate::failure::{Failure, INTERRUPTED, Result};
@@ -84,6 +87,7 @@ pub(crate) fn scrub(
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
+    let wanted = interrupt::watch()?;
     let db = store::open(place, Access::Write)?;
     let spinner = Progress::spinner("verifying");
     // Without a rate the scrub is not limited.
@@ -91,7 +95,7 @@ pub(crate) fn scrub(
     // A scrub ends when its database is closed.
     let closing = db.clone();
     let stop = move || drop(closing.close());
-    let (report, stopped) = interrupt::stopping(stop, || db.scrub(Some(rate)))?;
+    let (report, stopped) = interrupt::stopping(&wanted, stop, || db.scrub(Some(rate)));
     drop(spinner);
     let report = match report {
         Err(sateen::Error::Closed) if stopped => {
@@ -119,8 +123,9 @@ pub(crate) fn scrub(
     verdict(problems.len(), unreadable.len())
 }
 
-/// Compacts a range of keys, from the first of `bounds` to the second.
+/// Compacts a range of keys, from the first of the bounds to the second, until `wanted` is set.
 pub(crate) fn compact(
+    wanted: &AtomicBool,
     db: &Db,
     family: &ColumnFamily,
     [from, to]: [Option<&[u8]>; 2],
@@ -128,7 +133,8 @@ pub(crate) fn compact(
 ) -> Result<()> {
     let spinner = Progress::spinner("compacting");
     let stop = || db.pause_manual_compactions();
-    let (done, stopped) = interrupt::stopping(stop, || family.compact_range(from, to, options))?;
+    let compact = || family.compact_range(from, to, options);
+    let (done, stopped) = interrupt::stopping(wanted, stop, compact);
     drop(spinner);
     match done {
         Err(sateen::Error::ManualCompactionPaused) if stopped => {
@@ -161,15 +167,32 @@ pub(crate) fn verdict(damaged: usize, unreadable: usize) -> Result<()> {
     }
 }
 
+/// Shows how much a repair has read, and ends it once the user wants that.
+struct RepairWatch {
+    bar: Progress,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl RepairListener for RepairWatch {
+    fn progress(&self, bytes_read: u64) {
+        self.bar.at(bytes_read);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
 pub(crate) fn repair(
     place: &Place,
     give_up_unreadable: bool,
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let spinner = Progress::spinner("repairing");
-    let report = store::repair(place, give_up_unreadable)?;
-    drop(spinner);
+    let bar = Progress::bytes("repairing", None);
+    let watch = Arc::new(RepairWatch { bar, interrupted: interrupt::watch()? });
+    let report = store::repair(place, give_up_unreadable, watch.clone())?;
+    drop(watch);
     if json {
         let ranges: Vec<_> = report.lost_ranges.iter().map(range_json).collect();
         let done = json!({

@@ -9,6 +9,7 @@ use sateen_inspect::Client;
 use serde_json::json;
 
 use crate::failure::{Failure, Result};
+use crate::store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
@@ -27,6 +28,9 @@ pub(crate) struct Why {
 }
 
 pub(crate) fn run(arguments: &Why, output: &mut dyn Write) -> Result<()> {
+    if let (Some(db), None) = (&arguments.db, &arguments.socket) {
+        store::refuse_missing(db)?;
+    }
     let client = client(arguments.db.as_ref(), arguments.socket.as_ref());
     let report =
         client.explain(arguments.since).map_err(|error| Failure::failed(error.to_string()))?;

@@ -74,6 +74,12 @@ fn the_functions_that_a_program_calls_are_looked_up() {
     let sound = sateen(folder, &["rocksdb", "check", "sound.so", "--json"]);
     assert_eq!(sound.status.code(), Some(0));
     assert!(text(&sound).contains("\"there\":1"));
+    // Neither is read to its end, which it does not have.
+    for endless in ["/dev/zero", "/proc/self/fd"] {
+        let endless = sateen(folder, &["rocksdb", "check", endless]);
+        assert_eq!(endless.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&endless.stderr).contains("not a file"));
+    }
     let other = sateen(folder, &["rocksdb", "check", "program.c"]);
     assert!(String::from_utf8(other.stderr).unwrap().contains("not a program"));
 }

@@ -123,6 +123,18 @@ fn top_why_and_options_of_a_running_process() {
     assert_eq!(closed.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&closed.stderr).contains("SATEEN_INSPECT=1"));
     assert_eq!(sateen(&["log", copy.to_str().unwrap()]).status.code(), Some(3));
+    for words in [
+        &["top", "nowhere", "--once"][..],
+        &["top", "nowhere", "--json"],
+        &["why", "nowhere"],
+        &["log", "nowhere"],
+        &["db", "set-option", "nowhere", "level0_trigger=4"],
+    ] {
+        let missing = sateen(words);
+        let said = String::from_utf8_lossy(&missing.stderr);
+        assert_eq!(missing.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("nowhere: there is no database"), "{words:?}: {said}");
+    }
 }
 
 #[test]

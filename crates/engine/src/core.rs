@@ -116,12 +116,43 @@ impl DbCore {
         self.background.respect_write_buffers(options)?;
         match commit(&self.writes.pipeline, logging) {
             Ok(_) => {
-                let entries = match payload {
-                    Payload::Single { .. } => 1,
-                    Payload::Batch(batch) => u64::from(batch.count()),
-                };
-                self.env.metrics.record_write(timer, bytes, entries);
+                self.env.metrics.record_write(timer, bytes, payload.count());
                 Ok(())
+            }
+            Err(error) => {
+                self.background.driver.write_failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does what [`DbCore::write`] does, if nothing has to be waited for. Otherwise it does nothing
+    /// and returns false.
+    #[inline]
+    pub(crate) fn try_write(
+        &self,
+        payload: &Payload<'_>,
+        bytes: u64,
+        options: &WriteOptions,
+    ) -> Result<bool> {
+        self.env.check_writable("a write")?;
+        let logging = self.writes.logging(self.env.options.load().wal, options)?;
+        let memory_waits =
+            self.writes.write_buffers.as_ref().is_some_and(|buffers| {
+                buffers.manager.wants_flush() || buffers.manager.wants_stall()
+            });
+        if logging == Logging::Synced || self.background.driver.is_gated() || memory_waits {
+            return Ok(false);
+        }
+        let timer = self.env.metrics.start(Operation::Write);
+        match self.writes.pipeline.try_commit(payload, bytes, logging) {
+            Ok(Some(_)) => {
+                self.env.metrics.record_write(timer, bytes, payload.count());
+                Ok(true)
+            }
+            Ok(None) => {
+                self.env.metrics.forget(timer);
+                Ok(false)
             }
             Err(error) => {
                 self.background.driver.write_failed(&error);

@@ -264,7 +264,8 @@ pub use tools::check::{CheckReport, check, check_with};
 pub use tools::destroy::{DestroyReport, destroy, destroy_with};
 pub use tools::dump;
 pub use tools::repair::{
-    LostRange, RepairReport, repair, repair_families_with, repair_giving_up_unreadable, repair_with,
+    LostRange, RepairListener, RepairOptions, RepairReport, repair, repair_as,
+    repair_families_with, repair_with,
 };
 pub use txn::batch_with_index::{
     BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,

@@ -4,12 +4,14 @@
 //! and of `db` itself, from the command tree that parses the arguments.
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 
 use crate::args::Cli;
+use crate::failure::Failure;
 
 /// All commands, by group, in the order of the help.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -119,8 +121,28 @@ pub(crate) fn parse() -> Cli {
     let parsed = command.try_get_matches_from_mut(translated(std::env::args_os().collect()));
     parsed.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|mut error| {
         suggest(&mut error);
-        error.exit()
+        if error.use_stderr() {
+            error.exit();
+        }
+        print(&error)
     })
+}
+
+/// Prints help or the version and ends the program: with a failure if that could not be written, as
+/// for any other output.
+fn print(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let code = printed.map_or_else(
+        |error| {
+            let failure = Failure::from(error);
+            if !failure.quiet {
+                failure.report(false);
+            }
+            failure.code
+        },
+        |()| 0,
+    );
+    std::process::exit(code.into())
 }
 
 /// Replaces a verb of `ldb` behind `db` whose command here has another noun.

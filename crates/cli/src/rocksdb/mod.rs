@@ -69,7 +69,13 @@ pub(crate) fn run(verb: &RocksDbVerb, json: bool, output: &mut dyn Write) -> Res
 }
 
 fn check(program: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
-    let bytes = std::fs::read(program).map_err(|error| Failure::file(program, &error))?;
+    let failed = |error| Failure::file(program, &error);
+    // A device or a pipe may have no end.
+    if !std::fs::metadata(program).map_err(failed)?.is_file() {
+        let text = "not a file: name a program or a shared library";
+        return Err(Failure::failed(format!("{}: {text}", sateen::shown_path(program))));
+    }
+    let bytes = std::fs::read(program).map_err(failed)?;
     let symbols = elf::symbols(&bytes)
         .map_err(|what| Failure::failed(format!("{}: {what}", sateen::shown_path(program))))?;
     let is_cpp = |name: &str| name.starts_with("_ZN7rocksdb") || name.starts_with("_ZNK7rocksdb");

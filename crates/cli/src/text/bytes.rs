@@ -121,8 +121,10 @@ fn digit(character: u8) -> Option<u8> {
     }
 }
 
-/// Appends the bytes that the hexadecimal `text` stands for.
+/// Appends the bytes that the hexadecimal `text` stands for. `ldb` writes 0x before the digits.
 pub(crate) fn from_hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X"));
+    let text = digits.unwrap_or(text);
     let (pairs, rest) = text.as_chunks::<2>();
     if !rest.is_empty() {
         return Err("an odd number of hexadecimal digits".to_owned());
@@ -199,4 +201,24 @@ fn sextet(character: u8) -> Result<u32, String> {
         other => return Err(format!("{:?} is not base64", other.escape_ascii().to_string())),
     };
     Ok(u32::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_is_read_with_and_without_what_ldb_writes_before_it() {
+        let read = |text: &str| {
+            let mut bytes = Vec::new();
+            from_hex(text.as_bytes(), &mut bytes).map(|()| bytes)
+        };
+        for text in ["00ff6b", "0x00ff6b", "0X00FF6B"] {
+            assert_eq!(read(text), Ok(vec![0, 0xFF, 0x6B]), "{text}");
+        }
+        assert_eq!((read(""), read("0x")), (Ok(vec![]), Ok(vec![])));
+        for text in ["0x0", "x00", "0x0x00", "00x0", "0xg0", "6"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
 }

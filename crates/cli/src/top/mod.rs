@@ -3,7 +3,8 @@
 //! 1. [`run`] finds the socket, and prints once if it was asked to or if nobody looks.
 //! 2. `live` starts a thread that asks for the status every second, so that a stuck process does
 //!    not keep keys from working.
-//! 3. `draw` draws the model after each answer and each key.
+//! 3. `draw` draws the model after each answer and each key, and when the size of the terminal has
+//!    changed. In between `top` only waits: it shares its processors with what it watches.
 
 mod draw;
 mod model;
@@ -14,8 +15,9 @@ pub(crate) mod units;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use ratatui::Terminal;
@@ -27,12 +29,14 @@ use ratatui::termion::screen::IntoAlternateScreen;
 use sateen_inspect::{Client, ClientError, ExplanationReport, Status};
 
 use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::store;
 use model::Model;
 
 /// Interval between two questions.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a key may wait for the screen.
-const KEYS_EVERY: Duration = Duration::from_millis(100);
+/// How often `top` looks at the size of the terminal, and whether a signal wants it to end.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Seconds that `w` explains.
 const SINCE: Duration = Duration::from_secs(600);
 /// The size of the screen that `--once` prints.
@@ -85,19 +89,27 @@ pub(crate) fn run(arguments: &Top, output: &mut dyn Write) -> Result<()> {
     let mut terminal = Terminal::new(TermionBackend::new(screen))?;
     terminal.hide_cursor()?;
     let ended = live(&mut terminal, shown);
-    // The drop of the backend gives the terminal back as it was.
+    // The drop of the backend gives the terminal back as it was. Only then can a message be read.
     terminal.show_cursor()?;
+    drop(terminal);
+    output.flush()?;
     ended
 }
 
-/// Prints two looks' difference.
+/// Prints two looks' difference, or what is on disk. Fails if nothing can be said.
 fn once(shown: &Shown, json: bool, output: &mut dyn Write) -> Result<()> {
+    if let Some(directory) = &shown.directory {
+        store::refuse_missing(directory)?;
+    }
     let mut model = Model::new(&shown.name());
     for look in 0..2 {
         match shown.client.status() {
             Ok(status) => model.take(status),
             Err(error) => {
                 not_served(&mut model, shown, &error);
+                if model.status.is_none() && model.on_disk.is_none() {
+                    return Err(Failure::failed(error.to_string()));
+                }
                 break;
             }
         }
@@ -144,10 +156,13 @@ fn not_served(model: &mut Model, shown: &Shown, error: &ClientError) {
     }
 }
 
-/// What the thread that asks has to say.
+/// What the loop of [`live`] waits for.
 enum Told {
     Status(usize, std::result::Result<Box<Status>, ClientError>),
     Why(usize, std::result::Result<ExplanationReport, ClientError>),
+    Key(Key),
+    /// The terminal is gone.
+    NoMoreKeys,
 }
 
 /// What it is asked for.
@@ -161,64 +176,72 @@ fn live<B>(terminal: &mut Terminal<B>, mut shown: Vec<Shown>) -> Result<()>
 where
     B: Backend<Error = std::io::Error>,
 {
-    let keys = keys()?;
+    let ended = interrupt::watch()?;
     let (ask, asked) = channel();
     let (tell, told) = channel();
+    read_keys(tell.clone())?;
     std::thread::Builder::new().name("ask".to_owned()).spawn(move || answer(&asked, &tell))?;
     let mut at = 0;
     let mut turn = 0;
     let Some(first) = shown.first() else { return Ok(()) };
     let mut model = Model::new(&first.name());
-    let mut next = std::time::Instant::now();
+    let mut next = Instant::now();
     let mut waits = false;
-    loop {
-        while let Ok(told) = told.try_recv() {
-            match told {
-                Told::Status(of, answer) => {
-                    waits = false;
-                    match answer {
-                        _ if of != turn => {}
-                        Ok(status) => {
-                            learn(&mut shown, at, &status);
-                            model.take(*status);
-                        }
-                        Err(error) => not_served(&mut model, &shown[at], &error),
-                    }
-                }
-                Told::Why(of, Ok(report)) if of == turn => model.why = Some(report.text),
-                Told::Why(of, Err(error)) if of == turn => model.why = Some(error.to_string()),
-                Told::Why(..) => {}
-            }
-        }
-        if !waits && !model.is_paused && std::time::Instant::now() >= next {
+    let mut size = terminal.size()?;
+    terminal.draw(|frame| draw::draw(frame, &model))?;
+    while !ended.load(Ordering::Relaxed) {
+        if !waits && !model.is_paused && Instant::now() >= next {
             waits = ask.send(Asked::Status(turn, shown[at].client.clone())).is_ok();
-            next = std::time::Instant::now() + PERIOD;
+            next = Instant::now() + PERIOD;
+        }
+        let until_next = next.saturating_duration_since(Instant::now());
+        let asks = !waits && !model.is_paused;
+        let patience = if asks { until_next.min(LOOK_EVERY) } else { LOOK_EVERY };
+        match told.recv_timeout(patience) {
+            Ok(Told::Status(of, answer)) => {
+                waits = false;
+                match answer {
+                    _ if of != turn => {}
+                    Ok(status) => {
+                        learn(&mut shown, at, &status);
+                        model.take(*status);
+                    }
+                    Err(error) => not_served(&mut model, &shown[at], &error),
+                }
+            }
+            Ok(Told::Why(of, Ok(report))) if of == turn => model.why = Some(report.text),
+            Ok(Told::Why(of, Err(error))) if of == turn => model.why = Some(error.to_string()),
+            Ok(Told::Why(..)) => {}
+            Ok(Told::Key(key)) => match action(key) {
+                Action::Quit => return Ok(()),
+                Action::Pause => model.is_paused = !model.is_paused,
+                Action::Sort => model.order = model.order.next(),
+                Action::Why if model.why.take().is_none() => {
+                    let _ended = ask.send(Asked::Why(turn, shown[at].client.clone()));
+                }
+                Action::Next => {
+                    at = (at + 1) % shown.len().max(1);
+                    turn += 1;
+                    let order = model.order;
+                    model = Model::new(&shown[at].name());
+                    model.order = order;
+                    (next, waits) = (Instant::now(), false);
+                }
+                Action::Why => {}
+                Action::Nothing => continue,
+            },
+            Ok(Told::NoMoreKeys) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                let now = terminal.size()?;
+                if std::mem::replace(&mut size, now) == now {
+                    continue;
+                }
+            }
         }
         terminal.draw(|frame| draw::draw(frame, &model))?;
-        let key = match keys.recv_timeout(KEYS_EVERY) {
-            Ok(key) => key,
-            Err(RecvTimeoutError::Timeout) => continue,
-            // The terminal is gone.
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        match action(key) {
-            Action::Quit => return Ok(()),
-            Action::Pause => model.is_paused = !model.is_paused,
-            Action::Sort => model.order = model.order.next(),
-            Action::Why if model.why.take().is_none() => {
-                let _ended = ask.send(Asked::Why(turn, shown[at].client.clone()));
-            }
-            Action::Next => {
-                at = (at + 1) % shown.len().max(1);
-                turn += 1;
-                let order = model.order;
-                model = Model::new(&shown[at].name());
-                model.order = order;
-                (next, waits) = (std::time::Instant::now(), false);
-            }
-            Action::Why | Action::Nothing => {}
-        }
     }
+    // Once the terminal is as it was, the user can read why.
+    Err(Failure::interrupted("ended by a signal"))
 }
 
 /// Adds the other databases of the process. The one that answered is at `at`; if only its socket
@@ -274,17 +297,17 @@ fn action(key: Key) -> Action {
     }
 }
 
-/// Returns the keys that the user presses. A thread reads them, because a read waits for a key.
-fn keys() -> Result<Receiver<Key>> {
-    let (press, pressed) = channel();
+/// Tells of the keys that the user presses. A thread reads them, because a read waits for a key.
+fn read_keys(tell: Sender<Told>) -> Result<()> {
     let read = move || {
         let keys = std::io::stdin().keys().map_while(std::result::Result::ok);
         for key in keys {
-            if press.send(key).is_err() {
+            if tell.send(Told::Key(key)).is_err() {
                 return;
             }
         }
+        let _ended = tell.send(Told::NoMoreKeys);
     };
     std::thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-    Ok(pressed)
+    Ok(())
 }

@@ -15,6 +15,9 @@ pub(super) fn describe(directory: &Path) -> String {
         // Writing to a string does not fail.
         let _infallible = writeln!(text, "It is open in {holder}, which does not serve it.");
     }
+    if directory.try_exists().is_ok_and(|exists| !exists) {
+        return "There is no database here.\n".to_owned();
+    }
     let options = Options { create_if_missing: false, ..Options::default() };
     let db = match Db::open_read_only(directory, options) {
         Ok(db) => db,

@@ -333,6 +333,67 @@ impl<'a> Writing<'a> {
         self.db.delete_keys(self.family, begin.as_ref(), end.as_ref(), &self.options)
     }
 
+    /// Sets `key` to `value` if nothing has to be waited for, and returns true. It returns false
+    /// and does nothing if the write is to be synced, is held back, has to wait for another write,
+    /// for a full memtable, or for a part of the WAL on its way to the device. To write its record
+    /// to the page cache is no wait. Made for callers that hold a lock which others need: they try
+    /// first, and repeat the write with [`Writing::put`] when they have released it.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::default());
+    /// if !writing.try_put("fig", "1")? {
+    ///     writing.put("fig", "1")?;
+    /// }
+    /// assert!(!db.writing(sateen::WriteOptions::sync()).try_put("fig", "2")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Writing::put`].
+    pub fn try_put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.try_single(ValueKind::Put, key.as_ref(), value.as_ref())
+    }
+
+    /// Deletes `key` if nothing has to be waited for, as [`Writing::try_put`] does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::default());
+    /// if !writing.try_delete("fig")? {
+    ///     writing.delete("fig")?;
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Writing::delete`].
+    pub fn try_delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.try_single(ValueKind::Delete, key.as_ref(), &[])
+    }
+
+    /// Merges `operand` if nothing has to be waited for, as [`Writing::try_put`] does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// let writing = db.writing(sateen::WriteOptions::default());
+    /// assert!(writing.try_merge("fig", "1").is_err(), "there is no merge operator");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Writing::merge`].
+    pub fn try_merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<bool> {
+        self.try_single(ValueKind::Merge, key.as_ref(), operand.as_ref())
+    }
+
+    fn try_single(&self, kind: ValueKind, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.db.try_single_in(self.family, kind, key, value, &self.options)
+    }
+
     fn single(&self, kind: ValueKind, key: &[u8], value: &[u8]) -> Result<()> {
         self.db.single_in(self.family, kind, key, value, &self.options)
     }

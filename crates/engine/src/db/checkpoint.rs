@@ -7,7 +7,8 @@
 //!    shared and links them, and copies what cannot be linked.
 //! 4. The WALs are copied up to the end of the last whole commit group (`logs_of`).
 //! 5. `VersionSet::write_copy` writes the manifest and CURRENT.
-//! 6. After a failure, `remove_all` removes the new directory.
+//! 6. After a failure, `remove_all` removes the new directory. To close the database is one: the
+//!    links and copies look for that.
 //!
 //! What must stay true:
 //!
@@ -54,7 +55,7 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if `path` exists. `Io` if it cannot be written; the new directory is
-    /// removed then.
+    /// removed then. `Closed` if the database was closed meanwhile, with the same effect.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
@@ -89,7 +90,7 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     let shared = link_tables(core, path, &files)?;
     for (number, bytes) in logs_of(core, &families)? {
         let from = wal_file_name(&core.env.wal_directory(), number);
-        copy(vfs, &from, &wal_file_name(path, number), bytes)?;
+        copy(vfs, &from, &wal_file_name(path, number), bytes, &|| core.env.check_open())?;
     }
     core.background.chores.write_options_of_copy(vfs, path)?;
     core.tree.versions.write_copy(vfs, path, identity_of_copy(core), &families, &shared)?;
@@ -150,6 +151,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
     let vfs = core.env.vfs.as_ref();
     let mut to_link = Vec::new();
     for file in files {
+        core.env.check_open()?;
         let (from, to) = (table_file_name(&core.env.directory, *file), table_file_name(to, *file));
         match vfs.clone_file(&from, &to) {
             Ok(()) => sync(vfs, &to)?,
@@ -181,7 +183,7 @@ fn link_tables(core: &DbCore, to: &Path, files: &BTreeSet<FileId>) -> Result<Vec
             Ok(()) => shared.push(file),
             // Whatever the reason (another file system, no links, too many links, a security rule),
             // a copy does not need a link.
-            Err(_) => copy(vfs, &from, &to, u64::MAX)?,
+            Err(_) => copy(vfs, &from, &to, u64::MAX, &|| core.env.check_open())?,
         }
     }
     Ok(shared)
@@ -195,14 +197,22 @@ fn sync(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", path, e))
 }
 
-/// Copies the first `bytes` of a file and syncs the copy.
-pub(crate) fn copy(vfs: &dyn Vfs, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+/// Copies the first `bytes` of a file and syncs the copy. Calls `go_on` before each MiB, and ends
+/// with its error.
+pub(crate) fn copy(
+    vfs: &dyn Vfs,
+    from: &Path,
+    to: &Path,
+    bytes: u64,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<()> {
     let class = IoClass::Manifest;
     let source = vfs.open(from, OpenOptions::READ).map_err(|e| Error::io("open", from, e))?;
     let target = vfs.open(to, OpenOptions::CREATE).map_err(|e| Error::io("create", to, e))?;
     let mut buffer = vec![0; COPY_BYTES];
     let mut at = 0;
     while at < bytes {
+        go_on()?;
         let want = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
         let part = buffer.get_mut(..want).unwrap_or_default();
         let got = source.read_all_at(part, at, class).map_err(|e| Error::io("read", from, e))?;

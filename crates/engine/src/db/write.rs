@@ -250,7 +250,12 @@ impl Db {
     ) -> Result<()> {
         let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
-            return Err(too_large("a value", batch.value_bytes_largest(), value_bytes_max));
+            return Err(too_large(
+                "a value",
+                batch.value_bytes_largest(),
+                value_bytes_max,
+                " (value_bytes_max)",
+            ));
         }
         let families = self.core.tree.families();
         let mut known = &self.core.tree.default_family;
@@ -299,6 +304,31 @@ impl Db {
         })
     }
 
+    /// Writes one entry to a column family, if nothing has to be waited for. Otherwise it does
+    /// nothing and returns false.
+    #[inline]
+    pub(super) fn try_single_in(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        options: &WriteOptions,
+    ) -> Result<bool> {
+        let tried = check_family(family).and_then(|()| {
+            if kind == ValueKind::Merge {
+                check_merges(family)?;
+            }
+            self.with_payload(family, kind, key, value, |payload, bytes| {
+                self.core.try_write(payload, bytes, options)
+            })
+        });
+        match tried {
+            Err(Error::NoSuchColumnFamily(_)) if options.ignore_missing_column_families => Ok(true),
+            tried => tried,
+        }
+    }
+
     /// Writes one entry to a column family that is known to exist.
     #[inline]
     fn single(
@@ -309,12 +339,27 @@ impl Db {
         value: &[u8],
         options: &WriteOptions,
     ) -> Result<()> {
+        self.with_payload(family, kind, key, value, |payload, bytes| {
+            self.core.write(payload, bytes, options)
+        })
+    }
+
+    /// Calls `write` with an entry as the column family stores it, and its number of bytes.
+    #[inline]
+    fn with_payload<T>(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        kind: ValueKind,
+        key: &[u8],
+        value: &[u8],
+        write: impl FnOnce(&Payload<'_>, u64) -> Result<T>,
+    ) -> Result<T> {
         if key.len() > KEY_BYTES_MAX {
-            return Err(too_large("a key", key.len(), KEY_BYTES_MAX as u64));
+            return Err(too_large("a key", key.len(), KEY_BYTES_MAX as u64, ""));
         }
         let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if value.len() as u64 > value_bytes_max {
-            return Err(too_large("a value", value.len(), value_bytes_max));
+            return Err(too_large("a value", value.len(), value_bytes_max, " (value_bytes_max)"));
         }
         let timed;
         let value = if family.has_times() && kind.has_value() {
@@ -324,7 +369,7 @@ impl Db {
             value
         };
         let payload = Payload::Single { family: family.tree(key).id(), kind, key, value };
-        self.core.write(&payload, (key.len() + value.len()) as u64, options)
+        write(&payload, (key.len() + value.len()) as u64)
     }
 
     /// Makes all writes so far durable, whatever options they were made with.
@@ -346,7 +391,9 @@ impl Db {
     }
 }
 
+/// `option` names the option that sets the limit, if there is one.
 #[cold]
-fn too_large(what: &str, bytes: usize, limit: u64) -> Error {
-    Error::InvalidArgument(format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes"))
+fn too_large(what: &str, bytes: usize, limit: u64, option: &str) -> Error {
+    let text = format!("{what} of {bytes} bytes exceeds the limit of {limit} bytes{option}");
+    Error::InvalidArgument(text)
 }

@@ -211,6 +211,11 @@ impl EngineMetrics {
         OpTimer(timed.then(clock::now))
     }
 
+    /// Ends an operation that was not done.
+    pub(crate) fn forget(&self, timer: OpTimer) {
+        let (OpTimer(_), _waited) = (timer, waited::end());
+    }
+
     #[inline]
     fn finish(&self, operation: Operation, timer: OpTimer) {
         let waited = waited::end();

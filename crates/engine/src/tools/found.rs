@@ -1,10 +1,10 @@
 //! What a table file says of itself, for the check and repair of a database without a manifest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sateen_control::{FileId, IoClass};
 use sateen_store::base::error::{Error, Result};
-use sateen_store::files::{CompactionFile, DirectoryEntry, table_file_name};
+use sateen_store::files::{CompactionFile, DirectoryEntry, FileName, table_file_name};
 use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::frame::FileKind;
 
@@ -47,4 +47,15 @@ pub(crate) fn was_given_back(
     let handle = vfs.open(&table_file_name(directory, file), OpenOptions::READ);
     handle.and_then(|handle| handle.read_at(&mut tail, from, IoClass::Client)).is_ok()
         && tail.iter().all(|byte| *byte == 0)
+}
+
+/// Returns true if a directory with these files is that of a database.
+pub(super) fn holds_a_database(listing: &[PathBuf]) -> bool {
+    let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
+    names.any(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Table(_) | FileName::Manifest(_) | FileName::Wal(_))
+        )
+    })
 }

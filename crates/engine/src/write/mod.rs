@@ -14,6 +14,8 @@
 //! replacing a WAL, adding and removing column families, and installing ingested files
 //! (`between.rs`).
 //!
+//! A caller that must not wait tries ([`CommitPipeline::try_commit`] in `attempt.rs`).
+//!
 //! What must stay true:
 //!
 //! - Only the leader touches [`Stage`].
@@ -21,11 +23,13 @@
 //! - The client path creates, renames and removes no file. The next WAL is created in the
 //!   background and only taken up here. Until it exists, the present one stays in use.
 
+mod attempt;
 pub(crate) mod batch;
 mod between;
 pub(crate) mod conflicts;
 mod logs;
 pub(crate) mod path;
+mod payload;
 pub(crate) mod prepared;
 mod publish;
 mod queue;
@@ -34,8 +38,8 @@ mod validated;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use batch::WriteBatch;
 use conflicts::{Condition, Conflicts};
+pub(crate) use payload::Payload;
 use publish::Publisher;
 use queue::{CommitQueue, QueueTurn};
 use sateen_control::{ColumnFamilyId, LogNumber, SeqNo, ValueKind};
@@ -74,36 +78,6 @@ pub(crate) struct Stage {
     /// The place of the next write in the order of publishing.
     next_ticket: u64,
     active: Arc<ActiveSet>,
-}
-
-/// A write as the pipeline receives it.
-pub(crate) enum Payload<'a> {
-    /// One entry. It is encoded as a batch only if it goes to the WAL.
-    Single { family: ColumnFamilyId, kind: ValueKind, key: &'a [u8], value: &'a [u8] },
-    /// A whole batch.
-    Batch(&'a WriteBatch),
-}
-
-impl Payload<'_> {
-    /// Returns the bytes of keys and values that it writes to `id`, plus one for each entry. 0 if
-    /// it writes nothing there.
-    pub(crate) fn bytes_to(&self, id: ColumnFamilyId) -> u64 {
-        let bytes = |key: &[u8], value: &[u8]| 1 + key.len() as u64 + value.len() as u64;
-        match self {
-            Payload::Single { family, key, value, .. } if *family == id => bytes(key, value),
-            Payload::Single { .. } => 0,
-            Payload::Batch(batch) => {
-                let here = batch.iter().filter(|entry| entry.column_family == id);
-                here.map(|entry| bytes(entry.key, entry.value)).sum()
-            }
-        }
-    }
-}
-
-impl Payload<'_> {
-    fn is_empty(&self) -> bool {
-        matches!(self, Payload::Batch(batch) if batch.len_bytes() == 0)
-    }
 }
 
 /// How a write reaches the WAL.
@@ -247,10 +221,7 @@ impl CommitPipeline {
         logging: Logging,
         condition: Option<Arc<Condition>>,
     ) -> Result<Option<SeqNo>> {
-        let count = match payload {
-            Payload::Single { .. } => 1,
-            Payload::Batch(batch) => u64::from(batch.count()),
-        };
+        let count = payload.count();
         // A batch of log data alone is written with the next sequence number, but does not use it
         // up.
         if count == 0 && (logging == Logging::None || payload.is_empty()) {
@@ -270,11 +241,22 @@ impl CommitPipeline {
                 QueueTurn::Failed(error) => Err(error),
             }
         })?;
-        let Some(assignment) = assignment else { return Ok(None) };
-        let last = assignment.first_seqno + count - 1;
+        assignment.map(|assignment| self.finish(payload, &assignment, logging)).transpose()
+    }
+
+    /// Applies and publishes a write that was ordered, and syncs it if it asked for that. Returns
+    /// its last sequence number.
+    #[inline]
+    fn finish(
+        &self,
+        payload: &Payload<'_>,
+        assignment: &Assignment,
+        logging: Logging,
+    ) -> Result<SeqNo> {
+        let last = assignment.first_seqno + payload.count() - 1;
         waited::inserting();
         let inserts = perf::time(PerfMetric::WriteMemtableTime);
-        let applied = self.apply(payload, &assignment);
+        let applied = self.apply(payload, assignment);
         drop(inserts);
         // Published even if applying failed: the sequence numbers are assigned, and later writes
         // must not wait for them. Applying fails only if the column family was dropped after the
@@ -287,7 +269,7 @@ impl CommitPipeline {
             let _timed = perf::time(PerfMetric::WriteWalTime);
             log.sync()?;
         }
-        Ok(Some(SeqNo(last)))
+        Ok(SeqNo(last))
     }
 
     /// Runs `act` as the leader of an empty group: every earlier write is ordered, and no later
@@ -570,7 +552,7 @@ impl Stage {
 
     /// Appends a group to the WAL that is never applied.
     #[cfg(test)]
-    pub(crate) fn append_unseen(&mut self, batch: &WriteBatch) {
+    pub(crate) fn append_unseen(&mut self, batch: &self::batch::WriteBatch) {
         let wal = self.wal.as_mut().expect("there is a log");
         wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
     }

@@ -339,6 +339,17 @@ impl CommitQueue {
         }
     }
 
+    /// Makes the caller the leader if nobody leads, so that it waits for no other writer.
+    #[inline]
+    pub(crate) fn try_lead(&self) -> Option<Leading<'_>> {
+        let mut state = lock_timed(&self.state);
+        if std::mem::replace(&mut state.led, true) {
+            return None;
+        }
+        drop(state);
+        Some(self.lead())
+    }
+
     /// Returns the leadership of a caller whose [`QueueTurn`] is to lead. Before it leads a group,
     /// it must call [`CommitQueue::check`].
     pub(crate) fn lead(&self) -> Leading<'_> {

@@ -42,7 +42,7 @@ pub use posix::fork::forks;
 pub use posix::heap::give_back_free_memory;
 pub use posix::host::HostMeter;
 pub use sateen_control::IoClass;
-pub use watched::WatchedVfs;
+pub use watched::{WantsToStop, WatchedVfs};
 
 /// How a file will be used: page cache or direct I/O, and whether it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

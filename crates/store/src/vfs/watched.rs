@@ -1,13 +1,16 @@
 //! A file system for check and repair. It records every error of the environment, so that a caller
 //! that ignores the error cannot mistake it for damage. It also remembers the files that were
-//! created, so that a failed repair can remove them.
+//! created, so that a failed repair can remove them. A caller may be asked before each read and
+//! write whether to go on.
 //!
 //! What must stay true: each error that [`refused_by_system`] recognises is recorded, whatever call
 //! returns it. [`WatchedVfs::take_back`] removes only files that were created here, and none after
 //! the rename that publishes the result.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::{IoClass, OpenOptions, Vfs, VfsFile};
@@ -19,6 +22,9 @@ const ERRORS_MAX: usize = 10_000;
 /// The unit in which a damaged part of a file is read.
 const PAGE_BYTES: usize = 4096;
 
+/// Returns whether the caller wants to stop. It is given the number of bytes that were read so far.
+pub type WantsToStop = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
 /// A file system that records what cannot be read.
 #[derive(Clone, Debug)]
 pub struct WatchedVfs {
@@ -27,11 +33,21 @@ pub struct WatchedVfs {
 }
 
 /// What was recorded, shared by all clones and files.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Watch {
     state: Mutex<WatchState>,
     /// Whether pages that the device cannot read are replaced by zeros, which no checksum accepts.
     give_up_unreadable: bool,
+    wants_to_stop: Option<WantsToStop>,
+    /// Whether a call failed because the caller wanted to stop.
+    stopped: AtomicBool,
+    bytes_read: AtomicU64,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 /// What was recorded, behind one lock.
@@ -59,10 +75,21 @@ impl WatchedVfs {
         WatchedVfs { inner, watch: Arc::default() }
     }
 
-    /// Records the errors of `inner`, and replaces pages that the device cannot read by zeros.
-    pub fn giving_up_unreadable(inner: Arc<dyn Vfs>) -> WatchedVfs {
-        let watch = Watch { give_up_unreadable: true, ..Watch::default() };
+    /// Records the errors of `inner`. With `give_up_unreadable`, pages that the device cannot read
+    /// are replaced by zeros. Before each read and write `wants_to_stop` is asked: once it returns
+    /// true, this and all later calls fail, unless a rename has published the result.
+    pub fn with(
+        inner: Arc<dyn Vfs>,
+        give_up_unreadable: bool,
+        wants_to_stop: Option<WantsToStop>,
+    ) -> WatchedVfs {
+        let watch = Watch { give_up_unreadable, wants_to_stop, ..Watch::default() };
         WatchedVfs { inner, watch: Arc::new(watch) }
+    }
+
+    /// Returns true if calls failed because the caller wanted to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.watch.stopped.load(Ordering::Relaxed)
     }
 
     /// Returns the first error of the environment, if there was one.
@@ -122,6 +149,18 @@ impl WatchedVfs {
 }
 
 impl Watch {
+    /// Fails if the caller wants to stop and nothing is published yet.
+    fn go_on(&self) -> io::Result<()> {
+        let Some(wants_to_stop) = &self.wants_to_stop else { return Ok(()) };
+        let stops = self.stopped.load(Ordering::Relaxed)
+            || wants_to_stop(self.bytes_read.load(Ordering::Relaxed));
+        if !stops || lock(&self.state).counts {
+            return Ok(());
+        }
+        self.stopped.store(true, Ordering::Relaxed);
+        Err(io::Error::other("the caller ended it"))
+    }
+
     /// Records the error of a call, unless the same error of the same file is recorded.
     fn note<T>(
         &self,
@@ -201,9 +240,13 @@ impl WatchedFile {
 
 impl VfsFile for WatchedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
-        let mut read = self.inner.read_at(buffer, offset, class);
+        let going = self.watch.go_on();
+        let mut read = going.and_then(|()| self.inner.read_at(buffer, offset, class));
         if self.watch.give_up_unreadable && read.as_ref().is_err_and(failed_in_device) {
             read = self.read_pages(buffer, offset, class);
+        }
+        if let Ok(got) = read {
+            self.watch.bytes_read.fetch_add(got as u64, Ordering::Relaxed);
         }
         self.note("read", read)
     }
@@ -226,6 +269,7 @@ impl VfsFile for WatchedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
+        self.watch.go_on()?;
         self.inner.write_at(bytes, offset, class)
     }
 }
@@ -337,7 +381,7 @@ mod tests {
         let path = Path::new("000001.sat");
         let written = mem.open(path, OpenOptions::CREATE).unwrap();
         written.write_at(&[7; 3 * PAGE_BYTES - 100], 0, IoClass::Client).unwrap();
-        let watched = WatchedVfs::giving_up_unreadable(Arc::new(faults.clone()));
+        let watched = WatchedVfs::with(Arc::new(faults.clone()), true, None);
         let file = watched.open(path, OpenOptions::READ).unwrap();
         // Fails the read of everything, and the second of the reads of single pages.
         faults.add(FaultRule::new(Fault::Io).on(VfsOperation::Read).nth(1));
@@ -355,5 +399,40 @@ mod tests {
         faults.add(FaultRule::new(Fault::Errno(libc::EMFILE)).on(VfsOperation::Read));
         assert!(file.read_at(&mut bytes, 0, IoClass::Client).is_err());
         assert!(watched.first_error().is_some());
+    }
+
+    #[test]
+    fn a_caller_who_wants_to_stop_ends_reads_and_writes_until_a_rename_has_published_them() {
+        for rename in [false, true] {
+            let (_, mem) = faulty();
+            let path = Path::new("000001.sat");
+            let wanted = Arc::new(AtomicBool::new(false));
+            let (asked, seen) = (wanted.clone(), Arc::new(AtomicU64::new(0)));
+            let last = seen.clone();
+            let watched = WatchedVfs::with(
+                mem.clone(),
+                false,
+                Some(Arc::new(move |bytes| {
+                    last.store(bytes, Ordering::Relaxed);
+                    asked.load(Ordering::Relaxed)
+                })),
+            );
+            let file = watched.open(path, OpenOptions::CREATE).unwrap();
+            file.write_at(&[7; 100], 0, IoClass::Client).unwrap();
+            assert_eq!(file.read_at(&mut [0; 60], 0, IoClass::Client).unwrap(), 60);
+            file.write_at(&[7; 100], 0, IoClass::Client).unwrap();
+            assert_eq!(seen.load(Ordering::Relaxed), 60);
+            if rename {
+                watched.rename(path, Path::new("000002.sat")).unwrap();
+            }
+            wanted.store(true, Ordering::Relaxed);
+            let write = file.write_at(&[8; 100], 0, IoClass::Client);
+            // It stays so, even if the caller changes its mind.
+            wanted.store(rename, Ordering::Relaxed);
+            let read = file.read_at(&mut [0; 60], 0, IoClass::Client);
+            assert_eq!((read.is_ok(), write.is_ok()), (rename, rename));
+            assert_eq!(watched.is_stopped(), !rename);
+            assert_eq!(watched.first_error().is_some(), !rename);
+        }
     }
 }

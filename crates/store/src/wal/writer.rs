@@ -34,6 +34,8 @@ use crate::vfs::{IoClass, OpenOptions, Vfs, VfsFile};
 
 /// Largest buffer that is kept after a write. A huge group may have made it larger.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 << 20;
+/// More than a record takes besides its entries' keys and values.
+const RECORD_ROOM_BYTES: u64 = 256;
 
 /// Appends records to a WAL or manifest. Records are staged in a buffer, then written together.
 #[derive(Debug)]
@@ -289,6 +291,12 @@ impl WalWriter {
             self.written_back = end;
         }
         Ok(end)
+    }
+
+    /// Returns true if an append of so many bytes would start write-back.
+    pub fn starts_writeback_with(&self, bytes: u64) -> bool {
+        let end = self.size_bytes().saturating_add(bytes).saturating_add(RECORD_ROOM_BYTES);
+        self.bytes_per_sync > 0 && end.saturating_sub(self.written_back) >= self.bytes_per_sync
     }
 
     /// Writes an empty record that says how much of this WAL is synced, at a close. With this

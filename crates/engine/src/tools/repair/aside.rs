@@ -62,7 +62,7 @@ impl Repair {
                     let aside = if away.contains(path) {
                         Aside::Planned(to)
                     } else {
-                        copy(self.vfs.as_ref(), path, &to, u64::MAX)?;
+                        copy(self.vfs.as_ref(), path, &to, u64::MAX, &|| Ok(()))?;
                         Aside::Kept(to)
                     };
                     self.aside.insert(path.clone(), aside);

@@ -19,6 +19,7 @@
 mod aside;
 mod logs;
 mod merge;
+mod options;
 mod remembered;
 mod sources;
 mod tables;
@@ -43,9 +44,10 @@ use tables::read_whole;
 use crate::background::output::{Output, OutputContext};
 use crate::open::interrupted_restore;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::tools::check::{bounded, watch};
-use crate::tools::found::described;
+use crate::tools::check::bounded;
+use crate::tools::found::{described, holds_a_database};
 use crate::tree::version_set::{FamilyState, FindComparator, Replay, VersionSet};
+pub use options::{RepairListener, RepairOptions};
 pub use tables::LostRange;
 
 /// What a repair did.
@@ -139,24 +141,27 @@ pub fn repair_families_with(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
-    let watched = watch(vfs, options.max_open_files);
-    repair_watched(watched, path.as_ref(), options, families)
+    repair_as(vfs, path, options, families, &RepairOptions::default())
 }
 
-/// [`repair_families_with`] for a database on a device that cannot read all of it any more. A page
-/// for which the device returns EIO counts as damaged, and its content is lost. Other errors of the
-/// operating system, and files that cannot be opened, still end the repair.
+/// [`repair_families_with`], in the way that `how` says.
 ///
 /// # Errors
-/// As [`repair`].
-pub fn repair_giving_up_unreadable(
+/// As [`repair`]. `Cancelled` if the listener ends it.
+pub fn repair_as(
     vfs: Arc<dyn Vfs>,
     path: impl AsRef<Path>,
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
+    how: &RepairOptions,
 ) -> Result<RepairReport> {
-    let watched = WatchedVfs::giving_up_unreadable(bounded(vfs, options.max_open_files));
-    repair_watched(watched, path.as_ref(), options, families)
+    let vfs = bounded(vfs, options.max_open_files);
+    let watched = WatchedVfs::with(vfs, how.give_up_unreadable, how.wants_to_stop());
+    let repaired = repair_watched(watched.clone(), path.as_ref(), options, families);
+    repaired.map_err(|error| match watched.is_stopped() {
+        true => Error::Cancelled("the repair"),
+        false => error,
+    })
 }
 
 fn repair_watched(
@@ -213,16 +218,6 @@ fn repair_watched(
             Err(error)
         }
     }
-}
-
-fn holds_a_database(listing: &[PathBuf]) -> bool {
-    let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());
-    names.any(|name| {
-        matches!(
-            FileName::parse(name),
-            Some(FileName::Table(_) | FileName::Manifest(_) | FileName::Wal(_))
-        )
-    })
 }
 
 impl Repair {

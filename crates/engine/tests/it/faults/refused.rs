@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sateen::test_support::clock::VirtualTime;
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    CheckReport, Db, Options, ReadOptions, RepairReport, Result, WriteOptions, check_with,
-    repair_giving_up_unreadable, repair_with,
+    CheckReport, Db, Error, Options, ReadOptions, RepairListener, RepairOptions, RepairReport,
+    Result, WriteOptions, check_with, repair_as, repair_with,
 };
 
 use crate::faults::repair::salvage::copied;
@@ -172,6 +173,51 @@ fn a_repair_that_may_not_read_something_changes_nothing() {
     }
 }
 
+/// Lets a repair go on for a number of reads and writes.
+#[derive(Default)]
+struct Patience {
+    left: AtomicU64,
+    bytes_read: AtomicU64,
+}
+
+impl RepairListener for Patience {
+    fn progress(&self, bytes_read: u64) {
+        let before = self.bytes_read.swap(bytes_read, Ordering::Relaxed);
+        assert!(before <= bytes_read, "{before} and then {bytes_read}");
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    }
+}
+
+#[test]
+fn a_repair_that_is_cancelled_at_any_read_or_write_changes_nothing() {
+    for (start, vfs) in starts() {
+        let before = everything(&vfs);
+        for patience in 0.. {
+            let vfs = copied(&vfs);
+            let listener = Arc::new(Patience::default());
+            listener.left.store(patience, Ordering::Relaxed);
+            let how = RepairOptions { listener: Some(listener.clone()), ..Default::default() };
+            match repair_as(as_vfs(&vfs), "/db", &tiny(), &[], &how) {
+                Ok(_) => {
+                    // It was published before the listener wanted to end it.
+                    assert!(patience > 10, "{start}: only {patience} calls");
+                    assert!(listener.bytes_read.load(Ordering::Relaxed) > 0, "{start}");
+                    open_repaired(&vfs);
+                    break;
+                }
+                Err(Error::Cancelled(_)) => {
+                    assert!(everything(&vfs) == before, "{start}: changed after {patience} calls");
+                }
+                Err(error) => panic!("{start}: after {patience} calls: {error}"),
+            }
+        }
+    }
+}
+
 /// A write that fails before the new manifest counts is taken back, too.
 #[test]
 fn a_repair_that_finds_no_room_changes_nothing() {
@@ -318,8 +364,9 @@ fn an_open_that_may_not_read_a_kept_log_fails_and_keeps_it() {
 /// What the device cannot read for good is given up where that was asked for, a page at a time.
 #[test]
 fn what_the_device_cannot_read_is_given_up_on_demand() {
+    let giving_up = RepairOptions { give_up_unreadable: true, ..RepairOptions::default() };
     let give_up = |vfs: &FaultVfs| -> Result<RepairReport> {
-        repair_giving_up_unreadable(Arc::new(vfs.clone()), "/db", &tiny(), &[])
+        repair_as(Arc::new(vfs.clone()), "/db", &tiny(), &[], &giving_up)
     };
     for part in [".sat", ".wal", "MANIFEST", "CURRENT", "OPTIONS"] {
         let (vfs, contents) = made();
@@ -381,6 +428,30 @@ fn a_checkpoint_copies_where_files_cannot_be_linked() {
         assert_eq!(read_all(&family, &ReadOptions::default()), contents, "error {errno}");
         crate::support::common::assert_sound(&copy);
     }
+}
+
+#[test]
+fn a_checkpoint_ends_when_its_database_is_closed() {
+    let (vfs, _) = made();
+    let faulty = FaultVfs::new(as_vfs(&vfs));
+    for operation in [VfsOperation::CloneFile, VfsOperation::HardLink] {
+        faulty.add(FaultRule::new(Fault::Errno(NO_LINKS[0])).on(operation));
+    }
+    let copying = FaultRule::new(Fault::Hang).on(VfsOperation::Write).path_contains("/copy/");
+    let copying = faulty.add(copying);
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+    let made = std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| db.checkpoint("/copy"));
+        while faulty.happened(copying) == 0 {
+            std::thread::yield_now();
+        }
+        db.close().unwrap();
+        faulty.clear();
+        checkpoint.join().unwrap()
+    });
+    assert!(matches!(made, Err(Error::Closed)), "{made:?}");
+    assert!(vfs.list(Path::new("/copy")).unwrap_or_default().is_empty());
+    open_repaired(&vfs);
 }
 
 #[test]
