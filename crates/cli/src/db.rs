@@ -102,8 +102,9 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             if whole && live::asked(&family.place.db, "compact", &arguments, goes_on, json)? {
                 return Ok(());
             }
-            let wanted = interrupt::watch()?;
             let (db, family) = store::open_family(family, Access::Write, false)?;
+            // An open does not look at the flag, and may be ended at any time.
+            let wanted = interrupt::watch()?;
             let options = CompactRangeOptions {
                 rewrite_last_level: *rewrite_last_level,
                 ..CompactRangeOptions::default()
@@ -475,8 +476,8 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
 
 /// Makes a checkpoint of a database that no other process has open.
 fn make_checkpoint(place: &Place, target: &Path) -> Result<()> {
-    let wanted = interrupt::watch()?;
     let db = store::open(place, Access::Write)?;
+    let wanted = interrupt::watch()?;
     let closing = db.clone();
     // A checkpoint ends when its database is closed.
     let stop = move || drop(closing.close());

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use sateen::shown_path;
@@ -35,8 +34,7 @@ pub(crate) fn run(export: &Export, json: bool, output: &mut dyn Write) -> Result
     let began = Instant::now();
     let mut draft = Draft::begin(file)?;
     let progress = Progress::bytes("exporting", None);
-    let watched = (interrupted.as_ref(), &AtomicU64::new(0));
-    let done = scan::records(scan, format, &mut draft.output, progress, watched);
+    let done = scan::records(scan, format, &mut draft.output, progress, &interrupted);
     let (printed, moments) = match done {
         Ok((Ok(printed), moments)) => (printed, moments),
         Ok((Err(failure), _)) | Err(failure) => return Err(draft.failed(failure)),

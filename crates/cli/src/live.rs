@@ -66,8 +66,10 @@ pub(crate) fn asked(
         std::process::exit(INTERRUPTED.into());
     };
     let ask = || Client::of_database(db).post(&format!("/v1/{work}"), arguments);
-    match interrupt::stopping(interrupt::watch()?.as_ref(), stop, ask).0 {
+    let (done, stopped) = interrupt::stopping(interrupt::watch()?.as_ref(), stop, ask);
+    match done {
         Ok(_) => Ok(true),
+        Err(ClientError::NotServed(_)) if stopped => Err(Failure::interrupted("interrupted")),
         Err(ClientError::NotServed(_)) => Ok(false),
         Err(error) => Err(failure(error)),
     }

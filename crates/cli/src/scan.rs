@@ -4,7 +4,7 @@
 //! note says when the records are not from one moment.
 
 use std::io::{BufWriter, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sateen::{ColumnFamily, ReadOptions};
 use serde_json::json;
@@ -25,9 +25,9 @@ pub(crate) fn run(scan: &Scan, json: bool, output: &mut dyn Write) -> Result<()>
     let format = scan.format.unwrap_or(if json { Format::Jsonl } else { Format::Tsv });
     let progress = Progress::bytes("scanning", None);
     let interrupted = interrupt::watch()?;
-    let seen = AtomicU64::new(0);
-    let late = || interrupted_after(seen.load(Ordering::Relaxed));
-    let scanned = || records(scan, format, output, progress, (&interrupted, &seen));
+    // What the buffer still has is lost, so the number of printed records is not known.
+    let late = || Failure::interrupted("interrupted; the output may end within a record");
+    let scanned = || records(scan, format, output, progress, &interrupted);
     let (printed, moments) = interrupt::ending(&interrupted, late, json, scanned)?;
     if moments > 1 {
         tell(moments, json);
@@ -42,13 +42,8 @@ pub(crate) struct Printed {
     pub(crate) bytes: u64,
 }
 
-/// The failure of a scan that was interrupted.
-fn interrupted_after(records: u64) -> Failure {
-    Failure::interrupted(format!("interrupted after {records} records"))
-}
-
-/// Prints the records that `scan` asks for, and counts them in the second of `watched`, until they
-/// end or the first of `watched` is set. Returns what became of that, and the number of moments
+/// Prints the records that `scan` asks for, until they end or `interrupted` is set. Returns what
+/// became of that, and the number of moments
 /// that the records are from.
 ///
 /// # Errors
@@ -59,7 +54,7 @@ pub(crate) fn records(
     format: Format,
     output: impl Write,
     progress: Progress,
-    watched: (&AtomicBool, &AtomicU64),
+    interrupted: &AtomicBool,
 ) -> Result<(Result<Printed>, u64)> {
     let keys = scan.typed.keys();
     let options = ReadOptions {
@@ -84,7 +79,7 @@ pub(crate) fn records(
         last: None,
         printed: Printed::default(),
         progress,
-        watched,
+        interrupted,
     };
     let (mut in_vain, mut moments) = (0, 1);
     let printed = loop {
@@ -115,7 +110,7 @@ struct Printer<'a, W: Write> {
     printed: Printed,
     progress: Progress,
     /// Whether to stop, and how many records were printed.
-    watched: (&'a AtomicBool, &'a AtomicU64),
+    interrupted: &'a AtomicBool,
 }
 
 impl<W: Write> Printer<'_, W> {
@@ -136,13 +131,12 @@ impl<W: Write> Printer<'_, W> {
             self.left -= 1;
             self.printed.records += 1;
             self.printed.bytes += (iter.key().len() + iter.value().len()) as u64;
-            let (interrupted, seen) = self.watched;
-            seen.store(self.printed.records, Ordering::Relaxed);
             if self.printed.records.is_multiple_of(PROGRESS_RECORDS) {
                 self.progress.at(self.printed.bytes);
             }
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(interrupted_after(self.printed.records));
+            if self.interrupted.load(Ordering::Relaxed) {
+                let text = format!("interrupted after {} records", self.printed.records);
+                return Err(Failure::interrupted(text));
             }
             let last = self.last.get_or_insert_default();
             last.clear();

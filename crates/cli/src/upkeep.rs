@@ -87,8 +87,8 @@ pub(crate) fn scrub(
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let wanted = interrupt::watch()?;
     let db = store::open(place, Access::Write)?;
+    let wanted = interrupt::watch()?;
     let spinner = Progress::spinner("verifying");
     // Without a rate the scrub is not limited.
     let rate = rate.map_or(0, |rate| rate.saturating_mul(1_000_000));
