@@ -199,7 +199,8 @@ pub fn comparator_name(name: &str) -> &str {
 /// Returns RocksDB's text for the engine's `text` about a comparator that is not the recorded one;
 /// `None` if it is about something else. Programs compare this text.
 fn comparators_differ(text: &str) -> Option<String> {
-    let (given, rest) = text.strip_prefix("comparator=")?.split_once(": keys of the column family")?;
+    let (given, rest) =
+        text.strip_prefix("comparator=")?.split_once(": keys of the column family")?;
     let (_, recorded) = rest.rsplit_once(" are compared by ")?;
     let [given, recorded] = [given, recorded].map(comparator_name);
     Some(format!("{given}: does not match existing comparator {recorded}"))

@@ -183,8 +183,8 @@ pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
     DEFAULT_COLUMN_FAMILY, FlushOptions, LogLevel, OptionInfo, Options, Preemption, RateLimitMode,
-    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, TunerBatch, WalMode,
-    WalRecovery, WriteController, WriteOptions,
+    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, TablePath, Tuner, TunerBatch,
+    WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
 pub use runtime::{DatabaseTotals, DeviceMetrics, Runtime, RuntimeBuilder, RuntimeMetrics};

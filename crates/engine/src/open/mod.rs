@@ -4,6 +4,7 @@
 //!    `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
 //! 2. `read_catalogue` reads CURRENT and the manifest, or `new_catalogue` starts an empty database.
 //! 3. [`Opening::new`] creates the caches, the version set and the reclaimer.
+//!    `claim_all` (`paths.rs`) claims the other directories of tables.
 //! 4. `check_files` checks that every file that the manifest names exists, and collects WALs and
 //!    orphans.
 //! 5. `attach_families` gives each column family its options and memtables.
@@ -47,7 +48,7 @@ use sateen_store::files::{device_hint, table_file_name, wal_file_name};
 use sateen_store::memtable::ArenaPool;
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::table::table_images::TableImages;
-use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
+use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsLock, forks};
 use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
 
 use crate::admission::write_buffers::{Ledger, WriteBuffers};
@@ -80,6 +81,7 @@ pub(crate) mod create;
 mod families;
 mod files;
 mod kept;
+pub(crate) mod paths;
 mod read_only;
 mod secondary;
 mod store;
@@ -104,8 +106,9 @@ pub(crate) fn open(
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
     prepare_options(&options, family_options)?;
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    prepare_directory(vfs.as_ref(), directory, &options)?;
+    let (vfs, paths) = paths::layered(vfs, directory, &options, family_options);
+    prepare_directory(vfs.as_ref(), directory, &options, &paths.others())?;
+    paths::check_owners(vfs.as_ref(), &paths, directory)?;
     // Before the lock file is created, because the directory may belong to another store.
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
@@ -136,7 +139,9 @@ pub(crate) fn open(
             catalogue
         }
     };
+    locks.extend(paths::claim_all(&vfs, &paths, directory, catalogue.identity.uid, &options)?);
     let limits = options.lease_limits();
+    let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.reclaimer.limit_leases(limits);
     opening.reclaimer.respect_leases(marks);
@@ -175,15 +180,20 @@ fn prepare_options(
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<()> {
     options.validate()?;
-    for (name, options) in family_options {
+    for (name, family) in family_options {
         check_family_name(name)?;
-        options.validate()?;
+        family.validate()?;
     }
-    Ok(())
+    family_options.iter().try_for_each(|(_, family)| options.check_paths(family))
 }
 
 /// Creates the directories, if they are missing and may be created.
-fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+fn prepare_directory(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    options: &Options,
+    tables: &[PathBuf],
+) -> Result<()> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
         if !options.create_if_missing {
@@ -191,9 +201,9 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
         }
         vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
     }
-    if let Some(logs) = &options.wal_dir {
-        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
-        sync_ancestors(vfs, logs)?;
+    for other in options.wal_dir.iter().chain(tables) {
+        vfs.create_dir_all(other).map_err(|e| Error::io("create", other, e))?;
+        sync_ancestors(vfs, other)?;
     }
     Ok(())
 }
@@ -242,6 +252,8 @@ fn report_families(core: &DbCore) {
 /// A database that is being opened.
 struct Opening {
     vfs: Arc<MeteredVfs>,
+    /// The directories of tables. It is a layer of `vfs`.
+    paths: Arc<PathsVfs>,
     directory: PathBuf,
     options: Arc<Options>,
     read_only: bool,
@@ -274,7 +286,7 @@ impl Opening {
     /// Creates what does not depend on column family options: caches, version set, reclaimer. Fails
     /// if a column family of `family_options` neither exists nor may be created.
     fn new(
-        vfs: Arc<MeteredVfs>,
+        (vfs, paths): (Arc<MeteredVfs>, Arc<PathsVfs>),
         directory: &Path,
         options: Options,
         catalogue: Catalogue,
@@ -335,6 +347,7 @@ impl Opening {
         );
         Ok(Opening {
             vfs,
+            paths,
             directory,
             options,
             read_only,
@@ -464,6 +477,7 @@ impl Opening {
         let env = Arc::new(Environment {
             directory: self.directory,
             vfs: self.vfs.clone(),
+            paths: self.paths,
             read_only: self.read_only,
             health: HealthState::new(self.options.health_listener.clone(), events.clone()),
             events,

@@ -17,10 +17,10 @@ use sateen_control::LogNumber;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::random::random_uid;
 use sateen_store::files::wal_file_name;
-use sateen_store::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
+use sateen_store::vfs::{MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsFile, VfsLock};
 
 use super::catalogue::{no_catalogue, read_catalogue};
-use super::{LOCK_FILE, Opening, families, prepare_options};
+use super::{LOCK_FILE, Opening, families, paths, prepare_options};
 use crate::core::DbCore;
 use crate::options::{ColumnFamilyOptions, Options};
 
@@ -35,8 +35,8 @@ pub(crate) fn open_read_only(
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
     prepare_options(&options, family_options)?;
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    let mark = mark_as_reader(vfs.as_ref(), directory);
+    let vfs = paths::layered(vfs, directory, &options, family_options);
+    let mark = mark_as_reader(vfs.0.as_ref(), directory);
     let mut failed = None;
     for _ in 0..TRIES_MAX {
         match read_all(&vfs, directory, options.clone(), family_options) {
@@ -63,14 +63,14 @@ fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Option<Arc<dyn VfsLock>> {
 
 /// Reads manifest, files and WALs once.
 fn read_all(
-    vfs: &Arc<MeteredVfs>,
+    vfs: &(Arc<MeteredVfs>, Arc<PathsVfs>),
     directory: &Path,
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Opening> {
     let comparators = families::comparators(&options, family_options);
-    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
-        return Err(no_catalogue(vfs.as_ref(), directory));
+    let Some(catalogue) = read_catalogue(vfs.0.as_ref(), directory, &comparators)? else {
+        return Err(no_catalogue(vfs.0.as_ref(), directory));
     };
     let vfs = vfs.clone();
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, true)?;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_store::base::error::{Error, Result};
-use sateen_store::vfs::{MeteredVfs, Vfs};
+use sateen_store::vfs::Vfs;
 
 use super::catalogue::{Catalogue, no_catalogue};
-use super::{Opening, prepare_options};
+use super::{Opening, paths, prepare_options};
 use crate::core::DbCore;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::secondary::Secondary;
@@ -26,8 +26,8 @@ pub(crate) fn open_secondary(
 ) -> Result<Arc<DbCore>> {
     prepare_options(&options, family_options)?;
     let options = Options { create_missing_column_families: false, ..options };
-    let vfs = Arc::new(MeteredVfs::new(vfs));
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let (vfs, paths) = paths::layered(vfs, &directory, &options, family_options);
     let comparators = super::families::comparators(&options, family_options);
     let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
@@ -39,6 +39,7 @@ pub(crate) fn open_secondary(
         last_seqno: manifest.stored_seqno(),
     };
     let logs = options.wal_directory(&directory);
+    let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
     opening.attach_families(family_options)?;
     opening.secondary = Some(Secondary::new(manifest, &logs));

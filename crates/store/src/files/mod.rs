@@ -13,6 +13,7 @@ mod image;
 pub mod leases;
 pub mod options_file;
 mod outline;
+pub mod paths;
 pub mod reclaim;
 pub mod replace;
 pub mod seal;

@@ -19,6 +19,7 @@ use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::Tail;
 
 use super::{Checker, View, tables, wrong};
+use crate::open::paths::unknown_directory;
 use crate::options::Options;
 use crate::tools::found::{described, is_empty, is_log, was_given_back};
 use crate::tree::manifest_follower::ManifestFollower;
@@ -207,7 +208,10 @@ impl Checker<'_> {
         manifest: Option<&ManifestFollower>,
     ) -> Result<()> {
         match Options::load_with(self.vfs.as_ref(), &self.directory, true) {
-            Ok(_) => {}
+            Ok(stored) => {
+                let unknown = unknown_directory(&stored, &self.directory, &self.table_directories);
+                self.report.notes.extend(unknown);
+            }
             Err(Error::InvalidArgument(text)) => self.report.notes.push(text),
             Err(error) => self.problem(error),
         }

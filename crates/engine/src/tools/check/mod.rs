@@ -38,7 +38,9 @@ use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
+use crate::open::paths::layer;
 use crate::open::{find_comparators, find_manifest};
+use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::family_state::oldest_log;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
@@ -120,6 +122,7 @@ impl Db {
             watched,
             directory: core.env.directory.clone(),
             wal_directory: core.env.wal_directory(),
+            table_directories: core.env.paths.others(),
             direct: core.env.options.load().direct_reads,
             readers: &readers,
             goes_on: &|| core.env.check_open(),
@@ -194,10 +197,11 @@ pub fn check_with(
 ) -> Result<CheckReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
-    let watched = watch(vfs, options.max_open_files);
+    let directory = absolute(path.as_ref());
+    let paths = layer(vfs, &directory, options, families);
+    let table_directories = paths.others();
+    let watched = watch(Arc::new(paths), options.max_open_files);
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
-    let directory = path.as_ref();
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let comparators = find_comparators(options, families);
     let found = find_manifest(&vfs, &directory, &comparators);
     let error = match &found {
@@ -214,6 +218,7 @@ pub fn check_with(
         vfs,
         watched,
         wal_directory: options.wal_directory(&directory),
+        table_directories,
         directory,
         direct: options.direct_reads,
         readers: &|| vec![SeqNo::MAX],
@@ -327,6 +332,8 @@ struct Checker<'a> {
     watched: WatchedVfs,
     directory: PathBuf,
     wal_directory: PathBuf,
+    /// The other directories of tables that are known.
+    table_directories: Vec<PathBuf>,
     direct: bool,
     /// Returns the sequence numbers at which readers may read.
     readers: &'a dyn Fn() -> Vec<SeqNo>,

@@ -3,7 +3,8 @@
 //! 1. [`Destroyer::look`] reads the first page of every file with one of the engine's names. It
 //!    refuses another program's database. A directory without a database stays as it is.
 //! 2. The lock is taken, and `look` is repeated under it.
-//! 3. [`Destroyer::remove_logs_elsewhere`] removes the database's WALs from its `wal_dir`.
+//! 3. [`Destroyer::remove_elsewhere`] removes the database's tables from the directories of `paths`
+//!    and `family_paths`, and its WALs from its `wal_dir`.
 //! 4. [`Destroyer::remove_files`] removes what a repair kept in `lost`, then tables and WALs, then
 //!    the manifests, then CURRENT, whose uid step 3 needs, and LOCK at last.
 //! 5. The directory is removed if it is empty.
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use content::{Content, look_at, own_name};
 use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
+use sateen_store::files::paths::{OWNER, Owner};
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
@@ -28,6 +30,7 @@ use sateen_store::vfs::{PosixVfs, Vfs};
 
 use crate::open::{sync_ancestors, take_lock};
 use crate::options::Options;
+use crate::options::paths::absolute;
 
 mod content;
 
@@ -52,7 +55,8 @@ pub struct DestroyReport {
 /// It removes only files that are part of the database by name and by content: tables, WALs,
 /// manifests, CURRENT, OPTIONS, DEVICE, LOCK, and what a repair has put into the directory `lost`.
 /// It also removes the database's WALs from [`Options::wal_dir`] and from the `wal_dir` of the
-/// stored options; those of other databases stay. All other files stay, and so does a directory
+/// stored options, and its tables from the directories that the stored options name; those of
+/// other databases stay. All other files stay, and so does a directory
 /// that has any. If there is no database in `path`, nothing is removed but an empty directory.
 ///
 /// ```
@@ -101,8 +105,11 @@ pub fn destroy_with(
     let lock = take_lock(vfs, directory)?;
     destroyer.look()?;
     destroyer.learn_uids()?;
+    for tables in destroyer.table_directories(options)? {
+        destroyer.remove_elsewhere(&tables, is_table)?;
+    }
     for logs in destroyer.log_directories(options)? {
-        destroyer.remove_logs_elsewhere(&logs)?;
+        destroyer.remove_elsewhere(&logs, is_log)?;
     }
     destroyer.remove_files()?;
     drop(lock);
@@ -157,6 +164,11 @@ fn own_files(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<Vec
         }
     }
     Ok(found)
+}
+
+/// Returns true if `name` is that of a table.
+fn is_table(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Table(_)))
 }
 
 /// Returns true if `name` is that of a WAL.
@@ -247,11 +259,32 @@ impl Destroyer<'_> {
         Ok(all.filter(|logs| logs != self.directory).collect())
     }
 
-    /// Removes the database's WALs from `logs`, and that directory if it is then empty.
-    fn remove_logs_elsewhere(&mut self, logs: &Path) -> Result<()> {
+    /// Returns the other directories in which the database may have tables: those that the stored
+    /// options name, or, if these cannot be read, those of `options`. A copy of a database has the
+    /// uid of its source, and its stored options name no such directory. So the directories of the
+    /// source, which `options` may name, stay as they are.
+    fn table_directories(&self, options: &Options) -> Result<Vec<PathBuf>> {
+        let all = match Options::load_with(self.vfs, self.directory, true) {
+            Ok(stored) => stored.table_directories(self.directory),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => options.table_directories(self.directory, []),
+        };
+        let mut own = Vec::new();
+        for directory in all {
+            let owner = Owner::read(self.vfs, &directory).ok().flatten();
+            if owner.is_none_or(|owner| owner.home == absolute(self.directory)) {
+                own.push(directory);
+            }
+        }
+        Ok(own)
+    }
+
+    /// Removes the database's tables or WALs, whose names are those of `kind`, from another
+    /// directory, and that directory if it is then empty.
+    fn remove_elsewhere(&mut self, logs: &Path, kind: fn(&str) -> bool) -> Result<()> {
         let Some(listing) = list(self.vfs, logs)? else { return Ok(()) };
         let found = own_files(self.vfs, logs, &listing)?;
-        let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_log(&f.name));
+        let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| kind(&f.name));
         let locked = rest.iter().any(|found| found.name == LOCK_FILE);
         let own = |found: &Found| match found.content {
             Content::Ours(Some(uid)) => self.uids.contains(&uid),
@@ -267,7 +300,7 @@ impl Destroyer<'_> {
         };
         let (mine, left): (Vec<_>, Vec<_>) =
             found.iter().partition(|found| own(found) || unsaid(found));
-        // An interrupted call may have left only the lock file.
+        // An interrupted call may have left only the lock file. A directory may have no tables.
         let unused = locked && found.is_empty();
         if mine.is_empty() && !unused && !listing.is_empty() {
             return self.note_left(logs);
@@ -279,6 +312,9 @@ impl Destroyer<'_> {
             remove(self.vfs, &mut self.report, &logs.join(&found.name))?;
         }
         if left.is_empty() {
+            if kind(&FileName::Table(FileId(1)).text()) {
+                remove(self.vfs, &mut self.report, &logs.join(OWNER))?;
+            }
             remove(self.vfs, &mut self.report, &logs.join(LOCK_FILE))?;
         }
         sync_directory(self.vfs, logs)?;

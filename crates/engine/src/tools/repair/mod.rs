@@ -34,7 +34,7 @@ use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, Vers
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::files::counters::Counters;
-use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::files::{FileName, manifest_file_name, table_file_name};
 use sateen_store::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{PosixVfs, Vfs, WatchedVfs};
@@ -42,10 +42,12 @@ use tables::read_whole;
 
 use crate::background::output::{Output, OutputContext};
 use crate::open::interrupted_restore;
+use crate::open::paths::{check_owner, layer, unknown_directory};
+use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tools::check::{bounded, watch};
 use crate::tools::found::described;
-use crate::tree::version_set::{FamilyState, FindComparator, Replay, VersionSet};
+use crate::tree::version_set::{FamilyState, FindComparator, Replay};
 pub use tables::LostRange;
 
 /// What a repair did.
@@ -74,6 +76,8 @@ struct Repair {
     /// The same file system, which knows what could not be read and what was created.
     watched: WatchedVfs,
     directory: PathBuf,
+    /// The other directories of tables.
+    table_directories: Vec<PathBuf>,
     options: Arc<Options>,
     /// The comparators of column families with options of their own.
     given: Vec<(String, Comparator)>,
@@ -139,6 +143,7 @@ pub fn repair_families_with(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
+    let vfs = Arc::new(layer(vfs, path.as_ref(), options, families));
     let watched = watch(vfs, options.max_open_files);
     repair_watched(watched, path.as_ref(), options, families)
 }
@@ -155,6 +160,7 @@ pub fn repair_giving_up_unreadable(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
+    let vfs = Arc::new(layer(vfs, path.as_ref(), options, families));
     let watched = WatchedVfs::giving_up_unreadable(bounded(vfs, options.max_open_files));
     repair_watched(watched, path.as_ref(), options, families)
 }
@@ -168,7 +174,7 @@ fn repair_watched(
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
-    let directory = path.to_owned();
+    let directory = absolute(path);
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Checked before the lock, whose file must not be created in a directory without a database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
@@ -185,8 +191,12 @@ fn repair_watched(
         std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
         _ => Error::io("lock", &path, error),
     })?;
+    let table_directories =
+        options.table_directories(&directory, families.iter().map(|(_, family)| family));
+    table_directories.iter().try_for_each(|other| check_owner(vfs.as_ref(), other, &directory))?;
     let mut repair = Repair {
         vfs,
+        table_directories: table_directories.into_iter().collect(),
         watched: watched.clone(),
         directory,
         options: Arc::new(options.clone()),
@@ -337,6 +347,11 @@ impl Repair {
             Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error)?,
             Err(error) => self.note(error.to_string()),
             Ok(stored) => {
+                // Without that directory its tables would be given up.
+                let known = &self.table_directories;
+                if let Some(what) = unknown_directory(&stored, &self.directory, known) {
+                    return Err(Error::InvalidArgument(what));
+                }
                 if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
                     self.note("its WALs were in another directory: set the option wal_dir".into());
                 }
@@ -515,54 +530,6 @@ impl Repair {
         }
         self.report.entries_salvaged += 1;
         output.add(counters, internal, value)
-    }
-
-    /// Makes the catalogue durable as a new manifest, then moves unused files to `lost`.
-    fn install(&mut self, catalogue: Catalogue) -> Result<()> {
-        catalogue.counters.file_seen(self.numbers_seen);
-        let live: BTreeSet<FileId> = catalogue
-            .families
-            .values()
-            .flat_map(|family| family.version.tables().flat_map(|(_, _, table)| table.files()))
-            .collect();
-        let versions = VersionSet::new(
-            &self.directory,
-            self.vfs.clone(),
-            catalogue.identity,
-            catalogue.counters,
-            catalogue.families,
-            catalogue.shared,
-            catalogue.last_seqno,
-        );
-        let directory = self.directory.clone();
-        let unused = self.tables.iter().filter(|file| !live.contains(file));
-        let mut away: Vec<PathBuf> =
-            unused.map(|file| table_file_name(&directory, *file)).collect();
-        away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
-        // A part of these files is in use. The rest would be reclaimed.
-        let damaged = self.damaged.iter().filter(|file| live.contains(file));
-        let mut kept: Vec<PathBuf> =
-            damaged.map(|file| table_file_name(&directory, *file)).collect();
-        let (current, options) = self.damaged_texts()?;
-        kept.extend(current);
-        away.extend(options);
-        kept.extend(away.iter().cloned());
-        self.keep_aside(&directory, &kept, &away)?;
-        let wal_directory = self.wal_directory();
-        let mut logs = Vec::new();
-        if self.logs_are_stored {
-            logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));
-            self.keep_aside(&wal_directory, &logs, &logs)?;
-        }
-        self.everything_was_read()?;
-        versions.roll()?;
-        self.take_away(&directory, &away)?;
-        self.take_away(&wal_directory, &logs)?;
-        for file in std::mem::take(&mut self.temporary) {
-            // The next open would remove the file anyway.
-            let _orphan = self.vfs.remove(&table_file_name(&directory, file));
-        }
-        Ok(())
     }
 }
 

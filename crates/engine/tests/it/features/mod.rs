@@ -14,6 +14,7 @@ pub(crate) mod locks;
 pub(crate) mod log_data;
 mod many;
 pub(crate) mod merge;
+pub(crate) mod paths;
 pub(crate) mod perf;
 pub(crate) mod prefix;
 pub(crate) mod profiles;

@@ -14,6 +14,7 @@ use sateen::{
 
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
 use super::{backups, damaged, loads, transactions};
+use crate::features::paths::two;
 use crate::support::common::{as_vfs, small, tiny};
 
 pub(super) struct Scenario {
@@ -28,6 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "logs", start: logs, act: life },
     Scenario { name: "values in logs", start: values_in_logs, act: life },
     Scenario { name: "values apart", start: values_apart, act: life },
+    Scenario { name: "several directories", start: directories, act: life },
     Scenario { name: "kept logs", start: kept_logs, act: kept },
     Scenario { name: "a readable log", start: readable_log, act: life },
     Scenario { name: "recovery", start: unclosed, act: recovery },
@@ -88,6 +90,10 @@ fn values_apart() -> Start {
     let mut options = tiny();
     options.column_family.value_separation_bytes = 20;
     Start::fresh(options)
+}
+
+fn directories() -> Start {
+    Start::fresh(two(tiny()))
 }
 
 /// What happens is written to `LOG`, of which there are three files.
