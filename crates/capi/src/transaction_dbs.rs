@@ -110,8 +110,7 @@ unsafe fn open_families(
 ) -> sateen::Result<rocksdb_t> {
     // SAFETY: the contract of the crate.
     unsafe {
-        let place = Place::new(options, path);
-        let check = |options| promised(options, Some(&place.path));
+        let check = |options| promised(options);
         let wanted = wanted(count, names, family_options, check)?;
         Ok(rocksdb_t::of_opened(open_all(options, path, wanted, handles, None)?, options))
     }

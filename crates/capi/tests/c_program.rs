@@ -51,6 +51,11 @@ fn tables_and_the_work_on_them() {
 }
 
 #[test]
+fn directories_of_tables_and_filters_of_the_wal() {
+    run("paths");
+}
+
+#[test]
 fn files_ranges_and_a_copy_by_files() {
     run("files");
 }

@@ -35,11 +35,10 @@ use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, ControlOptions, Event, FileId, Instant, LogNumber, SeqNo};
 use sateen_store::base::clock;
-use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::base::sync::Mutex;
 use sateen_store::base::sync::atomic::AtomicBool;
-use sateen_store::batch::BatchEntry;
 use sateen_store::block_cache::BlockCache;
 use sateen_store::files::reclaim::Reclaimer;
 use sateen_store::files::replace::sync_directory;
@@ -48,8 +47,8 @@ use sateen_store::files::{device_hint, table_file_name, wal_file_name};
 use sateen_store::memtable::ArenaPool;
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::table::table_images::TableImages;
-use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsLock, forks};
-use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
+use sateen_store::vfs::{MeteredVfs, PathsVfs, Vfs, VfsLock, forks};
+use sateen_store::wal::{self, KeptLog, KeptLogs, WalPosition, WalWriter};
 
 use crate::admission::write_buffers::{Ledger, WriteBuffers};
 use crate::background::Background;
@@ -59,9 +58,7 @@ use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
 use crate::open::create::create_family;
-use crate::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
-};
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, control};
 use crate::runtime::Where;
 use crate::runtime::device::Device;
 use crate::secondary::Secondary;
@@ -69,13 +66,14 @@ use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::tree::Tree;
 use crate::tree::families::{ColumnFamilyData, Families, check_family_name};
-use crate::tree::version_set::{VersionSet, durable_log};
+use crate::tree::version_set::VersionSet;
 use crate::write::path::WritePath;
 use crate::write::prepared::Prepared;
 use crate::write::{CommitPipeline, PipelineStart};
 
 pub(crate) use catalogue::{column_families, interrupted_restore};
 
+pub(crate) mod as_written;
 mod catalogue;
 pub(crate) mod create;
 mod families;
@@ -83,6 +81,7 @@ mod files;
 mod kept;
 pub(crate) mod paths;
 mod read_only;
+mod replay;
 mod secondary;
 mod store;
 
@@ -373,77 +372,11 @@ impl Opening {
         self.options.wal_directory(&self.directory)
     }
 
-    /// Replays the WALs: inserts entries that are in no table into memtables. Full memtables are
-    /// written to tables meanwhile.
-    fn replay(&mut self) -> Result<()> {
-        let directory = self.wal_directory();
-        let first = self.versions.oldest_log();
-        let db_uid = self.versions.db_uid();
-        let vfs: Arc<dyn Vfs> = self.vfs.clone();
-        if !self.read_only && self.options.keeps_logs() {
-            self.sync_logs(first)?;
-        }
-        let logs = self.logs.iter().copied();
-        let durable = durable_log(&self.versions.families());
-        let held = if self.read_only { self.hold_logs(first)? } else { BTreeMap::new() };
-        let mut chain = WalChain::open_held(vfs, &directory, logs, db_uid, first, durable, held)?;
-        let mut full = false;
-        loop {
-            if full && !self.read_only {
-                self.write_full()?;
-            }
-            let Some(record) = chain.next()? else { break };
-            full = false;
-            // A record of log data alone has the next sequence number. Writes before it may not
-            // have been logged.
-            self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
-            record.for_each_entry(&directory, |seqno, entry| {
-                full |= self.replay_entry(seqno, &entry);
-                self.last_seqno = self.last_seqno.max(seqno);
-                self.replayed = self.replayed.max(seqno);
-            })?;
-        }
-        let end = chain.into_end();
-        self.replayed_to = end.position;
-        if self.options.wal_recovery == WalRecovery::Absolute
-            && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
-        {
-            let path = sateen_store::files::wal_file_name(&directory, position.number);
-            return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
-        }
-        Ok(())
-    }
-
-    /// Syncs the WALs from `first` on. Bytes that a killed process wrote can be read without being
-    /// durable. Readers of the WAL may see them, so they must survive a power loss, too.
-    fn sync_logs(&self, first: LogNumber) -> Result<()> {
-        let directory = self.wal_directory();
-        for log in self.logs.iter().filter(|log| **log >= first) {
-            let path = sateen_store::files::wal_file_name(&directory, *log);
-            let options = OpenOptions::WRITE;
-            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
-            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
-        }
-        Ok(())
-    }
-
-    /// Inserts an entry into its memtable, unless it is in a table. Returns true if the memtable is
-    /// full.
-    fn replay_entry(&self, seqno: SeqNo, entry: &BatchEntry<'_>) -> bool {
-        let BatchEntry { column_family: family, kind, key, value } = *entry;
-        // The column family of this entry was dropped later.
-        let Some(data) = self.families.get(&family) else { return false };
-        if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {
-            return false;
-        }
-        let memtable = data.active_memtable();
-        memtable.insert(key, seqno, kind, value);
-        memtable.used_bytes() >= data.memtable_bytes_max()
-    }
-
     /// Turns the recovered state into an open database. With `read_only` no WAL is created and
     /// nothing is reported to control.
     fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+        // The filter has done its work, and its owner may wait until it is freed.
+        Arc::make_mut(&mut self.options).wal_filter = None;
         // The WALs that readers may want must be found before the first new WAL, which links to
         // them.
         let keeps_logs = self.read_only || self.options.keeps_logs();

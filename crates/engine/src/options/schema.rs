@@ -30,6 +30,7 @@ use crate::events::Listeners;
 use crate::health::HealthListener;
 use crate::operators::compaction_filter::Filtering;
 use crate::operators::merge::Merging;
+use crate::operators::wal_filter::WalFiltering;
 use crate::operators::wall_clock::WallClock;
 use crate::runtime::Runtime;
 
@@ -312,6 +313,8 @@ option_struct! {
         column_family: ColumnFamilyOptions,
         /// What tells the time to column families with the option `ttl`.
         wall_clock: WallClock,
+        /// Decides at an open what becomes of the writes that only the WAL has.
+        wal_filter: Option<WalFiltering>,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
         /// What the database shares with others of the process; see [`Runtime`].

@@ -21,7 +21,6 @@
 //! - The client path creates, renames and removes no file. The next WAL is created in the
 //!   background and only taken up here. Until it exists, the present one stays in use.
 
-pub(crate) mod batch;
 mod between;
 pub(crate) mod conflicts;
 mod logs;
@@ -34,7 +33,7 @@ mod validated;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use batch::WriteBatch;
+use crate::batch::WriteBatch;
 use conflicts::{Condition, Conflicts};
 use publish::Publisher;
 use queue::{CommitQueue, QueueTurn};

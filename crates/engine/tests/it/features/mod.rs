@@ -33,3 +33,4 @@ pub(crate) mod transactions;
 pub(crate) mod ttl;
 pub(crate) mod updates;
 pub(crate) mod values;
+mod wal_filter;

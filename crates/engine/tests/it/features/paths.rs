@@ -344,7 +344,8 @@ fn unfinished_tables_are_removed_everywhere() {
     let db = open(&vfs, &options);
     db.wait_idle().unwrap();
     let left = [tables(&mem, "/fast"), tables(&mem, "/slow")].concat();
-    assert!(left.iter().all(|name| name.as_str() < "900000.sat"), "{left:?}");
+    let unfinished = ["900000.sat", "900001.sat"];
+    assert!(left.iter().all(|name| !unfinished.contains(&name.as_str())), "{left:?}");
     // Numbers of files in all directories count.
     fill(&db, 300);
     assert!(tables(&mem, "/fast").iter().any(|name| name.as_str() > "900001.sat"));
@@ -362,7 +363,7 @@ fn a_directory_that_cannot_be_synced_fails_the_flush() {
     let rule = FaultRule::new(Fault::Io).on(VfsOperation::SyncDir).path("/fast");
     let rule = faults.add(rule);
     assert!(db.flush().is_err() && db.live_tables().is_empty());
-    faults.remove(rule);
+    faults.remove_rule(rule);
     db.resume().unwrap();
     db.flush().unwrap();
     assert!(!tables(&mem.crash_image(CrashChoice::SyncedOnly), "/fast").is_empty());
