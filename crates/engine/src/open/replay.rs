@@ -64,8 +64,9 @@ impl Opening {
                 }
             }
             // Numbers of writes that are dropped are not used again, either.
+            let applies = decision == WalDecision::Apply;
             record.for_each_entry(&directory, |seqno, entry| {
-                if decision == WalDecision::Apply {
+                if applies {
                     full |= self.replay_entry(seqno, &entry);
                 }
                 self.last_seqno = self.last_seqno.max(seqno);

@@ -481,8 +481,8 @@ option_struct! {
         /// `values_stay_in_log` saves these writes already. 0: everything is flushed.
         memtable_hot_part: f64 = 0.0, Ratio, mutable, none, 0.0..=0.5;
         /// A flush leaves values in the WAL, and its table holds only their places until it is
-        /// compacted (TRIAD). Without effect if there is no WAL, if it is on another file system, or
-        /// if the first directory of `paths` is not the database's own.
+        /// compacted (TRIAD). Without effect if there is no WAL, if it is on another file system,
+        /// or if the first directory of `paths` is not the database's own.
         values_stay_in_log: bool = false, Flag, mutable, none;
         /// Level 0 is compacted down only if this fraction of its keys is there more than once,
         /// estimated by a sketch for each table (TRIAD: 0.4). 0: it is always compacted at its

@@ -1,5 +1,5 @@
-//! Directories of tables besides a database's own: the file in each that says whose tables it has, so
-//! that no other database takes them for its own unused files.
+//! Directories of tables besides a database's own: the file in each that says whose tables it has,
+//! so that no other database takes them for its own unused files.
 //!
 //! What must stay true: the file is durable before the directory has a table.
 
@@ -128,20 +128,25 @@ pub fn claim(vfs: &dyn Vfs, directory: &Path, owner: &Owner) -> Result<()> {
     if is_database(vfs, directory)? {
         return refuse("it is a database, so it cannot have the tables of another one".to_owned());
     }
-    match Owner::read(vfs, directory)? {
+    let whose = match Owner::read(vfs, directory)? {
         Some(known) if known == *owner => return Ok(()),
-        Some(known) if known.uid != owner.uid => return Err(known.refusal(directory)),
-        // A database that was moved takes its tables along. A copy of one does not.
-        Some(known) => known.refuse_if_there(vfs, directory)?,
-        None => {
-            let names = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
-            let names = names.iter().filter_map(|name| name.file_name()?.to_str());
-            let table = |name: &str| matches!(FileName::parse(name), Some(FileName::Table(_)));
-            if let Some(name) = names.into_iter().find(|name| table(name)) {
-                return refuse(format!(
-                    "it has {name}, and no file {OWNER} that says whose table that is"
-                ));
+        Some(known) => {
+            // A database that was moved takes its tables along. A copy of one does not.
+            if known.home != owner.home {
+                known.refuse_if_there(vfs, directory)?;
             }
+            (known.uid != owner.uid).then_some("a database that is gone")
+        }
+        None => Some("a database that is not named: there is no file OWNER"),
+    };
+    if let Some(whose) = whose {
+        let names = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
+        let names = names.iter().filter_map(|name| name.file_name()?.to_str());
+        let table = |name: &&str| matches!(FileName::parse(name), Some(FileName::Table(_)));
+        if let Some(name) = names.into_iter().find(table) {
+            return refuse(format!(
+                "it has {name} of {whose}; move the tables away, or remove them"
+            ));
         }
     }
     owner.write(vfs, directory)

@@ -158,7 +158,7 @@ impl Checker<'_> {
     /// Checks that a file exists, is long enough, and has its tables where the manifest says. `end`
     /// is the end of its last table.
     fn check_table_file(&mut self, file: FileId, end: u64, view: &View) -> Result<()> {
-        let path = table_file_name(&self.directory, file);
+        let path = self.vfs.place_of(&table_file_name(&self.directory, file));
         let handle = match self.vfs.open(&path, OpenOptions::READ) {
             Ok(handle) => handle,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -233,7 +233,7 @@ impl Checker<'_> {
                 _ => true,
             };
             if !named {
-                self.report.orphans.push(name.path(&self.directory));
+                self.report.orphans.push(self.vfs.place_of(&name.path(&self.directory)));
             }
         }
         Ok(())

@@ -194,6 +194,14 @@ impl Destroyer<'_> {
             Err(error) if error.kind() == ErrorKind::IsADirectory => {}
             Err(error) => return Err(Error::io("read", &current, error)),
         }
+        // Tables of a database whose own directory is another one.
+        let is_owned = |name: &PathBuf| name.file_name().is_some_and(|name| name == OWNER);
+        let owned =
+            listing.iter().any(is_owned) && Owner::read(self.vfs, self.directory)?.is_some();
+        if owned && !self.vfs.exists(&current).map_err(|e| Error::io("look for", &current, e))? {
+            self.report.left = listing.into_iter().map(|name| self.directory.join(name)).collect();
+            return Ok(Verdict::Nothing);
+        }
         self.found = own_files(self.vfs, self.directory, &listing)?;
         let certain = |found: &Found| matches!(found.content, Content::Ours(_));
         if self.found.iter().any(certain) {
@@ -271,7 +279,11 @@ impl Destroyer<'_> {
         };
         let mut own = Vec::new();
         for directory in all {
-            let owner = Owner::read(self.vfs, &directory).ok().flatten();
+            let owner = match Owner::read(self.vfs, &directory) {
+                Ok(owner) => owner,
+                Err(error @ Error::Io { .. }) => return Err(error),
+                Err(_) => None,
+            };
             if owner.is_none_or(|owner| owner.home == absolute(self.directory)) {
                 own.push(directory);
             }

@@ -230,6 +230,21 @@ fn no_other_database_takes_the_directories() {
     std::fs::remove_file(fast.join("OWNER")).unwrap();
     let error = refused(open(&moved));
     assert!(error.contains("no file OWNER"), "{error}");
+    // The same holds for those of a database that is gone, and not for an empty directory.
+    let again = Options { paths: vec![TablePath::new(directory.path().join("y"), 0)], ..tiny() };
+    let open = || Db::open_with(vfs.clone(), &home, again.clone(), &[]);
+    let db = open().unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    drop(db);
+    std::fs::remove_dir_all(&home).unwrap();
+    let db = open().unwrap();
+    fill(&db, 0);
+    db.close().unwrap();
+    drop(db);
+    std::fs::remove_dir_all(&home).unwrap();
+    let error = refused(open());
+    assert!(error.contains("of a database that is gone; move the tables away"), "{error}");
     assert!(!tables(vfs.as_ref(), fast.to_str().unwrap()).is_empty());
 }
 
@@ -322,6 +337,9 @@ fn destroy_removes_the_tables_everywhere() {
     drop(db);
     let kept = mem.open(Path::new("/fast/notes.txt"), OpenOptions::CREATE).unwrap();
     kept.write_at(b"mine", 0, IoClass::Client).unwrap();
+    // A directory of tables is not a database.
+    let report = destroy_with(vfs.as_ref(), "/slow", &tiny()).unwrap();
+    assert!(report.removed.is_empty() && !report.directory_removed && !report.left.is_empty());
     // The stored options name the directories.
     let report = destroy_with(vfs.as_ref(), "/db", &tiny()).unwrap();
     assert!(report.directory_removed && !mem.exists(Path::new("/slow")).unwrap(), "{report:?}");
