@@ -279,7 +279,9 @@ mod tests {
     #[test]
     fn a_table_is_found_by_its_name_wherever_it_is() {
         let (mem, paths) = made();
-        ["/db/1.sat", "/a/2.sat", "/b/3.sat", "/a/x"].map(|path| create(&paths, path));
+        for path in ["/db/1.sat", "/a/2.sat", "/b/3.sat", "/a/x"] {
+            create(&paths, path);
+        }
         let again = PathsVfs::new(Arc::new(mem.clone()), Path::new("/db"), paths.others(), number);
         for vfs in [&paths, &again] {
             for (name, place) in [("1", "/db"), ("2", "/a"), ("3", "/b")] {
@@ -302,7 +304,9 @@ mod tests {
     #[test]
     fn a_table_is_removed_linked_and_renamed_where_it_is() {
         let (mem, paths) = made();
-        ["/a/1.sat", "/b/2.sat", "/b/3.sat"].map(|path| create(&paths, path));
+        for path in ["/a/1.sat", "/b/2.sat", "/b/3.sat"] {
+            create(&paths, path);
+        }
         paths.remove(Path::new("/db/1.sat")).unwrap();
         assert!(names(&mem, "/a").is_empty() && content(&paths, "/db/1.sat").is_none());
         paths.hard_link(Path::new("/db/2.sat"), Path::new("/out")).unwrap();

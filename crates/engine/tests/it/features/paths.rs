@@ -244,6 +244,9 @@ fn no_other_database_takes_the_directories() {
     drop(db);
     std::fs::remove_dir_all(&home).unwrap();
     let error = refused(open());
+    assert!(error.contains("CURRENT is missing") && error.contains("repair"), "{error}");
+    Db::open_with(vfs.clone(), &home, tiny(), &[]).unwrap().close().unwrap();
+    let error = refused(open());
     assert!(error.contains("of a database that is gone; move the tables away"), "{error}");
     assert!(!tables(vfs.as_ref(), fast.to_str().unwrap()).is_empty());
 }
