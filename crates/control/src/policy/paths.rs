@@ -5,12 +5,15 @@
 
 use super::{CfOptions, LevelTargets};
 
-/// Returns the directory for tables of `level`: the first one in which the level has room behind
-/// the levels above it. Directories hold the levels in order, each whole; what is left of a
+/// Returns the directory for tables of `level`: for level 0, to which flushes write, the first one,
+/// and for other levels the first one in which the level has room behind the levels above it. Directories hold the levels in order, each whole; what is left of a
 /// directory that is too small for the next level stays unused. Level 0 counts as large as the
 /// base level. The last directory takes what has no room elsewhere.
 pub(super) fn path_of_level(options: &CfOptions, targets: &LevelTargets, level: u8) -> usize {
     let last = options.path_bytes.len().saturating_sub(1);
+    if level == 0 {
+        return 0;
+    }
     let mut path = 0;
     let mut room = options.path_bytes.first().copied().unwrap_or_default();
     for above in 0..=level {
@@ -84,7 +87,7 @@ mod tests {
         assert_eq!(paths(&[12 * GIB, 0]), [0, 0, 0, 1, 1, 1, 1]);
         assert_eq!(paths(&[GIB, 11 * GIB, 0]), [0, 1, 1, 2, 2, 2, 2]);
         // A directory without room for any level is passed over.
-        assert_eq!(paths(&[GIB / 2, GIB / 2, 2 * GIB, GIB]), [2, 2, 3, 3, 3, 3, 3]);
+        assert_eq!(paths(&[GIB / 2, GIB / 2, 2 * GIB, GIB]), [0, 2, 3, 3, 3, 3, 3]);
         // What is left behind level 1 is not used for level 3.
         assert_eq!(paths(&[5 * GIB, 10 * GIB, GIB]), [0, 0, 1, 2, 2, 2, 2]);
     }
