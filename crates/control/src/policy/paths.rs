@@ -6,9 +6,10 @@
 use super::{CfOptions, LevelTargets};
 
 /// Returns the directory for tables of `level`: for level 0, to which flushes write, the first one,
-/// and for other levels the first one in which the level has room behind the levels above it. Directories hold the levels in order, each whole; what is left of a
-/// directory that is too small for the next level stays unused. Level 0 counts as large as the
-/// base level. The last directory takes what has no room elsewhere.
+/// and for other levels the first one in which the level has room behind the levels above it.
+/// Directories hold the levels in order, each whole; what is left of a directory that is too small
+/// for the next level stays unused. Level 0 counts as large as the base level. The last directory
+/// takes what has no room elsewhere.
 pub(super) fn path_of_level(options: &CfOptions, targets: &LevelTargets, level: u8) -> usize {
     let last = options.path_bytes.len().saturating_sub(1);
     if level == 0 {
