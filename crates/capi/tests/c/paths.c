@@ -194,5 +194,6 @@ int main(int count, char** arguments) {
     filtered(arguments[1], rocksdb_wal_filter_stop_replay, "a");
     filtered(arguments[1], rocksdb_wal_filter_corrupted_record, NULL);
     filtered(arguments[1], 100, "acn");
+    puts("all is well");
     return 0;
 }
