@@ -145,7 +145,15 @@ fn directories(value: &str) -> sateen::Result<String> {
         for (name, value) in entries(each)? {
             match &*name {
                 "path" => path.directory = value.into(),
-                "target_size" => path.bytes = number(&value).unwrap_or_default().max(0) as u64,
+                "target_size" => {
+                    path.bytes = number(&value)
+                        .and_then(|bytes| u64::try_from(bytes).ok())
+                        .ok_or_else(|| {
+                            Error::InvalidArgument(format!(
+                                "target_size={value}: not a number of bytes"
+                            ))
+                        })?;
+                }
                 _ => {
                     let text = format!("unknown option {name:?} of a directory for tables");
                     return Err(Error::InvalidArgument(text));

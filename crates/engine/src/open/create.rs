@@ -23,6 +23,7 @@ pub(crate) fn create_family(
     name: &str,
     options: ColumnFamilyOptions,
 ) -> Result<Arc<ColumnFamilyData>> {
+    let options = options.with_absolute_paths()?;
     claim_for(core, &options)?;
     let of = core.tree.versions.counters.family();
     let regions = regions_of(of, name, &options, || core.tree.versions.counters.family());

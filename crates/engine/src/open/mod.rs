@@ -1,7 +1,7 @@
 //! Opens a database for reading and writing.
 //!
-//! 1. `prepare_options` and `prepare_directory` check the options and create directories.
-//!    `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
+//! 1. `prepare_options` and `prepare_directory` check the options and create directories, after
+//!    [`Claimed::read`] has looked for those that the database had. `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
 //! 2. `read_catalogue` reads CURRENT and the manifest, or `new_catalogue` starts an empty database.
 //! 3. [`Opening::new`] creates the caches, the version set and the reclaimer.
 //!    `claim_all` (`paths.rs`) claims the other directories of tables.
@@ -58,6 +58,8 @@ use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
 use crate::open::create::create_family;
+use crate::open::paths::Claimed;
+use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, control};
 use crate::runtime::Where;
 use crate::runtime::device::Device;
@@ -104,10 +106,14 @@ pub(crate) fn open(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    prepare_options(&options, family_options)?;
+    let (options, family_options) = prepare_options(options, family_options)?;
+    let family_options = family_options.as_slice();
+    let directory = &absolute(directory);
     let (vfs, paths) = paths::layered(vfs, directory, &options, family_options);
+    // Before directories are created: they may be on a disk that is not mounted.
+    let claimed = Claimed::read(vfs.as_ref(), directory)?;
+    claimed.check_free(vfs.as_ref(), directory, &paths.others())?;
     prepare_directory(vfs.as_ref(), directory, &options, &paths.others())?;
-    paths::check_owners(vfs.as_ref(), &paths, directory)?;
     // Before the lock file is created, because the directory may belong to another store.
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
@@ -115,7 +121,7 @@ pub(crate) fn open(
     let marks = Arc::downgrade(&lock);
     let mut locks = vec![lock];
     // Two databases with the same `wal_dir` would remove each other's WALs.
-    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
+    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| *logs != directory) {
         locks.push(take_lock(vfs.as_ref(), logs)?);
     }
     let comparators = families::comparators(&options, family_options);
@@ -138,7 +144,9 @@ pub(crate) fn open(
             catalogue
         }
     };
-    locks.extend(paths::claim_all(&vfs, &paths, directory, catalogue.identity.uid, &options)?);
+    let (uid, counters, others) = (catalogue.identity.uid, &catalogue.counters, paths.others());
+    let claims = paths::claim_all(vfs.as_ref(), &others, directory, uid, &options, counters)?;
+    locks.extend(claims);
     let limits = options.lease_limits();
     let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
@@ -173,17 +181,20 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Checks all options.
-fn prepare_options(
-    options: &Options,
-    family_options: &[(&str, ColumnFamilyOptions)],
-) -> Result<()> {
+/// Checks all options, and returns them with absolute directories for tables.
+fn prepare_options<'a>(
+    options: Options,
+    family_options: &[(&'a str, ColumnFamilyOptions)],
+) -> Result<(Options, Vec<(&'a str, ColumnFamilyOptions)>)> {
+    let options = options.with_absolute_paths()?;
+    let families = absolute_families(family_options)?;
     options.validate()?;
-    for (name, family) in family_options {
+    for (name, family) in &families {
         check_family_name(name)?;
         family.validate()?;
+        options.check_paths(family)?;
     }
-    family_options.iter().try_for_each(|(_, family)| options.check_paths(family))
+    Ok((options, families))
 }
 
 /// Creates the directories, if they are missing and may be created.
@@ -299,7 +310,7 @@ impl Opening {
                 return Err(Error::NoSuchColumnFamily((*name).to_owned()));
             }
         }
-        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let directory = directory.to_owned();
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
         let (open_files_max, memory_bytes_max) = options.open_tables_max();

@@ -20,8 +20,10 @@ use sateen_store::files::wal_file_name;
 use sateen_store::vfs::{MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsFile, VfsLock};
 
 use super::catalogue::{no_catalogue, read_catalogue};
+use super::paths::Claimed;
 use super::{LOCK_FILE, Opening, families, paths, prepare_options};
 use crate::core::DbCore;
+use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 
 /// Number of attempts beside a writer that replaces what is being read.
@@ -34,7 +36,8 @@ pub(crate) fn open_read_only(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    prepare_options(&options, family_options)?;
+    let (options, family_options) = prepare_options(options, family_options)?;
+    let (directory, family_options) = (&absolute(directory), family_options.as_slice());
     let vfs = paths::layered(vfs, directory, &options, family_options);
     let mark = mark_as_reader(vfs.0.as_ref(), directory);
     let mut failed = None;
@@ -68,6 +71,7 @@ fn read_all(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Opening> {
+    Claimed::read(vfs.0.as_ref(), directory)?;
     let comparators = families::comparators(&options, family_options);
     let Some(catalogue) = read_catalogue(vfs.0.as_ref(), directory, &comparators)? else {
         return Err(no_catalogue(vfs.0.as_ref(), directory));

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_control::{LogNumber, SeqNo};
+use sateen_control::{LogNumber, SeqNo, ValueKind};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::batch::BatchEntry;
 use sateen_store::files::wal_file_name;
@@ -191,10 +191,36 @@ impl Filter {
                     .to_owned(),
             );
         }
-        let unknown = |entry: &BatchEntry<'_>| self.families.by_id(entry.column_family).is_none();
-        match new.iter().find(unknown) {
-            Some(entry) => refuse(format!("no column family has the id {}", entry.column_family)),
+        match new.iter().find_map(|entry| self.refusal(&entry)) {
+            Some(why) => refuse(why),
             None => Ok(()),
         }
+    }
+
+    /// Returns why a filter cannot write `entry`; `None` if it can.
+    fn refusal(&self, entry: &BatchEntry<'_>) -> Option<String> {
+        let id = entry.column_family;
+        let Some(data) = self.families.named().find(|data| data.id() == id) else {
+            return Some(format!("no column family has the id {id}"));
+        };
+        let name = data.name();
+        // The database adds something to these writes, and divides those of regions.
+        if data.has_times()
+            || data.region_begins().len() > 0
+            || data.comparator().timestamp_bytes() > 0
+        {
+            let what = "has regions, lifetimes or timestamps: a filter cannot write to it";
+            return Some(format!("the column family {name} {what}"));
+        }
+        if entry.kind == ValueKind::Merge && data.options().merge_operator.is_none() {
+            return Some(format!("the column family {name} has no merge operator"));
+        }
+        let comparator = data.comparator();
+        if entry.kind == ValueKind::RangeDelete
+            && comparator.compare(entry.key, entry.value) == std::cmp::Ordering::Greater
+        {
+            return Some("the end of a range to delete is before its begin".to_owned());
+        }
+        None
     }
 }

@@ -27,15 +27,21 @@ impl TablePath {
     pub fn new(directory: impl Into<PathBuf>, bytes: u64) -> TablePath {
         TablePath { directory: directory.into(), bytes }
     }
-
-    /// Returns the directory as an absolute path.
-    pub(crate) fn absolute(&self) -> PathBuf {
-        absolute(&self.directory)
-    }
 }
 
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Makes directories absolute, so that a change of the working directory changes nothing.
+fn make_absolute(option: &str, paths: &mut [TablePath]) -> Result<()> {
+    for path in paths {
+        path.directory = std::path::absolute(&path.directory).map_err(|error| {
+            let directory = shown_path(&path.directory);
+            Error::InvalidArgument(format!("{option}={directory}: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// A list of [`TablePath`]s as text.
@@ -92,7 +98,17 @@ impl Options {
         home: &Path,
     ) -> PathBuf {
         let path = self.paths_of(family).get(path);
-        path.map_or_else(|| home.to_owned(), TablePath::absolute)
+        path.map_or_else(|| home.to_owned(), |path| path.directory.clone())
+    }
+
+    /// Makes the directories for tables absolute.
+    ///
+    /// # Errors
+    /// `InvalidArgument`
+    pub(crate) fn with_absolute_paths(mut self) -> Result<Options> {
+        make_absolute("paths", &mut self.paths)?;
+        self.column_family = self.column_family.with_absolute_paths()?;
+        Ok(self)
     }
 
     /// Checks the directories for tables of a column family with the options `family`.
@@ -102,18 +118,41 @@ impl Options {
     }
 
     /// Returns the directories of tables besides `home`, the database's own, for all column
-    /// families of an open with these options.
+    /// families of an open with these options. All paths are absolute.
     pub(crate) fn table_directories<'a>(
         &'a self,
         home: &Path,
         families: impl IntoIterator<Item = &'a ColumnFamilyOptions>,
     ) -> BTreeSet<PathBuf> {
-        let home = absolute(home);
         let own = families.into_iter().chain([&self.column_family]);
         let own = own.flat_map(|family| &family.family_paths);
-        let all = self.paths.iter().chain(own).map(TablePath::absolute);
-        all.filter(|directory| *directory != home).collect()
+        let all = self.paths.iter().chain(own).map(|path| &path.directory);
+        all.filter(|directory| *directory != home).cloned().collect()
     }
+}
+
+impl ColumnFamilyOptions {
+    /// Makes the directories for tables absolute.
+    ///
+    /// # Errors
+    /// `InvalidArgument`
+    pub(crate) fn with_absolute_paths(mut self) -> Result<ColumnFamilyOptions> {
+        make_absolute("family_paths", &mut self.family_paths)?;
+        Ok(self)
+    }
+}
+
+/// Returns options of column families with absolute directories for tables.
+///
+/// # Errors
+/// `InvalidArgument`
+pub(crate) fn absolute_families<'a>(
+    families: &[(&'a str, ColumnFamilyOptions)],
+) -> Result<Vec<(&'a str, ColumnFamilyOptions)>> {
+    let family = |(name, options): &(&'a str, ColumnFamilyOptions)| {
+        Ok((*name, options.clone().with_absolute_paths()?))
+    };
+    families.iter().map(family).collect()
 }
 
 impl StoredOptions {
@@ -136,7 +175,7 @@ pub(super) fn check_paths(option: &str, paths: &[TablePath], style: CompactionSt
         return refuse("compaction_style=fifo keeps all tables in one directory".to_owned());
     }
     let mut seen = BTreeSet::new();
-    match paths.iter().find(|path| !seen.insert(path.absolute())) {
+    match paths.iter().find(|path| !seen.insert(&path.directory)) {
         Some(twice) => refuse(format!("{} is there twice", shown_path(&twice.directory))),
         None => Ok(()),
     }

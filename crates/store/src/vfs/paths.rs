@@ -5,7 +5,8 @@
 //! 2. Any other call may use its name in any of them. [`PathsVfs::found`] finds the directory that
 //!    has it: the one that was remembered, or else the first one that has such a file, the
 //!    database's own before the others.
-//! 3. [`PathsVfs::list`] lists the tables of all directories in the database's own.
+//! 3. [`PathsVfs::list`] lists the tables of all directories in the database's own. It fails if a
+//!    table is in two of them.
 //!
 //! What must stay true:
 //!
@@ -140,18 +141,21 @@ impl PathsVfs {
         done
     }
 
-    /// Returns the least of what `ask` says of the directories of tables, if `path` is the
-    /// database's own: a write fails where the first of them is full.
-    fn least(&self, path: &Path, ask: impl Fn(&Path) -> io::Result<u64>) -> io::Result<u64> {
-        let others = if path == self.home { self.others() } else { Vec::new() };
-        others.iter().try_fold(ask(path)?, |least, other| Ok(least.min(ask(other)?)))
-    }
-
     fn forget(&self, path: &Path) {
         if let Some((file, _)) = self.table(path) {
             lock(&self.known).places.remove(&file);
         }
     }
+}
+
+/// Returns the error of a table that is in two directories. One of them may be cut or punched.
+fn twice(first: &Path, second: &Path, name: &Path) -> io::Error {
+    let name = name.file_name().unwrap_or_default();
+    let [first, second] = [first, second].map(|directory| directory.join(name));
+    let (first, second) = (shown_path(&first), shown_path(&second));
+    io::Error::other(format!(
+        "{first} and {second} are the same table: move the one away that is not in use"
+    ))
 }
 
 impl Vfs for PathsVfs {
@@ -206,10 +210,14 @@ impl Vfs for PathsVfs {
             })?;
             for name in listing {
                 let Some(file) = table(&name) else { continue };
-                if let Entry::Vacant(free) = places.entry(file) {
-                    free.insert(nth + 1);
-                    names.push(name);
+                match places.entry(file) {
+                    Entry::Vacant(free) => drop(free.insert(nth + 1)),
+                    Entry::Occupied(taken) => {
+                        let first = self.directory(*taken.get());
+                        return Err(twice(&first, other, &name));
+                    }
                 }
+                names.push(name);
             }
         }
         names.sort_unstable();
@@ -228,15 +236,8 @@ impl Vfs for PathsVfs {
     }
 
     crate::pass_on! {
-        inner: create_dir_all remove_dir sync_dir lock lock_holder mark disk open_files_limit
-    }
-
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.least(path, |path| self.inner.free_space(path))
-    }
-
-    fn total_space(&self, path: &Path) -> io::Result<u64> {
-        self.least(path, |path| self.inner.total_space(path))
+        inner: create_dir_all remove_dir sync_dir lock lock_holder mark disk
+        open_files_limit free_space total_space
     }
 }
 

@@ -19,7 +19,7 @@ use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::Tail;
 
 use super::{Checker, View, tables, wrong};
-use crate::open::paths::unknown_directory;
+use crate::open::paths::Claimed;
 use crate::options::Options;
 use crate::tools::found::{described, is_empty, is_log, was_given_back};
 use crate::tree::manifest_follower::ManifestFollower;
@@ -208,11 +208,12 @@ impl Checker<'_> {
         manifest: Option<&ManifestFollower>,
     ) -> Result<()> {
         match Options::load_with(self.vfs.as_ref(), &self.directory, true) {
-            Ok(stored) => {
-                let unknown = unknown_directory(&stored, &self.directory, &self.table_directories);
-                self.report.notes.extend(unknown);
-            }
+            Ok(_) => {}
             Err(Error::InvalidArgument(text)) => self.report.notes.push(text),
+            Err(error) => self.problem(error),
+        }
+        match Claimed::read(self.vfs.as_ref(), &self.directory) {
+            Ok(claimed) => self.report.notes.extend(claimed.unknown(&self.table_directories)),
             Err(error) => self.problem(error),
         }
         self.look_at_hint();

@@ -38,9 +38,9 @@ use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
-use crate::open::paths::layer;
+use crate::open::paths::{Claimed, layer};
 use crate::open::{find_comparators, find_manifest};
-use crate::options::paths::absolute;
+use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::family_state::oldest_log;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
@@ -197,11 +197,20 @@ pub fn check_with(
 ) -> Result<CheckReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
+    let (options, families) =
+        (&options.clone().with_absolute_paths()?, &*absolute_families(families)?);
     let directory = absolute(path.as_ref());
-    let paths = layer(vfs, &directory, options, families);
+    let paths = Arc::new(layer(vfs, &directory, options, families));
     let table_directories = paths.others();
-    let watched = watch(Arc::new(paths), options.max_open_files);
+    let watched = watch(paths.clone(), options.max_open_files);
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
+    let claimed = Claimed::read(vfs.as_ref(), &directory);
+    match claimed.and_then(|claimed| claimed.check(vfs.as_ref(), &directory).map(|()| claimed)) {
+        Ok(claimed) => claimed.others().iter().for_each(|other| paths.add(other)),
+        Err(error @ Error::IncompatibleDirectory { .. }) => return Err(error),
+        // The report names it later.
+        Err(_) => {}
+    }
     let comparators = find_comparators(options, families);
     let found = find_manifest(&vfs, &directory, &comparators);
     let error = match &found {

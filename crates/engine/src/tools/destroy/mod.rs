@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use content::{Content, look_at, own_name};
 use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
-use sateen_store::files::paths::{OWNER, Owner};
+use sateen_store::files::paths::{Directories, OWNER, Owner, TEMPORARY_OWNER, whose};
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
@@ -195,10 +195,7 @@ impl Destroyer<'_> {
             Err(error) => return Err(Error::io("read", &current, error)),
         }
         // Tables of a database whose own directory is another one.
-        let is_owned = |name: &PathBuf| name.file_name().is_some_and(|name| name == OWNER);
-        let owned =
-            listing.iter().any(is_owned) && Owner::read(self.vfs, self.directory)?.is_some();
-        if owned && !self.vfs.exists(&current).map_err(|e| Error::io("look for", &current, e))? {
+        if Owner::of_tables(self.vfs, self.directory)?.is_some() {
             self.report.left = listing.into_iter().map(|name| self.directory.join(name)).collect();
             return Ok(Verdict::Nothing);
         }
@@ -267,25 +264,29 @@ impl Destroyer<'_> {
         Ok(all.filter(|logs| logs != self.directory).collect())
     }
 
-    /// Returns the other directories in which the database may have tables: those that the stored
-    /// options name, or, if these cannot be read, those of `options`. A copy of a database has the
-    /// uid of its source, and its stored options name no such directory. So the directories of the
-    /// source, which `options` may name, stay as they are.
+    /// Returns the other directories in which the database may have tables: those that its list and
+    /// the stored options name, or, if these cannot be read, those of `options`. A copy of a
+    /// database has the uid of its source, and `options` may name the directories of the source,
+    /// which stay as they are.
     fn table_directories(&self, options: &Options) -> Result<Vec<PathBuf>> {
-        let all = match Options::load_with(self.vfs, self.directory, true) {
-            Ok(stored) => stored.table_directories(self.directory),
+        let home = absolute(self.directory);
+        let stored = match Options::load_with(self.vfs, self.directory, true) {
+            Ok(stored) => stored.table_directories(&home),
             Err(error @ Error::Io { .. }) => return Err(error),
-            Err(_) => options.table_directories(self.directory, []),
+            Err(_) => options.clone().with_absolute_paths()?.table_directories(&home, []),
+        };
+        let listed = match Directories::read(self.vfs, self.directory) {
+            Ok(list) => list.unwrap_or_default().others,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => BTreeSet::new(),
         };
         let mut own = Vec::new();
-        for directory in all {
-            let owner = match Owner::read(self.vfs, &directory) {
-                Ok(owner) => owner,
+        for directory in stored.into_iter().chain(listed).collect::<BTreeSet<_>>() {
+            match whose(self.vfs, &directory, self.uids.first().copied(), &home) {
                 Err(error @ Error::Io { .. }) => return Err(error),
-                Err(_) => None,
-            };
-            if owner.is_none_or(|owner| owner.home == absolute(self.directory)) {
-                own.push(directory);
+                Err(Error::IncompatibleDirectory { .. }) => {}
+                // Its content says what is removed.
+                _ => own.push(directory),
             }
         }
         Ok(own)
@@ -318,14 +319,15 @@ impl Destroyer<'_> {
             return self.note_left(logs);
         }
         let lock = take_lock(self.vfs, logs)?;
-        let uids = if others { Some(&self.uids) } else { None };
-        remove_rescued(self.vfs, &mut self.report, &logs.join(LOST), uids)?;
+        remove_rescued(self.vfs, &mut self.report, &logs.join(LOST), Some(&self.uids))?;
         for found in mine {
             remove(self.vfs, &mut self.report, &logs.join(&found.name))?;
         }
         if left.is_empty() {
             if kind(&FileName::Table(FileId(1)).text()) {
-                remove(self.vfs, &mut self.report, &logs.join(OWNER))?;
+                for name in [TEMPORARY_OWNER, OWNER] {
+                    remove(self.vfs, &mut self.report, &logs.join(name))?;
+                }
             }
             remove(self.vfs, &mut self.report, &logs.join(LOCK_FILE))?;
         }
@@ -442,7 +444,8 @@ fn remove(vfs: &dyn Vfs, report: &mut DestroyReport, path: &Path) -> Result<()> 
     Ok(())
 }
 
-/// Returns the engine's files in `lost`. With `uids`, returns only those of these databases.
+/// Returns the engine's files in `lost`. With `uids`, returns only those of these databases, and
+/// those that do not say whose they are if no others are there.
 fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<Vec<PathBuf>> {
     let listing = match vfs.list(lost) {
         Ok(listing) => listing,
@@ -451,20 +454,20 @@ fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<V
         }
         Err(error) => return Err(Error::io("list", lost, error)),
     };
-    let mut files = Vec::new();
+    let (mut files, mut unsaid, mut others) = (Vec::new(), Vec::new(), false);
     for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
         // A second file of the same name has a number at its end.
         let first = name.rsplit_once('.').filter(|(_, number)| number.parse::<u64>().is_ok());
         let Some(kind) = own_name(name).or_else(|| own_name(first?.0)) else { continue };
-        let own = match (look_at(vfs, &lost.join(name), kind)?, uids) {
-            (None | Some(Content::Other), _) => false,
-            (Some(Content::Ours(Some(uid))), Some(uids)) => uids.contains(&uid),
-            (Some(_), Some(_)) => false,
-            (Some(_), None) => true,
-        };
-        if own {
-            files.push(lost.join(name));
+        match (look_at(vfs, &lost.join(name), kind)?, uids) {
+            (None | Some(Content::Other), _) => {}
+            (Some(Content::Ours(Some(uid))), Some(uids)) if !uids.contains(&uid) => others = true,
+            (Some(Content::Ours(Some(_))), _) | (Some(_), None) => files.push(lost.join(name)),
+            (Some(_), Some(_)) => unsaid.push(lost.join(name)),
         }
+    }
+    if !others {
+        files.append(&mut unsaid);
     }
     Ok(files)
 }

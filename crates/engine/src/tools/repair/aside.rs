@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
+use sateen_store::files::paths::Directories;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
 use sateen_store::manifest::read_current;
@@ -59,9 +60,9 @@ impl Repair {
         let damaged = self.damaged.iter().filter(|file| live.contains(file));
         let mut kept: Vec<PathBuf> =
             damaged.map(|file| table_file_name(&directory, *file)).collect();
-        let (current, options) = self.damaged_texts()?;
+        let (current, others) = self.damaged_texts()?;
         kept.extend(current);
-        away.extend(options);
+        away.extend(others);
         kept.extend(away.iter().cloned());
         let places = self.by_directory(kept, away);
         for (directory, kept, away) in &places {
@@ -151,16 +152,21 @@ impl Repair {
         self.sync(&[&lost, directory])
     }
 
-    /// Returns the paths of CURRENT and OPTIONS, each only if it is damaged. Both will be replaced.
-    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Option<PathBuf>)> {
+    /// Returns the paths of CURRENT, and of OPTIONS and DIRECTORIES, each only if it is damaged.
+    /// CURRENT will be replaced.
+    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Vec<PathBuf>)> {
         let vfs = self.vfs.as_ref();
         let current = read_current(vfs, &self.directory).is_err();
         let stored = Options::load_with(vfs, &self.directory, true);
         let options = matches!(stored, Err(Error::Corruption { .. }));
+        let list = Directories::read(vfs, &self.directory);
+        let list = matches!(list, Err(Error::Corruption { .. }));
         self.everything_was_read()?;
+        let others = [(options, FileName::Options), (list, FileName::Directories)];
+        let others = others.into_iter().filter(|(damaged, _)| *damaged);
         Ok((
             current.then(|| FileName::Current.path(&self.directory)),
-            options.then(|| FileName::Options.path(&self.directory)),
+            others.map(|(_, name)| name.path(&self.directory)).collect(),
         ))
     }
 

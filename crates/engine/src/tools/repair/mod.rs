@@ -34,6 +34,7 @@ use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, Vers
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::files::counters::Counters;
+use sateen_store::files::paths::Owner;
 use sateen_store::files::{FileName, manifest_file_name, table_file_name};
 use sateen_store::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
@@ -42,8 +43,9 @@ use tables::read_whole;
 
 use crate::background::output::{Output, OutputContext};
 use crate::open::interrupted_restore;
-use crate::open::paths::{check_owner, layer, unknown_directory};
-use crate::options::paths::absolute;
+use crate::open::paths::{Claimed, layer};
+use crate::open::take_lock;
+use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tools::check::{bounded, watch};
 use crate::tools::found::described;
@@ -76,8 +78,6 @@ struct Repair {
     /// The same file system, which knows what could not be read and what was created.
     watched: WatchedVfs,
     directory: PathBuf,
-    /// The other directories of tables.
-    table_directories: Vec<PathBuf>,
     options: Arc<Options>,
     /// The comparators of column families with options of their own.
     given: Vec<(String, Comparator)>,
@@ -143,9 +143,12 @@ pub fn repair_families_with(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
-    let vfs = Arc::new(layer(vfs, path.as_ref(), options, families));
+    let options = options.clone().with_absolute_paths()?;
+    let families = absolute_families(families)?;
+    let directory = absolute(path.as_ref());
+    let vfs = Arc::new(layer(vfs, &directory, &options, &families));
     let watched = watch(vfs, options.max_open_files);
-    repair_watched(watched, path.as_ref(), options, families)
+    repair_watched(watched, directory, &options, &families)
 }
 
 /// [`repair_families_with`] for a database on a device that cannot read all of it any more. A page
@@ -160,21 +163,34 @@ pub fn repair_giving_up_unreadable(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
-    let vfs = Arc::new(layer(vfs, path.as_ref(), options, families));
+    let options = options.clone().with_absolute_paths()?;
+    let families = absolute_families(families)?;
+    let directory = absolute(path.as_ref());
+    let vfs = Arc::new(layer(vfs, &directory, &options, &families));
     let watched = WatchedVfs::giving_up_unreadable(bounded(vfs, options.max_open_files));
-    repair_watched(watched, path.as_ref(), options, families)
+    repair_watched(watched, directory, &options, &families)
 }
 
 fn repair_watched(
     watched: WatchedVfs,
-    path: &Path,
+    directory: PathBuf,
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
-    let directory = absolute(path);
+    let claimed = match Claimed::read(vfs.as_ref(), &directory) {
+        // A damaged list is put aside. The options name the directories.
+        Err(Error::Corruption { path, .. }) if path == FileName::Directories.path(&directory) => {
+            Claimed::default()
+        }
+        claimed => claimed?,
+    };
+    claimed.check(vfs.as_ref(), &directory)?;
+    if let Some(owner) = Owner::of_tables(vfs.as_ref(), &directory)? {
+        return Err(owner.no_database(&directory));
+    }
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Checked before the lock, whose file must not be created in a directory without a database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
@@ -186,17 +202,21 @@ fn repair_watched(
     if let Some(reason) = refused {
         return Err(Error::IncompatibleDirectory { path: directory, reason });
     }
-    let path = directory.join("LOCK");
-    let _lock = vfs.lock(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
-        _ => Error::io("lock", &path, error),
-    })?;
-    let table_directories =
-        options.table_directories(&directory, families.iter().map(|(_, family)| family));
-    table_directories.iter().try_for_each(|other| check_owner(vfs.as_ref(), other, &directory))?;
+    let _lock = take_lock(vfs.as_ref(), &directory)?;
+    let families_alone = families.iter().map(|(_, family)| family);
+    let others: Vec<_> =
+        options.table_directories(&directory, families_alone).into_iter().collect();
+    // Before the locks, whose files must not be created in directories of others.
+    claimed.check_free(vfs.as_ref(), &directory, &others)?;
+    // Tables in a directory that is not named would be given up.
+    if let Some(what) = claimed.unknown(&others) {
+        return Err(Error::InvalidArgument(what));
+    }
+    let lock = |other: &PathBuf| take_lock(vfs.as_ref(), other);
+    let _locks: Vec<_> = others.iter().map(lock).collect::<Result<_>>()?;
+    claimed.check_free(vfs.as_ref(), &directory, &others)?;
     let mut repair = Repair {
         vfs,
-        table_directories: table_directories.into_iter().collect(),
         watched: watched.clone(),
         directory,
         options: Arc::new(options.clone()),
@@ -347,11 +367,6 @@ impl Repair {
             Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => self.loss(error)?,
             Err(error) => self.note(error.to_string()),
             Ok(stored) => {
-                // Without that directory its tables would be given up.
-                let known = &self.table_directories;
-                if let Some(what) = unknown_directory(&stored, &self.directory, known) {
-                    return Err(Error::InvalidArgument(what));
-                }
                 if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
                     self.note("its WALs were in another directory: set the option wal_dir".into());
                 }

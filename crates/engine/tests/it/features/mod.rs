@@ -15,6 +15,7 @@ pub(crate) mod log_data;
 mod many;
 pub(crate) mod merge;
 pub(crate) mod paths;
+mod paths_claimed;
 pub(crate) mod perf;
 pub(crate) mod prefix;
 pub(crate) mod profiles;

@@ -22,30 +22,30 @@ pub(crate) fn two(base: Options) -> Options {
     Options { paths, ..base }
 }
 
-fn open(vfs: &Arc<dyn Vfs>, options: &Options) -> Db {
+pub(super) fn open(vfs: &Arc<dyn Vfs>, options: &Options) -> Db {
     Db::open_with(vfs.clone(), "/db", options.clone(), &[]).unwrap()
 }
 
-fn fill(db: &Db, from: u32) {
+pub(super) fn fill(db: &Db, from: u32) {
     for key in from..from + 300 {
         db.put(format!("key{key:05}"), [b'v'; 60]).unwrap();
     }
     db.flush().unwrap();
 }
 
-fn compact(db: &Db) {
+pub(super) fn compact(db: &Db) {
     let family = db.default_column_family();
     family.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
 }
 
 /// The table files in a directory.
-fn tables(vfs: &dyn Vfs, directory: &str) -> Vec<String> {
+pub(super) fn tables(vfs: &dyn Vfs, directory: &str) -> Vec<String> {
     let listed = vfs.list(Path::new(directory)).unwrap_or_default();
     let names = listed.iter().map(|name| name.to_str().unwrap().to_owned());
     names.filter(|name| name.ends_with(".sat")).collect()
 }
 
-fn refused(error: Result<Db, Error>) -> String {
+pub(super) fn refused(error: Result<Db, Error>) -> String {
     match error {
         Ok(_) => panic!("it was opened"),
         Err(error) => error.to_string(),
@@ -168,7 +168,7 @@ fn a_directory_that_is_not_named_is_named_by_the_error() {
         let error = repair_with(vfs.clone(), "/db", &options).unwrap_err().to_string();
         assert!(error.contains("option paths"), "{error}");
         let report = check_with(vfs.clone(), "/db", &options, &[], &mut |_, _| {}).unwrap();
-        assert!(!report.is_sound());
+        assert!(report.is_sound(), "it reads the directories that are listed: {report:?}");
         assert!(report.notes.iter().any(|note| note.contains("option paths")), "{report:?}");
     }
     // With the directories in another order everything is found.

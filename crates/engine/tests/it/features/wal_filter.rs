@@ -201,3 +201,57 @@ fn a_reader_asks_it_too() {
     drop(reader);
     assert_eq!(keys(&open(&mem, &options).unwrap()), "abcdef", "a reader changes nothing");
 }
+
+/// What the database adds to writes, and what it checks of them, is missing in those of a filter.
+#[test]
+fn a_replacement_is_checked_like_a_write() {
+    let options = tiny();
+    let mem = written(&options);
+    let db = open(&mem, &options).unwrap();
+    let mut regions = options.column_family.clone();
+    regions.regions = Regions::at(["m"]).unwrap();
+    let mut ttl = options.column_family.clone();
+    ttl.ttl = Some(std::time::Duration::from_secs(1000));
+    let mut stamped = options.column_family.clone();
+    stamped.comparator = sateen::Comparator::timestamped("stamped", 8, |a, b| a.cmp(b));
+    let own = [("regions", regions), ("ttl", ttl), ("stamped", stamped)];
+    let mut ids = Vec::new();
+    for (name, family) in &own {
+        ids.push(db.create_column_family(name, family.clone()).unwrap().id());
+    }
+    db.put("x", "x").unwrap();
+    db.close().unwrap();
+    drop(db);
+    let region = sateen::ColumnFamilyId(ids[0].0 + 1);
+    let open = |options: &Options| Db::open_with(as_vfs(&mem), "/db", options.clone(), &own);
+    let mut batches = vec![];
+    for (id, said) in [
+        (ids[0], "regions has regions, lifetimes or timestamps"),
+        (ids[1], "ttl has regions, lifetimes or timestamps"),
+        (ids[2], "stamped has regions, lifetimes or timestamps"),
+        (region, "no column family has the id"),
+        (sateen::ColumnFamilyId(999), "no column family has the id 999"),
+    ] {
+        let mut batch = WriteBatch::new();
+        batch.put_in(id, b"key", b"value").unwrap();
+        batches.push((batch, said));
+    }
+    let mut batch = WriteBatch::new();
+    batch.merge("key", "value").unwrap();
+    batches.push((batch, "default has no merge operator"));
+    let mut batch = WriteBatch::new();
+    batch.delete_range("b", "a").unwrap();
+    batches.push((batch, "the end of a range to delete is before its begin"));
+    for (batch, said) in batches {
+        let (with, _) = filtering(&options, move |_| WalDecision::Replace(batch.clone()));
+        let error = open(&with).map(drop).unwrap_err().to_string();
+        assert!(
+            error.contains("the WAL filter test at write #7") && error.contains(said),
+            "{error}"
+        );
+    }
+    let mut batch = WriteBatch::new();
+    batch.delete_range("a", "c").unwrap();
+    let (with, _) = filtering(&options, move |_| WalDecision::Replace(batch.clone()));
+    assert_eq!(keys(&open(&with).unwrap()), "cdef");
+}

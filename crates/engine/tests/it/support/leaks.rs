@@ -114,7 +114,7 @@ pub(crate) fn assert_directory(
             Some("sat") => drop(tables.insert(directory.join(&name))),
             _ if text.starts_with("MANIFEST-") => manifests.push(text),
             _ => assert!(
-                ["CURRENT", "LOCK", "OPTIONS", "DEVICE"].contains(&&*text),
+                ["CURRENT", "LOCK", "OPTIONS", "DIRECTORIES", "DEVICE"].contains(&&*text),
                 "what is {text}?"
             ),
         }
