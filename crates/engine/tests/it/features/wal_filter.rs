@@ -222,7 +222,7 @@ fn a_replacement_is_checked_like_a_write() {
     db.put("x", "x").unwrap();
     db.close().unwrap();
     drop(db);
-    let region = sateen::ColumnFamilyId(ids[0].0 + 1);
+    let region = ids[0] + 1;
     let open = |options: &Options| Db::open_with(as_vfs(&mem), "/db", options.clone(), &own);
     let mut batches = vec![];
     for (id, said) in [
@@ -230,11 +230,13 @@ fn a_replacement_is_checked_like_a_write() {
         (ids[1], "ttl has regions, lifetimes or timestamps"),
         (ids[2], "stamped has regions, lifetimes or timestamps"),
         (region, "no column family has the id"),
-        (sateen::ColumnFamilyId(999), "no column family has the id 999"),
+        (99, "no column family has the id cf99"),
     ] {
         let mut batch = WriteBatch::new();
-        batch.put_in(id, b"key", b"value").unwrap();
-        batches.push((batch, said));
+        batch.put("key", "value").unwrap();
+        let mut data = batch.data().to_vec();
+        data[1] = u8::try_from(id).unwrap();
+        batches.push((WriteBatch::from_data(data).unwrap(), said));
     }
     let mut batch = WriteBatch::new();
     batch.merge("key", "value").unwrap();
