@@ -112,6 +112,14 @@ static void directories(const char* place) {
     db = rocksdb_open_for_read_only(text, path, 0, &err);
     CHECK(err == NULL && has(db, "a"));
     rocksdb_close(db);
+    const char* wrong[] = {"x", "-1", ""};
+    for (int i = 0; i < 3; i++) {
+        snprintf(list, sizeof list, "db_paths={{path=%s;target_size=%s}}", fast, wrong[i]);
+        rocksdb_get_options_from_string(plain, list, text, &err);
+        CHECK(err != NULL && strstr(err, "target_size=") != NULL);
+        rocksdb_free(err);
+        err = NULL;
+    }
     rocksdb_destroy_db(plain, path, &err);
     CHECK(err == NULL && fopen(large, "r") == NULL && fopen(own, "r") == NULL);
     rocksdb_options_destroy(text);

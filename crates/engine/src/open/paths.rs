@@ -24,7 +24,6 @@ use sateen_store::vfs::{MeteredVfs, PathsVfs, Vfs, VfsLock};
 
 use super::{sync_ancestors, take_lock};
 use crate::core::DbCore;
-use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 
 /// What a database's own directory says of the other ones.
@@ -72,6 +71,7 @@ impl Claimed {
         home: &Path,
         directories: &[PathBuf],
     ) -> Result<()> {
+        refuse_lost(home, directories)?;
         directories.iter().try_for_each(|other| whose(vfs, other, self.uid, home).map(drop))
     }
 
@@ -90,6 +90,17 @@ impl Claimed {
             shown_path(unknown)
         ))
     }
+}
+
+/// Refuses the directory in which a repair keeps files that the database does not use.
+fn refuse_lost(home: &Path, directories: &[PathBuf]) -> Result<()> {
+    let lost = home.join("lost");
+    if directories.contains(&lost) {
+        let reason = "a repair puts files there that the database does not use, so it cannot have \
+                      tables";
+        return Err(Error::IncompatibleDirectory { path: lost, reason: reason.to_owned() });
+    }
+    Ok(())
 }
 
 /// Returns the file system of the database in `directory`, with tables in the directories that the
@@ -125,16 +136,18 @@ pub(super) fn claim_all(
     options: &Options,
     counters: &Counters,
 ) -> Result<Vec<Arc<dyn VfsLock>>> {
+    let known = Directories::read(vfs, home)?;
+    let own = known.iter().filter(|known| known.uid == uid);
+    // Once more, now that nobody else writes the list.
+    own.clone().try_for_each(|known| known.check(vfs, home))?;
     let owner = Owner { uid, home: home.to_owned() };
     let mut locks = Vec::new();
     for other in others {
         // The lock of `wal_dir` is already taken.
-        let has_lock = options.wal_dir.as_ref().is_some_and(|logs| absolute(logs) == *other);
+        let has_lock = options.wal_dir.as_ref().is_some_and(|logs| logs == other);
         locks.extend(claim_one(vfs, other, &owner, has_lock)?);
     }
-    let known = Directories::read(vfs, home)?;
     let mut list = Directories { uid, others: others.iter().cloned().collect() };
-    let own = known.iter().filter(|known| known.uid == uid);
     for other in own.flat_map(|known| &known.others).filter(|other| !others.contains(other)) {
         if note_numbers(vfs, other, counters)? {
             list.others.insert(other.clone());
@@ -181,6 +194,7 @@ pub(super) fn claim_for(core: &DbCore, family: &ColumnFamilyOptions) -> Result<(
     if fresh.is_empty() {
         return Ok(());
     }
+    refuse_lost(home, &fresh)?;
     let uid = core.tree.versions.db_uid();
     let owner = Owner { uid, home: home.clone() };
     let mut list = Directories::read(vfs, home)?.unwrap_or_default();
@@ -190,7 +204,7 @@ pub(super) fn claim_for(core: &DbCore, family: &ColumnFamilyOptions) -> Result<(
     for other in &fresh {
         vfs.create_dir_all(other).map_err(|error| Error::io("create", other, error))?;
         sync_ancestors(vfs, other)?;
-        let has_lock = absolute(&core.env.wal_directory()) == *other;
+        let has_lock = core.env.wal_directory() == *other;
         locks.extend(claim_one(vfs, other, &owner, has_lock)?);
         // Tables of an earlier time are removed by the next open.
         note_numbers(vfs, other, &core.tree.versions.counters)?;

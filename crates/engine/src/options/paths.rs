@@ -101,11 +101,12 @@ impl Options {
         path.map_or_else(|| home.to_owned(), |path| path.directory.clone())
     }
 
-    /// Makes the directories for tables absolute.
+    /// Makes the directories for tables and WALs absolute.
     ///
     /// # Errors
     /// `InvalidArgument`
     pub(crate) fn with_absolute_paths(mut self) -> Result<Options> {
+        self.wal_dir = self.wal_dir.as_deref().map(absolute);
         make_absolute("paths", &mut self.paths)?;
         self.column_family = self.column_family.with_absolute_paths()?;
         Ok(self)

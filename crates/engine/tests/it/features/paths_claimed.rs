@@ -232,7 +232,8 @@ fn relative_directories_become_absolute() {
     let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
     let relative = |name: &str| up.join(directory.path().strip_prefix("/").unwrap()).join(name);
     let [home, fast, own] = ["db", "fast", "own"].map(relative);
-    let options = Options { paths: vec![TablePath::new(&fast, 0)], ..tiny() };
+    let paths = vec![TablePath::new(&fast, 0)];
+    let options = Options { paths, wal_dir: Some(home.clone()), ..tiny() };
     let family =
         ColumnFamilyOptions { family_paths: vec![TablePath::new(&own, 0)], ..tiny().column_family };
     let db = Db::open(&home, options.clone()).unwrap();
@@ -266,6 +267,20 @@ fn a_table_in_two_directories_is_refused() {
     }
     mem.remove(&Path::new("/fast").join(&name)).unwrap();
     assert_eq!(contents(&open(&vfs, &options)).len(), 600);
+}
+
+#[test]
+fn what_a_repair_puts_aside_is_not_among_tables() {
+    let mem = MemVfs::new();
+    let lost = vec![TablePath::new("/db/lost", 0)];
+    let options = Options { paths: lost.clone(), ..tiny() };
+    let error = refused(Db::open_with(as_vfs(&mem), "/db", options, &[]));
+    assert!(error.contains("/db/lost") && error.contains("a repair puts files there"), "{error}");
+    let db = open(&as_vfs(&mem), &tiny());
+    let family = ColumnFamilyOptions { family_paths: lost, ..tiny().column_family };
+    let error = db.create_column_family("own", family).map(drop).unwrap_err().to_string();
+    assert!(error.contains("a repair puts files there"), "{error}");
+    assert!(!mem.exists(Path::new("/db/lost")).unwrap());
 }
 
 #[test]
