@@ -619,7 +619,7 @@ class Options:
 
     def set_db_paths(self, paths: list[DBPath]) -> None:
         if paths:
-            raise NotImplementedError("Options.set_db_paths: tables are in the database's directory")
+            raise NotImplementedError("Options.set_db_paths: use the option paths of sateen.Db")
 
     def set_allow_ingest_behind(self, val: bool) -> None:
         if val:

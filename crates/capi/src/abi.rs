@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use sateen::Error;
+use sateen::{Comparator, Error};
 
 use crate::handles::{given, taken_back};
 
@@ -172,10 +172,38 @@ pub fn status(error: &Error) -> String {
         Error::Closed => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",
         Error::Background { cause, .. } => return status(cause),
-        Error::InvalidArgument(text) => return format!("Invalid argument: {text}"),
+        Error::InvalidArgument(text) => {
+            let of_comparators = comparators_differ(text);
+            return format!("Invalid argument: {}", of_comparators.as_ref().unwrap_or(text));
+        }
         _ => "Invalid argument",
     };
     format!("{kind}: {error}")
+}
+
+/// RocksDB's names of the orders that the engine implements itself.
+pub(crate) const BYTEWISE: &str = "leveldb.BytewiseComparator";
+pub(crate) const REVERSE_BYTEWISE: &str = "rocksdb.ReverseBytewiseComparator";
+
+/// Returns RocksDB's name of a comparator with this name, which differs for an order that the
+/// engine implements itself.
+#[must_use]
+pub fn comparator_name(name: &str) -> &str {
+    match name {
+        Comparator::BYTEWISE_NAME => BYTEWISE,
+        Comparator::REVERSE_BYTEWISE_NAME => REVERSE_BYTEWISE,
+        name => name,
+    }
+}
+
+/// Returns RocksDB's text for the engine's `text` about a comparator that is not the recorded one;
+/// `None` if it is about something else. Programs compare this text.
+fn comparators_differ(text: &str) -> Option<String> {
+    let (given, rest) =
+        text.strip_prefix("comparator=")?.split_once(": keys of the column family")?;
+    let (_, recorded) = rest.rsplit_once(" are compared by ")?;
+    let [given, recorded] = [given, recorded].map(comparator_name);
+    Some(format!("{given}: does not match existing comparator {recorded}"))
 }
 
 /// Runs `act`. If it fails or panics, stores the error at `errptr` and returns `default`.

@@ -1,24 +1,62 @@
-//! Functions that are accepted without effect and need more than a stub: directories for files,
-//! triggers of compactions; and getters of options that are texts.
+//! Directories for tables; triggers of compactions, which are accepted without effect; and getters
+//! of options that are texts.
 
 use std::ffi::{c_char, c_double};
 
-use crate::abi::{free, give, text};
+use sateen::TablePath;
+
+use crate::abi::{free, give, path};
 use crate::info_log::COLLECTOR;
 use crate::options::{change, rocksdb_options_t};
 
 /// A directory for tables.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
-pub struct rocksdb_dbpath_t(pub(crate) String);
+pub struct rocksdb_dbpath_t(TablePath);
 
-/// Makes a directory. The only valid one is the database's; an open refuses others.
+/// Makes a directory for tables that should have `target_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_dbpath_create(
-    path: *const c_char,
-    _target_bytes: u64,
+    directory: *const c_char,
+    target_bytes: u64,
 ) -> *mut rocksdb_dbpath_t {
     // SAFETY: the contract of the crate.
-    give(rocksdb_dbpath_t(unsafe { text(path) }))
+    give(rocksdb_dbpath_t(TablePath::new(unsafe { path(directory) }, target_bytes)))
+}
+
+/// Returns the directories at `paths`.
+unsafe fn all(paths: *const *const rocksdb_dbpath_t, count: usize) -> Vec<TablePath> {
+    let count = if paths.is_null() { 0 } else { count };
+    // SAFETY: the contract of the crate.
+    let each = (0..count).filter_map(|nth| unsafe { (*paths.add(nth)).as_ref() });
+    each.map(|path| path.0.clone()).collect()
+}
+
+/// Sets the directories for the tables of column families that have none of their own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_db_paths(
+    options: *mut rocksdb_options_t,
+    paths: *const *const rocksdb_dbpath_t,
+    count: usize,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let paths = all(paths, count);
+        change(options, |options| options.0.paths = paths);
+    }
+}
+
+/// Sets the directories for the tables of a column family.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_options_set_cf_paths(
+    options: *mut rocksdb_options_t,
+    paths: *const *const rocksdb_dbpath_t,
+    count: usize,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let paths = all(paths, count);
+        change(options, |options| options.0.column_family.family_paths = paths);
+    }
 }
 
 /// Frees a directory.

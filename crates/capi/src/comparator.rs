@@ -5,17 +5,13 @@ use std::ffi::{c_char, c_int, c_void};
 
 use sateen::{Comparator, Options};
 
-use crate::abi::{free, give, quiet};
+use crate::abi::{BYTEWISE, REVERSE_BYTEWISE, comparator_name, free, give, quiet};
 use crate::callbacks::{State, name_of};
 use crate::ingest::rocksdb_sstfilewriter_t;
 use crate::options::{change, rocksdb_options_t};
 
 pub(crate) type Compare =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
-
-/// RocksDB's names of the orders that the engine implements itself.
-const BYTEWISE: &str = "leveldb.BytewiseComparator";
-const REVERSE_BYTEWISE: &str = "rocksdb.ReverseBytewiseComparator";
 
 /// The functions of a comparator and their state.
 struct Callbacks {
@@ -43,11 +39,7 @@ pub struct rocksdb_comparator_t {
 
 /// Returns the name of a comparator, RocksDB's for an order that the engine implements itself.
 pub(crate) fn shown_name(comparator: &Comparator) -> &str {
-    match comparator.name() {
-        Comparator::BYTEWISE_NAME => BYTEWISE,
-        Comparator::REVERSE_BYTEWISE_NAME => REVERSE_BYTEWISE,
-        name => name,
-    }
+    comparator_name(comparator.name())
 }
 
 /// Returns the order that a function with this state says.

@@ -51,7 +51,7 @@ pub(crate) unsafe fn open_default(
     // SAFETY: the contract of the module.
     unsafe {
         let place = Place::new(options, path);
-        let open = promised(options, Some(&place.path))?;
+        let open = promised(options)?;
         Wanted::default_only(&open).open(&place, &open, false)
     }
 }

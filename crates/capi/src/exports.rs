@@ -93,7 +93,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_import(
     unsafe {
         guard(errptr, null_mut(), || {
             let metadata = metadata.as_ref().ok_or_else(|| missing("the metadata"))?;
-            let of_family = promised(family_options, None)?.column_family;
+            let of_family = promised(family_options)?.column_family;
             let comparator: &Comparator = &of_family.comparator;
             if shown_name(comparator).as_bytes() != metadata.comparator {
                 return Err(sateen::Error::InvalidArgument(format!(

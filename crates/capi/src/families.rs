@@ -138,7 +138,7 @@ pub(crate) unsafe fn open_all(
     let own = unsafe {
         match read_only {
             Some(_) => checked(options)?,
-            None => promised(options, Some(&place.path))?,
+            None => promised(options)?,
         }
     };
     let db = wanted.open(&place, &own, read_only.is_some())?;
@@ -181,8 +181,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let place = Place::new(options, path);
-            let check = |options| promised(options, Some(&place.path));
+            let check = |options| promised(options);
             let wanted = wanted(count, names, family_options, check)?;
             open(options, path, wanted, handles, None)
         })
@@ -267,7 +266,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = promised(options, None)?.column_family;
+            let options = promised(options)?.column_family;
             let family = db.db.create_column_family(&text(name), options)?;
             Ok(give(rocksdb_column_family_handle_t(family)))
         })
@@ -291,7 +290,7 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
         let mut handles = Vec::new();
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = promised(options, None)?.column_family;
+            let options = promised(options)?.column_family;
             for nth in 0..count_of(count) {
                 let family = db.db.create_column_family(&text(*names.add(nth)), options.clone())?;
                 handles.push(give(rocksdb_column_family_handle_t(family)));

@@ -81,5 +81,6 @@ pub mod upkeep;
 mod value_codes;
 pub mod value_files;
 pub mod wal_files;
+pub mod wal_filter;
 pub mod work;
 pub mod write_buffers;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use sateen::{Error, OptionInfo, Options};
+use sateen::{Error, OptionInfo, Options, TablePath};
 
 use crate::abi::{ErrPtr, count_of, guard, missing, text};
 use crate::compaction_styles::{in_text, style_in_text};
@@ -135,6 +135,36 @@ fn at_top_level(list: &str, separator: char) -> Vec<&str> {
     parts.collect()
 }
 
+/// Returns directories for tables as the engine's text. RocksDB's is
+/// `{path=/a;target_size=1}:{path=/b;target_size=2}`.
+fn directories(value: &str) -> sateen::Result<String> {
+    let value = value.trim_start_matches('{').trim_end_matches('}');
+    let mut options = Options::default();
+    for each in value.split("}:{") {
+        let mut path = TablePath::new("", 0);
+        for (name, value) in entries(each)? {
+            match &*name {
+                "path" => path.directory = value.into(),
+                "target_size" => {
+                    path.bytes = number(&value)
+                        .and_then(|bytes| u64::try_from(bytes).ok())
+                        .ok_or_else(|| {
+                            Error::InvalidArgument(format!(
+                                "target_size={value}: not a number of bytes"
+                            ))
+                        })?;
+                }
+                _ => {
+                    let text = format!("unknown option {name:?} of a directory for tables");
+                    return Err(Error::InvalidArgument(text));
+                }
+            }
+        }
+        options.paths.push(path);
+    }
+    options.get("paths")
+}
+
 /// Returns an option under our names; nothing if it has no counterpart.
 fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
@@ -148,6 +178,7 @@ fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
             let absolute = matches!(value, "kAbsoluteConsistency" | "1");
             one("wal_recovery", if absolute { "absolute" } else { "prefix" })
         }
+        "db_paths" | "cf_paths" if value.contains("path=") => one(name, &directories(value)?),
         "compression" | "compression_per_level" => one("compression", &compressions(value)),
         "bottommost_compression" if value.starts_with('k') => Ok(vec![]),
         "compaction_style" => match style_in_text(value) {

@@ -4,16 +4,14 @@
 //! `docs/c_abi/refused.md` has the table. Options of speed and space without a counterpart accept
 //! any value.
 
-use std::ffi::{c_char, c_uchar};
-use std::path::Path;
+use std::ffi::c_uchar;
 
 use sateen::{Db, Error, Options, ReadOptions};
 
-use crate::abi::{missing, text};
-use crate::accepted::rocksdb_dbpath_t;
+use crate::abi::missing;
 use crate::calls::{LOST_SNAPSHOT, rocksdb_readoptions_t, rocksdb_writeoptions_t};
 use crate::compaction_styles::check_ttl;
-use crate::options::{change, rocksdb_options_t};
+use crate::options::rocksdb_options_t;
 use crate::settings::{Setting, Settings};
 use crate::value_codes::keep_text;
 
@@ -89,22 +87,10 @@ fn keep(promises: &[Promise], settings: &Settings) -> sateen::Result<()> {
 }
 
 impl rocksdb_options_t {
-    /// Returns [`rocksdb_options_t::checked`] if the options promise nothing that is not kept: for
-    /// a database at `path`, or for a column family.
-    pub(crate) fn promised(&self, path: Option<&Path>) -> sateen::Result<Options> {
+    /// Returns [`rocksdb_options_t::checked`] if the options promise nothing that is not kept.
+    pub(crate) fn promised(&self) -> sateen::Result<Options> {
         keep(OF_OPTIONS, &self.2)?;
         check_ttl(self)?;
-        for option in PATHS {
-            let kept: Option<*const c_char> = self.kept(option);
-            // SAFETY: a kept text ends with a zero.
-            let kept = kept.map(|kept| unsafe { text(kept) });
-            let elsewhere = |place: &&str| path.is_none_or(|path| Path::new(place) != path);
-            if let Some(place) = kept.iter().flat_map(|kept| kept.split('\n')).find(elsewhere) {
-                return Err(Error::InvalidArgument(format!(
-                    "{option}={place} is not implemented: tables are in the database's directory"
-                )));
-            }
-        }
         let mut options = self.checked()?;
         options.log_head = crate::info_log::head(self);
         Ok(options)
@@ -116,12 +102,9 @@ impl rocksdb_options_t {
 ///
 /// # Safety
 /// The contract of the crate.
-pub(crate) unsafe fn promised(
-    options: *const rocksdb_options_t,
-    path: Option<&Path>,
-) -> sateen::Result<Options> {
+pub(crate) unsafe fn promised(options: *const rocksdb_options_t) -> sateen::Result<Options> {
     // SAFETY: the caller's promise.
-    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.promised(path)
+    unsafe { options.as_ref() }.ok_or_else(|| missing("the options"))?.promised()
 }
 
 /// Checks that the promise of a running database's option is kept.
@@ -169,11 +152,6 @@ pub(crate) fn check_text(name: &str, value: &str) -> sateen::Result<()> {
         return Err(Error::InvalidArgument(format!(
             "{name}={id} is not implemented in an option string: set it with \
              rocksdb_options_set_{name}"
-        )));
-    }
-    if PATHS.contains(&name) && !value.is_empty() {
-        return Err(Error::InvalidArgument(format!(
-            "{name}={value} is not implemented: tables are in the database's directory"
         )));
     }
     Ok(())
@@ -238,37 +216,4 @@ fn now_micros() -> u64 {
 /// Checks the promises of a write's options.
 pub(crate) fn check_write(options: &rocksdb_writeoptions_t) -> sateen::Result<()> {
     keep(OF_WRITES, &options.1)
-}
-
-/// The options for the directories of tables.
-const PATHS: [&str; 2] = ["db_paths", "cf_paths"];
-
-macro_rules! paths {
-    ($($(#[$doc:meta])* $set:ident $option:literal;)*) => { $(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $set(
-            options: *mut rocksdb_options_t,
-            paths: *const *const rocksdb_dbpath_t,
-            count: usize,
-        ) {
-            // SAFETY: the contract of the crate.
-            unsafe {
-                let count = if paths.is_null() { 0 } else { count };
-                let each = (0..count).filter_map(|nth| (*paths.add(nth)).as_ref());
-                let each: Vec<&str> = each.map(|path| path.0.as_str()).collect();
-                change(options, |options| match each.is_empty() {
-                    true => std::ptr::null::<c_char>().put(&mut options.2, $option),
-                    false => options.2.put_text($option, &each.join("\n")),
-                });
-            }
-        }
-    )* };
-}
-
-paths! {
-    /// Sets the directories of tables. An open refuses all but the database's own.
-    rocksdb_options_set_db_paths "db_paths";
-    /// Sets the directories of a column family's tables, with the same limit.
-    rocksdb_options_set_cf_paths "cf_paths";
 }

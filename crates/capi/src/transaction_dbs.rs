@@ -19,7 +19,6 @@ use crate::db::{
     rocksdb_get_pinned_cf, rocksdb_multi_get, rocksdb_pinnableslice_t, rocksdb_write,
     write_options,
 };
-use crate::environment::Place;
 use crate::families::{open_all, rocksdb_create_column_family, wanted};
 use crate::handles::Graveyard;
 use crate::iter::{rocksdb_create_iterator, rocksdb_create_iterator_cf, rocksdb_iterator_t};
@@ -110,8 +109,7 @@ unsafe fn open_families(
 ) -> sateen::Result<rocksdb_t> {
     // SAFETY: the contract of the crate.
     unsafe {
-        let place = Place::new(options, path);
-        let check = |options| promised(options, Some(&place.path));
+        let check = |options| promised(options);
         let wanted = wanted(count, names, family_options, check)?;
         Ok(rocksdb_t::of_opened(open_all(options, path, wanted, handles, None)?, options))
     }

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let place = Place::new(options, path);
-            let open = with_ttl(promised(options, Some(&place.path))?, ttl);
+            let open = with_ttl(promised(options)?, ttl);
             let db = Wanted::default_only(&open).open(&place, &open, false)?;
             Ok(rocksdb_t::opened(db, options))
         })
@@ -54,8 +54,7 @@ pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
-            let place = Place::new(options, path);
-            let check = |options| promised(options, Some(&place.path));
+            let check = |options| promised(options);
             let mut wanted = wanted(count, names, family_options, check)?;
             if ttls.is_null() {
                 return Err(missing("the list of lifetimes"));
@@ -81,7 +80,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = with_ttl(promised(options, None)?, ttl).column_family;
+            let options = with_ttl(promised(options)?, ttl).column_family;
             let family = db.db.create_column_family(&text(name), options)?;
             Ok(give(rocksdb_column_family_handle_t(family)))
         })

@@ -51,6 +51,11 @@ fn tables_and_the_work_on_them() {
 }
 
 #[test]
+fn directories_of_tables_and_filters_of_the_wal() {
+    run("paths");
+}
+
+#[test]
 fn files_ranges_and_a_copy_by_files() {
     run("files");
 }
@@ -478,6 +483,6 @@ fn what_is_not_there_says_so() {
     let output = command(&program).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "libsateen_rocksdb: Not implemented: rocksdb_walfilter_create\n");
+    assert_eq!(said, "libsateen_rocksdb: Not implemented: rocksdb_compactionservice_create\n");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT));
 }

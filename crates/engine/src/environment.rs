@@ -9,7 +9,7 @@ use sateen_control::Instant;
 use sateen_store::base::clock;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
-use sateen_store::vfs::{MeteredVfs, forks};
+use sateen_store::vfs::{MeteredVfs, PathsVfs, forks};
 
 use crate::events::Events;
 use crate::health::HealthState;
@@ -20,6 +20,8 @@ use crate::options::Options;
 pub(crate) struct Environment {
     pub(crate) directory: PathBuf,
     pub(crate) vfs: Arc<MeteredVfs>,
+    /// The directories of tables. It is a layer of `vfs`.
+    pub(crate) paths: Arc<PathsVfs>,
     /// The options in force.
     pub(crate) options: ArcSwap<Options>,
     pub(crate) read_only: bool,

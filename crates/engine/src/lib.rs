@@ -117,6 +117,7 @@
 mod admission;
 mod background;
 mod backup;
+mod batch;
 mod core;
 mod db;
 mod entry;
@@ -154,6 +155,7 @@ pub use backup::{
     BackupWriter, CreateBackupOptions, DirectoryStore, RestoreOptions, VerifyBackupOptions,
     VerifyBackupReport,
 };
+pub use batch::{BatchItems, WriteBatch, WriteBatchIter};
 pub use db::batch::FamilyBatch;
 pub use db::bytes::Bytes;
 pub use db::calls::{Reading, Writing};
@@ -177,14 +179,15 @@ pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
 pub use operators::merge::{MergeOperator, Merging};
+pub use operators::wal_filter::{WalDecision, WalFamily, WalFilter, WalFiltering, WalRecord};
 pub use operators::wall_clock::WallClock;
 pub use options::logger::Logger;
 pub use options::table_filter::TableFilter;
 pub use options::{
     ColumnFamilyOptions, CompactRangeOptions, CompactionPriority, CompactionStyle,
     DEFAULT_COLUMN_FAMILY, FlushOptions, LogLevel, OptionInfo, Options, Preemption, RateLimitMode,
-    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, Tuner, TunerBatch, WalMode,
-    WalRecovery, WriteController, WriteOptions,
+    ReadOptions, Regions, StatisticsLevel, StopStyle, StoredOptions, TablePath, Tuner, TunerBatch,
+    WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
 pub use runtime::{DatabaseTotals, DeviceMetrics, Runtime, RuntimeBuilder, RuntimeMetrics};
@@ -271,7 +274,6 @@ pub use txn::batch_with_index::{
     BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
 };
 pub use txn::transaction::{FamilyTransaction, Transaction, TransactionOptions};
-pub use write::batch::{BatchItems, WriteBatch, WriteBatchIter};
 
 /// For simulators: what the control plane (`sateen-control`) is told of the options of a database.
 /// A simulator that drives the control plane by itself starts from [`Options`] and converts them

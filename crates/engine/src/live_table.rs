@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sateen_control::version::{Placement, TableMeta};
 use sateen_store::files::table_file_name;
+use sateen_store::vfs::Vfs;
 
 /// A table of a database at the moment of the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct LiveTable {
 impl LiveTable {
     /// Describes `table`, which is in `level` of `column_family` of the database in `directory`.
     pub(crate) fn of(
+        vfs: &dyn Vfs,
         directory: &Path,
         column_family: &str,
         level: u8,
@@ -48,7 +50,7 @@ impl LiveTable {
         LiveTable {
             column_family: column_family.to_owned(),
             level,
-            file: table_file_name(directory, table.placement.file()),
+            file: vfs.place_of(&table_file_name(directory, table.placement.file())),
             offset,
             size_bytes: table.size_bytes,
             smallest: table.smallest.bytes().to_vec(),

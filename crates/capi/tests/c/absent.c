@@ -67,6 +67,6 @@ int main(void) {
     options_of_what_is_not_there();
     puts("all is well");
     fflush(stdout);
-    rocksdb_walfilter_create(NULL, NULL, NULL, NULL, NULL);
+    rocksdb_compactionservice_create(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     return 1;
 }

@@ -54,13 +54,13 @@ static void databases(const char* path) {
 
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_dbpath_t* elsewhere = rocksdb_dbpath_create("/elsewhere", 1 << 30);
-    const rocksdb_dbpath_t* paths[] = {elsewhere};
-    rocksdb_options_set_db_paths(options, paths, 1);
-    refused_at_open(path, options, "db_paths=/elsewhere is not implemented");
-    options = rocksdb_options_create();
-    rocksdb_options_set_cf_paths(options, paths, 1);
-    refused_at_open(path, options, "cf_paths=/elsewhere is not implemented");
+    rocksdb_dbpath_t* large = rocksdb_dbpath_create("/large", 0);
+    const rocksdb_dbpath_t* paths[] = {elsewhere, large};
+    rocksdb_options_set_db_paths(options, paths, 2);
+    rocksdb_options_set_compaction_style(options, 2);
+    refused_at_open(path, options, "paths=/elsewhere:1GiB,/large:0: compaction_style=fifo");
     rocksdb_dbpath_destroy(elsewhere);
+    rocksdb_dbpath_destroy(large);
 
     options = rocksdb_options_create();
     rocksdb_options_t* made = rocksdb_options_create();
@@ -72,12 +72,12 @@ static void databases(const char* path) {
     const char* lists[] = {
         "comparator=rocksdb.ReverseBytewiseComparator",
         "merge_operator={id=StringAppendOperator;delimiter=,}",
-        "db_paths={{path=/elsewhere;target_size=1}}",
+        "db_paths={{path=/elsewhere;size=1}}",
     };
     const char* said[] = {
         "comparator=rocksdb.ReverseBytewiseComparator is not implemented",
         "merge_operator=StringAppendOperator is not implemented",
-        "db_paths=",
+        "unknown option \"size\" of a directory",
     };
     for (size_t nth = 0; nth < sizeof lists / sizeof *lists; nth++) {
         rocksdb_get_options_from_string(options, lists[nth], made, &err);

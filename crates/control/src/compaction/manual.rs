@@ -209,7 +209,7 @@ impl ManualCompaction {
         if !context.may_take(&inputs, base) {
             return Some(ManualStep::Blocked);
         }
-        let one = inputs.len() == 1 && context.same_compression(0, base);
+        let one = inputs.len() == 1 && context.moves_as_is(0, base);
         let (rewrite, settle) = if one { (vec![], inputs) } else { (inputs, vec![]) };
         let plan = context.plan(CompactionReason::Manual, &rewrite, &settle, (base, Epoch(0)))?;
         Some(ManualStep::Plan(Box::new(plan)))
@@ -245,7 +245,7 @@ impl ManualCompaction {
             // tables that were below it.
             let tombstones = self.bottommost != BottommostLevelCompaction::Skip
                 && group.iter().flat_map(Span::tables).any(|table| table.tombstones > 0);
-            let same = |span: &Span<'_>| context.same_compression(span.level, target);
+            let same = |span: &Span<'_>| context.moves_as_is(span.level, target);
             let settles = alone && !tombstones && group.iter().all(same);
             let (rewrite, settle) = if settles { (vec![], group) } else { (group, vec![]) };
             let output = (target, Epoch(0));
@@ -279,7 +279,7 @@ impl ManualCompaction {
         if !context.may_take(std::iter::once(&start).chain(&below), self.level + 1) {
             return Some(ManualStep::Blocked);
         }
-        let settle = below.is_none() && context.same_compression(self.level, self.level + 1);
+        let settle = below.is_none() && context.moves_as_is(self.level, self.level + 1);
         let inputs: Vec<_> = [Some(start), below].into_iter().flatten().collect();
         let (rewrite, settle) = if settle { (vec![], inputs) } else { (inputs, vec![]) };
         let output = (self.level + 1, Epoch(0));

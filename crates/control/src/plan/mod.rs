@@ -128,6 +128,8 @@ pub struct CompactionPlan {
     pub breaks: Vec<UserKey>,
     /// The compression of the outputs.
     pub compression: CompressionCode,
+    /// The directory of the outputs: an index of the column family's `paths`.
+    pub path: usize,
     /// The class of the job's I/O.
     pub class: IoClass,
     /// The level's round-robin cursor after the compaction.
@@ -282,6 +284,9 @@ impl fmt::Display for CompactionPlan {
         if !self.collect.is_empty() {
             let files: Vec<_> = self.collect.iter().map(FileId::to_string).collect();
             write!(f, " collect=[{}]", files.join(" "))?;
+        }
+        if self.path > 0 {
+            write!(f, " path={}", self.path)?;
         }
         write!(f, " class={}", self.class)?;
         if self.is_bottommost() {

@@ -50,6 +50,7 @@ fn plan(
         split,
         breaks: vec![],
         compression: CompressionCode(0),
+        path: 0,
         class: IoClass::Deep(1),
         compact_pointer: None,
         collect: Default::default(),

@@ -143,10 +143,12 @@ impl<'a> PickContext<'a> {
         may_write && !spans.any(|span| self.any_claimed(span))
     }
 
-    /// Returns true if tables keep their compression when they move from `from` to `to`.
-    pub(crate) fn same_compression(&self, from: u8, to: u8) -> bool {
+    /// Returns true if tables may move from `from` to `to` as they are: they keep their compression
+    /// and their directory.
+    pub(crate) fn moves_as_is(&self, from: u8, to: u8) -> bool {
         let base = self.targets.base_level;
         self.options.compression_at(from, base) == self.options.compression_at(to, base)
+            && self.options.policy().keeps_path(&self.view(), from, to)
     }
 
     /// Returns a plan that rewrites and settles spans, both newest data first, into the level and
@@ -166,6 +168,7 @@ impl<'a> PickContext<'a> {
         let replaced = all.iter().filter(|span| span.level == output_level);
         let oldest = replaced.map(|span| span.run.epoch()).min().unwrap_or(output_epoch);
         let score = self.scores.iter().find(|score| score.level == start_level);
+        let bytes = rewrite.iter().map(Span::bytes).sum();
         Some(CompactionPlan {
             cf: self.cf(),
             reason,
@@ -177,6 +180,7 @@ impl<'a> PickContext<'a> {
             split: self.options.policy().split(self, output_level, bounds),
             breaks: Vec::new(),
             compression: self.options.compression_at(output_level, base_level),
+            path: self.options.policy().path(&self.view(), output_level, bytes),
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),

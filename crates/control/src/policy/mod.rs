@@ -25,6 +25,7 @@ pub mod guards;
 pub mod leveled;
 mod levels;
 mod options;
+mod paths;
 mod shape;
 pub mod tiered;
 
@@ -33,6 +34,7 @@ pub use leveled::CompactionPriority;
 pub use levels::{CompactionChain, LevelScore, LevelTargets, levels_to_lift};
 pub use options::{CfOptions, ValueOptions};
 
+use self::paths::path_of_level;
 use crate::geometry::{Bounds, OutputSplit, Span, Stripes};
 use crate::plan::{CompactionPlan, InFlight};
 use crate::types::{Epoch, JobId};
@@ -139,6 +141,18 @@ pub trait CompactionPolicy: Send + Sync + std::fmt::Debug {
 
     /// Returns where outputs end that go to `level` within `bounds`.
     fn split(&self, context: &PickContext<'_>, level: u8, bounds: Bounds<'_>) -> OutputSplit;
+
+    /// Returns the directory, as an index of [`CfOptions::path_bytes`], for outputs of `level` that
+    /// are made of `bytes`.
+    fn path(&self, view: &TreeView<'_>, level: u8, bytes: u64) -> usize {
+        let _ = bytes;
+        path_of_level(view.options, view.targets, level)
+    }
+
+    /// Returns true if tables that move from level `from` to `to` belong into the same directory.
+    fn keeps_path(&self, view: &TreeView<'_>, from: u8, to: u8) -> bool {
+        self.path(view, from, 0) == self.path(view, to, 0)
+    }
 
     /// Returns a compaction of a part of `group`, tables of all levels that share keys, newest
     /// first. It is asked for where the disk has no space to compact all of the group.

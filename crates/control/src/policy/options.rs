@@ -76,6 +76,9 @@ pub struct CfOptions {
     /// Compression by level: the first for level 0, the following for the base level and deeper,
     /// the last for all further levels. Empty: code 0 everywhere.
     pub compression: Vec<CompressionCode>,
+    /// The bytes that each directory for tables should have; the last one takes the rest. With one
+    /// or none all tables are in one directory.
+    pub path_bytes: Vec<u64>,
     /// What happens to garbage in value files.
     pub values: ValueOptions,
 }
@@ -132,6 +135,7 @@ impl Default for CfOptions {
             settled_compaction: true,
             disable_auto_compactions: false,
             compression: Vec::new(),
+            path_bytes: Vec::new(),
             values: ValueOptions::default(),
         }
     }

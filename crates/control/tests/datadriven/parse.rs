@@ -120,6 +120,7 @@ pub(crate) fn set_cf(options: &mut CfOptions, key: &str, value: &str) {
         "compaction_candidates_max" => leveled.compaction_candidates_max = small(),
         "intra_level0_compaction" => leveled.intra_level0_compaction = flag(value),
         "disable_auto_compactions" => options.disable_auto_compactions = flag(value),
+        "path_bytes" => options.path_bytes = value.split(',').map(number).collect(),
         "compression" => {
             options.compression =
                 value.split(',').map(|code| CompressionCode(code.parse().unwrap())).collect();

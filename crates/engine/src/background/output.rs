@@ -14,7 +14,7 @@
 //! - Files are durable before their tables are installed (format rule F3).
 //! - An output that is abandoned removes its files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::version::TableMeta;
@@ -289,6 +289,11 @@ impl Output {
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
     }
 
+    /// Returns the directory of the output's files.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.context.directory
+    }
+
     /// Returns all files of this output: the open one and those that are finished.
     pub(crate) fn files(&self) -> &[FileId] {
         &self.files
@@ -352,25 +357,30 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Returns where and how a job of `class` writes tables of `level`.
+    /// Returns where and how a job of `class` writes tables of `level`, into the column family's
+    /// directory of rank `path`.
     pub(crate) fn context(
         &self,
         family: &ColumnFamilyData,
-        level: u8,
+        (level, path): (u8, usize),
         class: IoClass,
         compression: Compression,
     ) -> OutputContext {
+        let (options, family_options) = (self.env.options.load_full(), family.options());
+        let directory = options.table_directory(&family_options, path, &self.env.directory);
+        // Spare files are in the database's own directory.
+        let spare_files = (directory == self.env.directory).then(|| self.spare_files.clone());
         OutputContext {
             vfs: self.env.vfs.clone(),
-            directory: self.env.directory.clone(),
+            directory,
             db_uid: self.tree.versions.db_uid(),
-            options: self.env.options.load_full(),
-            family_options: family.options(),
+            options,
+            family_options,
             family: family.id(),
             level,
             compression,
             class,
-            spare_files: Some(self.spare_files.clone()),
+            spare_files,
             images: self.images_for(family, level),
         }
     }

@@ -4,7 +4,7 @@ use sateen_control::ColumnFamilyId;
 use sateen_store::base::error::Result;
 
 use super::family::ColumnFamily;
-use crate::write::batch::WriteBatch;
+use crate::batch::WriteBatch;
 
 impl WriteBatch {
     /// Returns the batch as a place for writes to a column family.

@@ -146,7 +146,8 @@ impl Cursor {
             let pinned = std::iter::once(&first).chain(regions.iter().map(|(_, pinned)| pinned));
             let name = core.tree.name_of(family);
             let wanted = |level, table: &TableMeta| {
-                filter.wants(&LiveTable::of(&core.env.directory, &name, level, table))
+                let (vfs, directory) = (core.env.vfs.as_ref(), &core.env.directory);
+                filter.wants(&LiveTable::of(vfs, directory, &name, level, table))
             };
             let tables = pinned.flat_map(|pinned| pinned.version.tables());
             let unwanted = tables.filter(|(level, _, table)| !wanted(*level, table));

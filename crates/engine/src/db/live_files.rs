@@ -192,6 +192,7 @@ fn on_disk(
     number: u64,
     bytes: u64,
 ) -> Result<LiveFile> {
+    let path = &core.env.vfs.place_of(path);
     let file =
         core.env.vfs.open(path, OpenOptions::READ).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;

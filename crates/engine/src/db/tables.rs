@@ -62,7 +62,8 @@ impl Db {
             let version = tree.super_version().version.clone();
             let all = version.tables();
             let live = |(level, _, table): (_, _, &Arc<_>)| {
-                LiveTable::of(&self.core.env.directory, family.name(), level, table)
+                let env = &self.core.env;
+                LiveTable::of(env.vfs.as_ref(), &env.directory, family.name(), level, table)
             };
             tables.extend(all.map(live));
         }

@@ -14,11 +14,11 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
 
 use super::{Db, check_family, check_merges, check_range};
+use crate::batch::WriteBatch;
 use crate::db::calls::Writing;
 use crate::options::WriteOptions;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
-use crate::write::batch::WriteBatch;
 use crate::write::{CommitPipeline, Logging, Payload};
 
 /// Writing. Each call is atomic. With [`WriteOptions::default`], the `wal` option decides about

@@ -14,7 +14,7 @@ use sateen_store::manifest::{ManifestWriter, encode_edit, read_current};
 use sateen_store::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use sateen_store::wal::WalWriter;
 
-use crate::write::batch::WriteBatch;
+use crate::batch::WriteBatch;
 use crate::{Options, StoredOptions};
 
 pub use api::{api, ingest};
@@ -47,7 +47,7 @@ pub const TARGETS: &[Target] = &[
 
 /// Reads a WAL.
 pub fn wal(bytes: &[u8]) {
-    sateen_store::wal::fuzz(bytes, crate::write::batch::fuzz);
+    sateen_store::wal::fuzz(bytes, crate::batch::fuzz);
 }
 
 /// Reads the record of a backup.
@@ -57,7 +57,7 @@ pub fn backup(bytes: &[u8]) {
 
 /// Reads a batch.
 pub fn batch(bytes: &[u8]) {
-    crate::write::batch::fuzz(bytes);
+    crate::batch::fuzz(bytes);
 }
 
 /// Reads a manifest.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use sateen_control::{ColumnFamilyId, FileId, LogNumber, SeqNo};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::counters::Counters;
+use sateen_store::files::paths::{Owner, TEMPORARY_DIRECTORIES};
 use sateen_store::files::{FileName, RESTORING};
 use sateen_store::manifest::{
     Identity, ManifestReader, TEMPORARY_CURRENT, foreign_reason, read_current, recognise_foreign,
@@ -127,6 +128,9 @@ fn refuse_other_than_new(
     if let Some(reason) = interrupted_restore(listing) {
         return refused(reason);
     }
+    if let Some(owner) = Owner::of_tables(vfs, directory)? {
+        return Err(owner.no_database(directory));
+    }
     if let Some(name) = leftover {
         return refused(format!(
             "CURRENT is missing, but {name} exists: try to repair the database"
@@ -162,8 +166,8 @@ fn has_unfinished_manifest(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf])
             Some(manifest @ FileName::Manifest(_)) => {
                 begins_manifest(vfs, &manifest.path(directory))?
             }
-            Some(FileName::Lock) => true,
-            _ => name == TEMPORARY_CURRENT,
+            Some(FileName::Lock | FileName::Directories) => true,
+            _ => name == TEMPORARY_CURRENT || name == TEMPORARY_DIRECTORIES,
         };
         if !known {
             return Ok(false);

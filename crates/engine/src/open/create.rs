@@ -10,6 +10,7 @@ use sateen_control::version::{Region, VersionEdit};
 use sateen_control::{ColumnFamilyId, Event, UserKey};
 use sateen_store::base::error::{Error, Result};
 
+use super::paths::claim_for;
 use crate::core::DbCore;
 use crate::options::{ColumnFamilyOptions, control};
 use crate::tree::families::ColumnFamilyData;
@@ -22,6 +23,8 @@ pub(crate) fn create_family(
     name: &str,
     options: ColumnFamilyOptions,
 ) -> Result<Arc<ColumnFamilyData>> {
+    let options = options.with_absolute_paths()?;
+    claim_for(core, &options)?;
     let of = core.tree.versions.counters.family();
     let regions = regions_of(of, name, &options, || core.tree.versions.counters.family());
     let trees: Vec<_> = std::iter::once((of, name.to_owned(), None))

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use sateen_control::{FileId, LogNumber};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
-use sateen_store::files::{FileName, is_temporary, table_file_name, wal_file_name};
+use sateen_store::files::{FileName, is_temporary, wal_file_name};
 use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
 use super::Opening;
+use super::paths::missing_table;
 
 impl Opening {
     /// Lists the directories, and collects WALs and orphans. Fails if a file that the manifest
@@ -50,8 +51,8 @@ impl Opening {
         }
         self.logs.sort_unstable();
         if let Some(missing) = live.difference(&seen).next() {
-            let path = table_file_name(&self.directory, *missing);
-            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+            let (vfs, known) = (self.vfs.as_ref(), self.paths.others());
+            return Err(missing_table(vfs, &self.directory, &known, *missing));
         }
         // The name of a WAL is durable before an edit says that it is the oldest one that is
         // needed.

@@ -1,9 +1,10 @@
 //! Opens a database for reading and writing.
 //!
-//! 1. `prepare_options` and `prepare_directory` check the options and create directories.
-//!    `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
+//! 1. `prepare_options` and `prepare_directory` check the options and create directories, after
+//!    [`Claimed::read`] has looked for those that the database had. `look_first` refuses a directory that is not one of ours, and `take_lock` locks it.
 //! 2. `read_catalogue` reads CURRENT and the manifest, or `new_catalogue` starts an empty database.
 //! 3. [`Opening::new`] creates the caches, the version set and the reclaimer.
+//!    `claim_all` (`paths.rs`) claims the other directories of tables.
 //! 4. `check_files` checks that every file that the manifest names exists, and collects WALs and
 //!    orphans.
 //! 5. `attach_families` gives each column family its options and memtables.
@@ -34,11 +35,10 @@ use catalogue::{Catalogue, look_first, missing, new_catalogue, read_catalogue};
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, ControlOptions, Event, FileId, Instant, LogNumber, SeqNo};
 use sateen_store::base::clock;
-use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::base::sync::Mutex;
 use sateen_store::base::sync::atomic::AtomicBool;
-use sateen_store::batch::BatchEntry;
 use sateen_store::block_cache::BlockCache;
 use sateen_store::files::reclaim::Reclaimer;
 use sateen_store::files::replace::sync_directory;
@@ -47,8 +47,8 @@ use sateen_store::files::{device_hint, table_file_name, wal_file_name};
 use sateen_store::memtable::ArenaPool;
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::table::table_images::TableImages;
-use sateen_store::vfs::{IoClass, MeteredVfs, OpenOptions, Vfs, VfsLock, forks};
-use sateen_store::wal::{self, KeptLog, KeptLogs, Tail, WalChain, WalPosition, WalWriter};
+use sateen_store::vfs::{MeteredVfs, PathsVfs, Vfs, VfsLock, forks};
+use sateen_store::wal::{self, KeptLog, KeptLogs, WalPosition, WalWriter};
 
 use crate::admission::write_buffers::{Ledger, WriteBuffers};
 use crate::background::Background;
@@ -58,9 +58,9 @@ use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
 use crate::open::create::create_family;
-use crate::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, WalRecovery, control,
-};
+use crate::open::paths::Claimed;
+use crate::options::paths::{absolute, absolute_families};
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, control};
 use crate::runtime::Where;
 use crate::runtime::device::Device;
 use crate::secondary::Secondary;
@@ -68,19 +68,22 @@ use crate::snapshot::SnapshotList;
 use crate::timeline::Recorder;
 use crate::tree::Tree;
 use crate::tree::families::{ColumnFamilyData, Families, check_family_name};
-use crate::tree::version_set::{VersionSet, durable_log};
+use crate::tree::version_set::VersionSet;
 use crate::write::path::WritePath;
 use crate::write::prepared::Prepared;
 use crate::write::{CommitPipeline, PipelineStart};
 
 pub(crate) use catalogue::{column_families, interrupted_restore};
 
+pub(crate) mod as_written;
 mod catalogue;
 pub(crate) mod create;
 mod families;
 mod files;
 mod kept;
+pub(crate) mod paths;
 mod read_only;
+mod replay;
 mod secondary;
 mod store;
 
@@ -103,9 +106,14 @@ pub(crate) fn open(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    prepare_options(&options, family_options)?;
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    prepare_directory(vfs.as_ref(), directory, &options)?;
+    let (options, family_options) = prepare_options(options, family_options)?;
+    let family_options = family_options.as_slice();
+    let directory = &absolute(directory);
+    let (vfs, paths) = paths::layered(vfs, directory, &options, family_options);
+    // Before directories are created: they may be on a disk that is not mounted.
+    let claimed = Claimed::read(vfs.as_ref(), directory)?;
+    claimed.check_free(vfs.as_ref(), directory, &paths.others())?;
+    prepare_directory(vfs.as_ref(), directory, &options, &paths.others())?;
     // Before the lock file is created, because the directory may belong to another store.
     look_first(vfs.as_ref(), directory, &options)?;
     let lock = take_lock(vfs.as_ref(), directory)?;
@@ -113,7 +121,7 @@ pub(crate) fn open(
     let marks = Arc::downgrade(&lock);
     let mut locks = vec![lock];
     // Two databases with the same `wal_dir` would remove each other's WALs.
-    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| **logs != directory) {
+    if let Some(logs) = options.wal_dir.as_ref().filter(|logs| *logs != directory) {
         locks.push(take_lock(vfs.as_ref(), logs)?);
     }
     let comparators = families::comparators(&options, family_options);
@@ -136,7 +144,11 @@ pub(crate) fn open(
             catalogue
         }
     };
+    let (uid, counters, others) = (catalogue.identity.uid, &catalogue.counters, paths.others());
+    let claims = paths::claim_all(vfs.as_ref(), &others, directory, uid, &options, counters)?;
+    locks.extend(claims);
     let limits = options.lease_limits();
+    let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, false)?;
     opening.reclaimer.limit_leases(limits);
     opening.reclaimer.respect_leases(marks);
@@ -169,21 +181,29 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Checks all options.
-fn prepare_options(
-    options: &Options,
-    family_options: &[(&str, ColumnFamilyOptions)],
-) -> Result<()> {
+/// Checks all options, and returns them with absolute directories for tables.
+fn prepare_options<'a>(
+    options: Options,
+    family_options: &[(&'a str, ColumnFamilyOptions)],
+) -> Result<(Options, Vec<(&'a str, ColumnFamilyOptions)>)> {
+    let options = options.with_absolute_paths()?;
+    let families = absolute_families(family_options)?;
     options.validate()?;
-    for (name, options) in family_options {
+    for (name, family) in &families {
         check_family_name(name)?;
-        options.validate()?;
+        family.validate()?;
+        options.check_paths(family)?;
     }
-    Ok(())
+    Ok((options, families))
 }
 
 /// Creates the directories, if they are missing and may be created.
-fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Result<()> {
+fn prepare_directory(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    options: &Options,
+    tables: &[PathBuf],
+) -> Result<()> {
     let exists = vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))?;
     if !exists {
         if !options.create_if_missing {
@@ -191,9 +211,9 @@ fn prepare_directory(vfs: &dyn Vfs, directory: &Path, options: &Options) -> Resu
         }
         vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
     }
-    if let Some(logs) = &options.wal_dir {
-        vfs.create_dir_all(logs).map_err(|e| Error::io("create", logs, e))?;
-        sync_ancestors(vfs, logs)?;
+    for other in options.wal_dir.iter().chain(tables) {
+        vfs.create_dir_all(other).map_err(|e| Error::io("create", other, e))?;
+        sync_ancestors(vfs, other)?;
     }
     Ok(())
 }
@@ -242,6 +262,8 @@ fn report_families(core: &DbCore) {
 /// A database that is being opened.
 struct Opening {
     vfs: Arc<MeteredVfs>,
+    /// The directories of tables. It is a layer of `vfs`.
+    paths: Arc<PathsVfs>,
     directory: PathBuf,
     options: Arc<Options>,
     read_only: bool,
@@ -274,7 +296,7 @@ impl Opening {
     /// Creates what does not depend on column family options: caches, version set, reclaimer. Fails
     /// if a column family of `family_options` neither exists nor may be created.
     fn new(
-        vfs: Arc<MeteredVfs>,
+        (vfs, paths): (Arc<MeteredVfs>, Arc<PathsVfs>),
         directory: &Path,
         options: Options,
         catalogue: Catalogue,
@@ -288,7 +310,7 @@ impl Opening {
                 return Err(Error::NoSuchColumnFamily((*name).to_owned()));
             }
         }
-        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let directory = directory.to_owned();
         let options = Arc::new(options);
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
         let (open_files_max, memory_bytes_max) = options.open_tables_max();
@@ -335,6 +357,7 @@ impl Opening {
         );
         Ok(Opening {
             vfs,
+            paths,
             directory,
             options,
             read_only,
@@ -360,77 +383,11 @@ impl Opening {
         self.options.wal_directory(&self.directory)
     }
 
-    /// Replays the WALs: inserts entries that are in no table into memtables. Full memtables are
-    /// written to tables meanwhile.
-    fn replay(&mut self) -> Result<()> {
-        let directory = self.wal_directory();
-        let first = self.versions.oldest_log();
-        let db_uid = self.versions.db_uid();
-        let vfs: Arc<dyn Vfs> = self.vfs.clone();
-        if !self.read_only && self.options.keeps_logs() {
-            self.sync_logs(first)?;
-        }
-        let logs = self.logs.iter().copied();
-        let durable = durable_log(&self.versions.families());
-        let held = if self.read_only { self.hold_logs(first)? } else { BTreeMap::new() };
-        let mut chain = WalChain::open_held(vfs, &directory, logs, db_uid, first, durable, held)?;
-        let mut full = false;
-        loop {
-            if full && !self.read_only {
-                self.write_full()?;
-            }
-            let Some(record) = chain.next()? else { break };
-            full = false;
-            // A record of log data alone has the next sequence number. Writes before it may not
-            // have been logged.
-            self.last_seqno = self.last_seqno.max(SeqNo(record.first_seqno.0.saturating_sub(1)));
-            record.for_each_entry(&directory, |seqno, entry| {
-                full |= self.replay_entry(seqno, &entry);
-                self.last_seqno = self.last_seqno.max(seqno);
-                self.replayed = self.replayed.max(seqno);
-            })?;
-        }
-        let end = chain.into_end();
-        self.replayed_to = end.position;
-        if self.options.wal_recovery == WalRecovery::Absolute
-            && let (Some(position), Tail::Torn { offset, .. }) = (&end.position, end.tail)
-        {
-            let path = sateen_store::files::wal_file_name(&directory, position.number);
-            return Err(Error::corruption(&path, offset, CorruptionKind::Truncated));
-        }
-        Ok(())
-    }
-
-    /// Syncs the WALs from `first` on. Bytes that a killed process wrote can be read without being
-    /// durable. Readers of the WAL may see them, so they must survive a power loss, too.
-    fn sync_logs(&self, first: LogNumber) -> Result<()> {
-        let directory = self.wal_directory();
-        for log in self.logs.iter().filter(|log| **log >= first) {
-            let path = sateen_store::files::wal_file_name(&directory, *log);
-            let options = OpenOptions::WRITE;
-            let file = self.vfs.open(&path, options).map_err(|e| Error::io("open", &path, e))?;
-            file.sync_data(IoClass::Wal).map_err(|e| Error::io("sync", &path, e))?;
-        }
-        Ok(())
-    }
-
-    /// Inserts an entry into its memtable, unless it is in a table. Returns true if the memtable is
-    /// full.
-    fn replay_entry(&self, seqno: SeqNo, entry: &BatchEntry<'_>) -> bool {
-        let BatchEntry { column_family: family, kind, key, value } = *entry;
-        // The column family of this entry was dropped later.
-        let Some(data) = self.families.get(&family) else { return false };
-        if self.stored.get(&family).is_some_and(|stored| seqno <= *stored) {
-            return false;
-        }
-        let memtable = data.active_memtable();
-        memtable.insert(key, seqno, kind, value);
-        memtable.used_bytes() >= data.memtable_bytes_max()
-    }
-
     /// Turns the recovered state into an open database. With `read_only` no WAL is created and
     /// nothing is reported to control.
     fn finish(mut self, locks: Vec<Arc<dyn VfsLock>>) -> Result<Arc<DbCore>> {
+        // The filter has done its work, and its owner may wait until it is freed.
+        Arc::make_mut(&mut self.options).wal_filter = None;
         // The WALs that readers may want must be found before the first new WAL, which links to
         // them.
         let keeps_logs = self.read_only || self.options.keeps_logs();
@@ -464,6 +421,7 @@ impl Opening {
         let env = Arc::new(Environment {
             directory: self.directory,
             vfs: self.vfs.clone(),
+            paths: self.paths,
             read_only: self.read_only,
             health: HealthState::new(self.options.health_listener.clone(), events.clone()),
             events,

@@ -17,11 +17,13 @@ use sateen_control::LogNumber;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::random::random_uid;
 use sateen_store::files::wal_file_name;
-use sateen_store::vfs::{MeteredVfs, OpenOptions, Vfs, VfsFile, VfsLock};
+use sateen_store::vfs::{MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsFile, VfsLock};
 
 use super::catalogue::{no_catalogue, read_catalogue};
-use super::{LOCK_FILE, Opening, families, prepare_options};
+use super::paths::Claimed;
+use super::{LOCK_FILE, Opening, families, paths, prepare_options};
 use crate::core::DbCore;
+use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 
 /// Number of attempts beside a writer that replaces what is being read.
@@ -34,9 +36,10 @@ pub(crate) fn open_read_only(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    prepare_options(&options, family_options)?;
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    let mark = mark_as_reader(vfs.as_ref(), directory);
+    let (options, family_options) = prepare_options(options, family_options)?;
+    let (directory, family_options) = (&absolute(directory), family_options.as_slice());
+    let vfs = paths::layered(vfs, directory, &options, family_options);
+    let mark = mark_as_reader(vfs.0.as_ref(), directory);
     let mut failed = None;
     for _ in 0..TRIES_MAX {
         match read_all(&vfs, directory, options.clone(), family_options) {
@@ -63,14 +66,15 @@ fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Option<Arc<dyn VfsLock>> {
 
 /// Reads manifest, files and WALs once.
 fn read_all(
-    vfs: &Arc<MeteredVfs>,
+    vfs: &(Arc<MeteredVfs>, Arc<PathsVfs>),
     directory: &Path,
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Opening> {
+    Claimed::read(vfs.0.as_ref(), directory)?;
     let comparators = families::comparators(&options, family_options);
-    let Some(catalogue) = read_catalogue(vfs.as_ref(), directory, &comparators)? else {
-        return Err(no_catalogue(vfs.as_ref(), directory));
+    let Some(catalogue) = read_catalogue(vfs.0.as_ref(), directory, &comparators)? else {
+        return Err(no_catalogue(vfs.0.as_ref(), directory));
     };
     let vfs = vfs.clone();
     let mut opening = Opening::new(vfs, directory, options, catalogue, family_options, true)?;

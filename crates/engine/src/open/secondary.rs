@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen_store::base::error::{Error, Result};
-use sateen_store::vfs::{MeteredVfs, Vfs};
+use sateen_store::vfs::Vfs;
 
 use super::catalogue::{Catalogue, no_catalogue};
-use super::{Opening, prepare_options};
+use super::paths::Claimed;
+use super::{Opening, paths, prepare_options};
 use crate::core::DbCore;
+use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::secondary::Secondary;
 use crate::tree::manifest_follower::ManifestFollower;
@@ -24,10 +26,14 @@ pub(crate) fn open_secondary(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
-    prepare_options(&options, family_options)?;
+    let (options, family_options) = prepare_options(options, family_options)?;
+    let family_options = family_options.as_slice();
     let options = Options { create_missing_column_families: false, ..options };
-    let vfs = Arc::new(MeteredVfs::new(vfs));
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let directory = absolute(directory);
+    let (vfs, paths) = paths::layered(vfs, &directory, &options, family_options);
+    Claimed::read(vfs.as_ref(), &directory)?;
+    // A table in two directories is refused.
+    vfs.list(&directory).map_err(|error| Error::io("list", &directory, error))?;
     let comparators = super::families::comparators(&options, family_options);
     let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
@@ -39,6 +45,7 @@ pub(crate) fn open_secondary(
         last_seqno: manifest.stored_seqno(),
     };
     let logs = options.wal_directory(&directory);
+    let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
     opening.attach_families(family_options)?;
     opening.secondary = Some(Secondary::new(manifest, &logs));

@@ -70,7 +70,7 @@ impl Opening {
         let family_options = data.options();
         let context = OutputContext {
             vfs: self.vfs.clone(),
-            directory: self.directory.clone(),
+            directory: self.options.table_directory(&family_options, 0, &self.directory),
             db_uid: self.versions.db_uid(),
             options: self.options.clone(),
             compression: family_options.compression_of(0),

@@ -123,7 +123,11 @@ pub(crate) fn threads(options: &Options) -> u32 {
 /// `database`.
 #[must_use]
 pub fn column_family(database: &Options, options: &ColumnFamilyOptions) -> CfOptions {
-    let told = told_column_family(options);
+    let paths = database.paths_of(options);
+    let told = CfOptions {
+        path_bytes: paths.iter().map(|path| path.bytes).collect(),
+        ..told_column_family(options)
+    };
     if database.write_controller != WriteController::Off {
         return told;
     }
@@ -177,6 +181,8 @@ fn told_column_family(options: &ColumnFamilyOptions) -> CfOptions {
         settled_compaction: options.settled_compaction,
         disable_auto_compactions: options.disable_auto_compactions,
         compression: options.compression.iter().copied().map(compression_code).collect(),
+        // Those of the database count, too, which is not known here.
+        path_bytes: Vec::new(),
         values: ValueOptions {
             garbage_collection: options.value_garbage_collection,
             garbage_age_cutoff: options.value_garbage_age_cutoff,

@@ -15,6 +15,7 @@ mod derived;
 mod limits;
 pub(crate) mod logger;
 mod lookup;
+pub(crate) mod paths;
 mod profile;
 mod regions;
 mod sanitize;
@@ -37,6 +38,7 @@ pub use self::choices::{
     StopStyle, Tuner, TunerBatch, WalMode, WalRecovery, WriteController,
 };
 pub use self::define::OptionInfo;
+pub use self::paths::TablePath;
 pub use self::regions::Regions;
 pub use self::schema::{ColumnFamilyOptions, Options};
 pub use self::stored::StoredOptions;

@@ -19,6 +19,7 @@ use super::define::{OptionInfo, option_struct};
 use super::limits::{Above, Any, Growing, Limits, Told};
 use super::logger::Logger;
 use super::lookup::out_of_limits;
+use super::paths::{PathList, TablePath};
 use super::profile;
 use super::regions::{Regions, RegionsText};
 use super::text::{Bytes, Choice, ChoiceList, Count, Flag, Ratio, Span, Text, Unit};
@@ -29,6 +30,7 @@ use crate::events::Listeners;
 use crate::health::HealthListener;
 use crate::operators::compaction_filter::Filtering;
 use crate::operators::merge::Merging;
+use crate::operators::wal_filter::WalFiltering;
 use crate::operators::wall_clock::WallClock;
 use crate::runtime::Runtime;
 
@@ -168,6 +170,10 @@ option_struct! {
         scrub_rate: u64 = 16 * MIB, Bytes, mutable, none;
 
         "Files":
+        /// Directories for the tables of column families without `family_paths`, and the bytes that
+        /// each should have. Upper levels, which have the newest data, are in the first ones. The
+        /// last one takes what has no room elsewhere. `none`: the directory of the database.
+        paths: Vec<TablePath> = Vec::new(), PathList, fixed, "db_paths";
         /// Reads of clients bypass the page cache. The block cache is then the only cache, and
         /// flushes and compactions bypass the page cache, too.
         direct_reads: bool = false, Flag, fixed, "use_direct_reads";
@@ -307,6 +313,8 @@ option_struct! {
         column_family: ColumnFamilyOptions,
         /// What tells the time to column families with the option `ttl`.
         wall_clock: WallClock,
+        /// Decides at an open what becomes of the writes that only the WAL has.
+        wal_filter: Option<WalFiltering>,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
         /// What the database shares with others of the process; see [`Runtime`].
@@ -401,6 +409,9 @@ option_struct! {
         /// table has a file and an fsync of its own.
         compaction_files: bool = true, Flag, mutable, none;
 
+        /// Directories for the tables of this column family, as `paths`. `none`: those of `paths`.
+        family_paths: Vec<TablePath> = Vec::new(), PathList, fixed, "cf_paths";
+
         "Compactions":
         /// Approximate limit on the input bytes of one compaction. 0: 25 tables, but at least four
         /// memtables and `group_compaction_bytes`.
@@ -476,8 +487,8 @@ option_struct! {
         /// `values_stay_in_log` saves these writes already. 0: everything is flushed.
         memtable_hot_part: f64 = 0.0, Ratio, mutable, none, 0.0..=0.5;
         /// A flush leaves values in the WAL, and its table holds only their places until it is
-        /// compacted (TRIAD). Without effect if there is no WAL, or if it is on another file
-        /// system.
+        /// compacted (TRIAD). Without effect if there is no WAL, if it is on another file system,
+        /// or if the first directory of `paths` is not the database's own.
         values_stay_in_log: bool = false, Flag, mutable, none;
         /// Level 0 is compacted down only if this fraction of its keys is there more than once,
         /// estimated by a sketch for each table (TRIAD: 0.4). 0: it is always compacted at its

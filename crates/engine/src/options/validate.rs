@@ -7,6 +7,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::table::Compression;
 
 use super::lookup::out_of_limits;
+use super::paths::check_paths;
 use super::{ColumnFamilyOptions, CompactionStyle, Options};
 
 pub(super) fn database(options: &Options) -> Result<()> {
@@ -20,6 +21,7 @@ pub(super) fn database(options: &Options) -> Result<()> {
         );
     }
     column_family(&options.column_family)?;
+    options.check_paths(&options.column_family)?;
     if let Some(budget) = options.memory_budget {
         let family = &options.column_family;
         let regions = family.regions.count() as u64;
@@ -81,6 +83,7 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
         let must = "none or lz4: zstd is not part of this build".to_owned();
         return Err(out_of_limits("compression", &options.get("compression")?, Some(must)));
     }
+    check_paths("family_paths", &options.family_paths, options.compaction_style)?;
     comparator(options)
 }
 

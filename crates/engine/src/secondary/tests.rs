@@ -15,10 +15,10 @@ use sateen_store::wal::frame::{
 };
 
 use super::Follower;
+use crate::batch::WriteBatch;
 use crate::db::Db;
 use crate::db::ingest::{IngestOptions, SstFileWriter};
 use crate::options::Options;
-use crate::write::batch::WriteBatch;
 
 /// Appends a commit group to the active WAL, without its writer.
 pub(crate) fn append(vfs: &MemVfs, db: &Db, batch: &WriteBatch) {

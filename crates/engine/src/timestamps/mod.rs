@@ -19,10 +19,10 @@ use sateen_store::batch::BatchItem;
 pub use self::cursor::TimestampedCursor;
 
 use self::entry::{Version, check, key_of, value_of, whole_key};
+use crate::batch::WriteBatch;
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::options::{ReadOptions, WriteOptions};
-use crate::write::batch::WriteBatch;
 
 /// The stored key of the oldest timestamp that may be read. It is shorter than a timestamp, so it
 /// is no key of a version, and comes first.

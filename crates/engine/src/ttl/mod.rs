@@ -17,6 +17,7 @@ use sateen_control::{ColumnFamilyId, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchItem, VALUE_BYTES_MAX, encode_entry, encode_log_data};
 
+use crate::batch::WriteBatch;
 use crate::entry::malformed;
 use crate::operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
@@ -24,7 +25,6 @@ use crate::operators::compaction_filter::{
 use crate::operators::merge::{MergeOperator, Merging};
 use crate::operators::wall_clock::WallClock;
 use crate::options::ColumnFamilyOptions;
-use crate::write::batch::WriteBatch;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use sateen_store::base::error::Result;
 use sateen_store::batch::{BatchEntry, BatchItem};
 
 use super::index::{self, Base, BatchIndex, OwnRead};
+use crate::batch::WriteBatch;
 use crate::db::cursor::Cursor;
 use crate::db::family::ColumnFamily;
 use crate::db::iter::{Iter, KeyRange};
@@ -17,7 +18,6 @@ use crate::db::overlay::Overlay;
 use crate::db::{check_family, check_range};
 use crate::operators::merge::Merging;
 use crate::options::ReadOptions;
-use crate::write::batch::WriteBatch;
 
 /// A batch whose entries can be read before it is written. RocksDB: `WriteBatchWithIndex`.
 ///

@@ -14,12 +14,12 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::BatchEntry;
 use sateen_store::memtable::MemTable;
 
+use crate::batch::WriteBatch;
 use crate::db::check_range;
 use crate::db::overlay::{self, Overlay};
 use crate::entry::Visible;
 use crate::operators::merge::Operands;
 use crate::tree::families::ColumnFamilyData;
-use crate::write::batch::WriteBatch;
 
 /// Size that a memtable is laid out for: one small chunk.
 const MEMTABLE_BYTES: usize = 16 << 10;

@@ -26,6 +26,7 @@ use super::batch_with_index::WriteBatchWithIndex;
 use super::locks::Locks;
 use super::transaction::{Transaction, TransactionOptions};
 use crate::admission::key_locks::{Acquired, LockTarget, Wanted};
+use crate::batch::WriteBatch;
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::cursor::Cursor;
@@ -33,7 +34,6 @@ use crate::open::create::create_family;
 use crate::options::{ColumnFamilyOptions, ReadOptions, WalMode, WriteOptions};
 use crate::tree::families::{ColumnFamilyData, PREPARED};
 use crate::write::Payload;
-use crate::write::batch::WriteBatch;
 use crate::write::prepared::Parked;
 
 /// Longest name.

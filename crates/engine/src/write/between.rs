@@ -9,9 +9,9 @@ use std::sync::Arc;
 use sateen_control::{SeqNo, UserKey, ValueKind};
 use sateen_store::base::error::{Error, Result};
 
-use super::batch::WriteBatch;
 use super::conflicts::Touched;
 use super::{Assignment, CommitPipeline, Logging, Payload, Stage};
+use crate::batch::WriteBatch;
 use crate::tree::families::ColumnFamilyData;
 
 impl CommitPipeline {

@@ -24,7 +24,6 @@
 //!   background and only taken up here. Until it exists, the present one stays in use.
 
 mod attempt;
-pub(crate) mod batch;
 mod between;
 pub(crate) mod conflicts;
 mod logs;
@@ -552,7 +551,7 @@ impl Stage {
 
     /// Appends a group to the WAL that is never applied.
     #[cfg(test)]
-    pub(crate) fn append_unseen(&mut self, batch: &self::batch::WriteBatch) {
+    pub(crate) fn append_unseen(&mut self, batch: &crate::batch::WriteBatch) {
         let wal = self.wal.as_mut().expect("there is a log");
         wal.append(SeqNo(self.next_seqno), batch.count(), [batch.data()]).expect("it is alive");
     }

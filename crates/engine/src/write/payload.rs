@@ -2,7 +2,7 @@
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 
-use super::batch::WriteBatch;
+use crate::batch::WriteBatch;
 
 /// A write as the pipeline receives it.
 pub(crate) enum Payload<'a> {

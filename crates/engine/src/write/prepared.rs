@@ -10,8 +10,8 @@ use std::collections::btree_map::Entry;
 
 use sateen_store::base::sync::{Mutex, lock};
 
-use super::batch::WriteBatch;
 use crate::admission::key_locks::{LockOwner, LockTarget};
+use crate::batch::WriteBatch;
 
 /// A prepared transaction that no handle has.
 pub(crate) struct Parked {

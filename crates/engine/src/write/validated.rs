@@ -19,9 +19,9 @@ use sateen_control::SeqNo;
 use sateen_store::base::error::Result;
 use sateen_store::base::locks::lock_timed;
 
-use super::batch::WriteBatch;
 use super::conflicts::{Bucket, Condition, Conflicts};
 use super::{CommitPipeline, Logging, Payload};
+use crate::batch::WriteBatch;
 
 /// How often a transaction validates outside the queue.
 const ROUNDS: usize = 2;

@@ -13,6 +13,7 @@ mod image;
 pub mod leases;
 pub mod options_file;
 mod outline;
+pub mod paths;
 pub mod reclaim;
 pub mod replace;
 pub mod seal;
@@ -50,6 +51,8 @@ pub enum FileName {
     Device,
     /// The options of the last open.
     Options,
+    /// The other directories that have tables.
+    Directories,
     /// The file whose lock says that the database is open.
     Lock,
     /// What the background did, for people.
@@ -68,6 +71,7 @@ impl FileName {
             "CURRENT" => FileName::Current,
             "DEVICE" => FileName::Device,
             "OPTIONS" => FileName::Options,
+            "DIRECTORIES" => FileName::Directories,
             "LOCK" => FileName::Lock,
             "INSPECT" => FileName::Socket,
             "LOG" => FileName::InfoLog,
@@ -94,6 +98,7 @@ impl FileName {
             FileName::Current
             | FileName::Device
             | FileName::Options
+            | FileName::Directories
             | FileName::Lock
             | FileName::InfoLog
             | FileName::OldInfoLog(_)
@@ -110,6 +115,7 @@ impl FileName {
             FileName::Current => "CURRENT".to_owned(),
             FileName::Device => "DEVICE".to_owned(),
             FileName::Options => "OPTIONS".to_owned(),
+            FileName::Directories => "DIRECTORIES".to_owned(),
             FileName::Lock => "LOCK".to_owned(),
             FileName::InfoLog => "LOG".to_owned(),
             FileName::OldInfoLog(micros) => format!("LOG.old.{micros}"),
@@ -126,7 +132,8 @@ impl FileName {
 /// Returns true if `name` is that of a file being written to replace another, or of the mark of a
 /// restore. In a database neither is needed.
 pub fn is_temporary(name: &str) -> bool {
-    [options_file::TEMPORARY, device_hint::TEMPORARY, RESTORING].contains(&name)
+    let replacing = [options_file::TEMPORARY, device_hint::TEMPORARY, paths::TEMPORARY_DIRECTORIES];
+    replacing.contains(&name) || name == RESTORING
 }
 
 /// Returns the path of the compaction file `id`.
@@ -161,6 +168,7 @@ mod tests {
             FileName::InfoLog,
             FileName::OldInfoLog(1_700_000_000_000_000),
             FileName::Options,
+            FileName::Directories,
             FileName::Lock,
         ] {
             assert_eq!(FileName::parse(&name.text()), Some(name));

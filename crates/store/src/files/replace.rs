@@ -25,25 +25,35 @@ pub fn replace_file(
     bytes: &[u8],
 ) -> Result<()> {
     let (temporary, path) = (directory.join(temporary), name.path(directory));
+    replace_path(vfs, directory, &path, &temporary, bytes)
+}
+
+/// Replaces the content of the file `path` in `directory`, as [`replace_file`] does.
+pub(super) fn replace_path(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    path: &Path,
+    temporary: &Path,
+    bytes: &[u8],
+) -> Result<()> {
     // An earlier attempt may have been interrupted.
-    match vfs.remove(&temporary) {
+    match vfs.remove(temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Error::io("remove", &temporary, error));
+            return Err(Error::io("remove", temporary, error));
         }
         _ => {}
     }
     let replace = || {
         let file = vfs
-            .open(&temporary, OpenOptions::CREATE)
-            .map_err(|e| Error::io("create", &temporary, e))?;
-        file.write_at(bytes, 0, IoClass::Manifest)
-            .map_err(|e| Error::io("write", &temporary, e))?;
-        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", &temporary, e))?;
-        vfs.rename(&temporary, &path).map_err(|e| Error::io("replace", &path, e))
+            .open(temporary, OpenOptions::CREATE)
+            .map_err(|e| Error::io("create", temporary, e))?;
+        file.write_at(bytes, 0, IoClass::Manifest).map_err(|e| Error::io("write", temporary, e))?;
+        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", temporary, e))?;
+        vfs.rename(temporary, path).map_err(|e| Error::io("replace", path, e))
     };
     if let Err(error) = replace() {
         // There may be no later attempt.
-        let _orphan = vfs.remove(&temporary);
+        let _orphan = vfs.remove(temporary);
         return Err(error);
     }
     sync_directory(vfs, directory)

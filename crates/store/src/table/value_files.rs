@@ -197,7 +197,7 @@ impl ValueFiles {
         if let Some(open) = read(&self.open).get(&id) {
             return Ok(open.clone());
         }
-        let path: Arc<Path> = table_file_name(&self.directory, id).into();
+        let path = self.path(id);
         let file = self.open_file(&path, OpenOptions::READ.direct(self.direct))?;
         check_values_header(&file, &path, id, self.db_uid, class)?;
         let seed = Some(Seed::of_file(self.db_uid, id));
@@ -209,7 +209,7 @@ impl ValueFiles {
         if let Some(open) = read(&self.open).get(&id) {
             return Ok(open.clone());
         }
-        let path: Arc<Path> = table_file_name(&self.directory, id).into();
+        let path = self.path(id);
         let file = self.open_file(&path, OpenOptions::READ)?;
         self.enter(id, file, path, None)
     }
@@ -219,6 +219,16 @@ impl ValueFiles {
         let forgotten = write(&self.open).remove(&id);
         // Closing a file is a system call.
         drop(forgotten);
+    }
+
+    fn path(&self, id: FileId) -> Arc<Path> {
+        let path = table_file_name(&self.directory, id);
+        match &self.opener {
+            Opener::Pooled(descriptors) => descriptors.place_of(&path),
+            Opener::Plain(vfs) => vfs.place_of(&path),
+            Opener::None => path,
+        }
+        .into()
     }
 
     fn open_file(&self, path: &Arc<Path>, options: OpenOptions) -> Result<Arc<dyn VfsFile>> {

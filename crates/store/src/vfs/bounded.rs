@@ -38,7 +38,7 @@ impl Vfs for BoundedVfs {
 
     crate::pass_on! {
         inner: rename remove hard_link clone_file list create_dir_all remove_dir sync_dir exists
-            lock lock_holder mark free_space total_space open_files_limit
+            lock lock_holder mark free_space total_space place_of open_files_limit
     }
 }
 

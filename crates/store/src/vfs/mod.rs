@@ -18,6 +18,7 @@ mod many;
 mod mem;
 mod metered;
 mod pass_on;
+mod paths;
 mod posix;
 mod watched;
 
@@ -37,6 +38,7 @@ pub use mem::{
     CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
 };
 pub use metered::{ClassSnapshot, ClassTotals, IoSnapshot, MeteredVfs};
+pub use paths::PathsVfs;
 pub use posix::PosixVfs;
 pub use posix::fork::forks;
 pub use posix::heap::give_back_free_memory;
@@ -189,6 +191,12 @@ pub trait Vfs: Send + Sync + Debug {
     fn disk(&self, path: &Path) -> Option<u64> {
         let _ = path;
         None
+    }
+
+    /// Returns where the file `path` is. That is another place only for tables of a database with
+    /// several directories ([`PathsVfs`]).
+    fn place_of(&self, path: &Path) -> PathBuf {
+        path.to_owned()
     }
 
     /// Returns the process's limit on open files, which includes files of the application; `None`

@@ -76,6 +76,9 @@ macro_rules! pass_on {
         $crate::pass_on!(@fn $f total_space(path: &std::path::Path) -> std::io::Result<u64>);
     };
     (@disk $f:tt) => { $crate::pass_on!(@fn $f disk(path: &std::path::Path) -> Option<u64>); };
+    (@place_of $f:tt) => {
+        $crate::pass_on!(@fn $f place_of(path: &std::path::Path) -> std::path::PathBuf);
+    };
     (@open_files_limit $f:tt) => { $crate::pass_on!(@fn $f open_files_limit() -> Option<u64>); };
 
     (@read_at $f:tt) => {

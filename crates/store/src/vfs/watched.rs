@@ -321,7 +321,7 @@ impl Vfs for WatchedVfs {
 
     crate::pass_on! {
         inner: remove remove_dir sync_dir lock lock_holder mark free_space total_space
-            open_files_limit
+            place_of open_files_limit
     }
 }
 

@@ -42,7 +42,7 @@ pub use chain::ChainEnd;
 pub use chain::WalChain;
 pub use follow::{Followed, LogFollower};
 pub use kept::{KeepLimits, Kept, KeptLog, KeptLogs, ReadableLog};
-pub use reader::{Tail, WalReader};
+pub use reader::{Tail, WalReader, WalRecord};
 pub use sync::WalSync;
 pub use writer::{WalEnd, WalWriter};
 

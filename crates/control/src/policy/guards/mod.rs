@@ -218,7 +218,7 @@ fn down<'a>(context: &PickContext<'a>, group: &[Span<'a>]) -> Option<CompactionP
     let settles = above.is_none()
         && group.len() == 1
         && context.options.settled_compaction
-        && context.same_compression(level, next);
+        && context.moves_as_is(level, next);
     let (rewrite, settle): (&[_], &[_]) = if settles { (&[], group) } else { (group, &[]) };
     context.plan(reason, rewrite, settle, (next, epoch))
 }

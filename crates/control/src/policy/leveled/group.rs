@@ -38,7 +38,7 @@ impl<'a> Group<'a> {
         }
         let settles = context.options.settled_compaction
             && below.is_none()
-            && context.same_compression(start.level, level)
+            && context.moves_as_is(start.level, level)
             && start.tables().all(|table| may_settle(context, table, level));
         Some(Group { start: vec![start], below, settles })
     }

@@ -46,7 +46,7 @@ impl<'a> Candidate<'a> {
     fn settles(&self, context: &PickContext<'_>) -> bool {
         let output = self.table.level + 1;
         self.below.is_empty()
-            && context.same_compression(self.table.level, output)
+            && context.moves_as_is(self.table.level, output)
             && self.table.tables().all(|table| may_settle(context, table, output))
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn may_settle(context: &PickContext<'_>, table: &TableMeta, level: u8
 /// later.
 pub(super) fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan> {
     let base = context.targets.base_level;
-    if !context.same_compression(0, base) {
+    if !context.moves_as_is(0, base) {
         return None;
     }
     let runs = context.version.level(0).runs();
@@ -95,7 +95,7 @@ pub(super) fn settle_level0(context: &PickContext<'_>) -> Option<CompactionPlan>
 pub(super) fn settle_more<'a>(context: &PickContext<'a>, start: &mut Span<'a>) -> bool {
     let output = start.level + 1;
     let may_settle = |span: &Span<'_>| span.tables().all(|t| may_settle(context, t, output));
-    if !context.same_compression(start.level, output) || !may_settle(start) {
+    if !context.moves_as_is(start.level, output) || !may_settle(start) {
         return false;
     }
     while start.ranks.len() < SETTLE_TABLES_MAX && start.ranks.end < start.run.len() {

@@ -23,6 +23,7 @@ mod runs;
 
 pub use options::{StopStyle, TieredOptions};
 
+use super::paths::path_of_run;
 use super::{
     CfOptions, CompactionChain, CompactionPolicy, LevelScore, LevelTargets, ManualPath,
     PickContext, TreeView,
@@ -48,6 +49,15 @@ pub struct Tiered;
 impl CompactionPolicy for Tiered {
     fn targets(&self, _: &Version, _: &CfOptions) -> LevelTargets {
         LevelTargets::unlimited(1)
+    }
+
+    fn path(&self, view: &TreeView<'_>, _: u8, bytes: u64) -> usize {
+        path_of_run(view.options, bytes)
+    }
+
+    /// The size of a run decides, and runs grow as they move.
+    fn keeps_path(&self, view: &TreeView<'_>, _: u8, _: u8) -> bool {
+        view.options.path_bytes.len() <= 1
     }
 
     fn manual_path(&self, version: &Version) -> ManualPath {
@@ -162,7 +172,7 @@ fn merge<'a>(
     let settles = context.options.tiered.trivial_move
         && are_disjoint(spans)
         && moved.iter().all(|span| {
-            context.same_compression(span.level, output_level)
+            context.moves_as_is(span.level, output_level)
                 && span.tables().all(|table| table.placement.values().is_none())
         });
     let mut plan = if settles {

@@ -1,6 +1,8 @@
 //! Space on the device: the space reserved for the next WAL, and the free space that a database
 //! needs before it leaves the degraded state after a full disk.
 
+use std::path::{Path, PathBuf};
+
 use sateen_store::base::error::{Error, Result};
 use sateen_store::vfs::Vfs;
 use sateen_store::wal;
@@ -24,10 +26,11 @@ impl Chores {
         }
     }
 
-    /// Returns true if there is enough free space for a new attempt to write: two memtables, or
-    /// less on a small file system. An attempt that finds too little is repeated later.
+    /// Returns true if there is enough free space for a new attempt to write where there was none:
+    /// two memtables, or less on a small file system. An attempt that finds too little is repeated
+    /// later.
     pub(crate) fn has_room_again(&self) -> Result<bool> {
-        let directory = &self.env.directory;
+        let directory = &self.full_directory();
         let options = self.env.options.load();
         if options.space_manager.as_ref().is_some_and(SpaceManager::is_reached) {
             return Ok(false);
@@ -38,5 +41,19 @@ impl Chores {
         let two_memtables = options.column_family.memtable_bytes.saturating_mul(2);
         let enough = two_memtables.min(ENOUGH_BYTES).min(total / ENOUGH_PART);
         Ok(free >= enough)
+    }
+
+    /// Returns the directory in which a write found no space, if that is known, and otherwise the
+    /// database's own.
+    fn full_directory(&self) -> PathBuf {
+        let cause = self.env.health.cause();
+        let failed = cause.as_deref().and_then(|cause| match cause {
+            Error::Io { path, .. } => path.parent().map(Path::to_owned),
+            _ => None,
+        });
+        let known = |directory: &PathBuf| {
+            self.env.paths.others().contains(directory) || *directory == self.env.wal_directory()
+        };
+        failed.filter(known).unwrap_or_else(|| self.env.directory.clone())
     }
 }

@@ -1,6 +1,7 @@
 //! Keeps the file OPTIONS equal to the current options.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use sateen_store::files::options_file;
 use sateen_store::vfs::Vfs;
 
 use super::Chores;
-use crate::options::{Options, StoredOptions};
+use crate::options::{ColumnFamilyOptions, Options, StoredOptions};
 
 impl Chores {
     /// Writes the current options to the directory, durably. The caller holds the lock of the
@@ -25,16 +26,29 @@ impl Chores {
         options_file::write(vfs, directory, &self.options_text_of_copy())
     }
 
-    /// Returns the text of the options for a copy of the database, whose WALs are in its own
-    /// directory.
+    /// Returns the text of the options for a copy of the database, whose WALs and tables are in its
+    /// own directory.
     pub(crate) fn options_text_of_copy(&self) -> String {
-        self.options_text(&Options { wal_dir: None, ..(**self.env.options.load()).clone() })
+        let options = (**self.env.options.load()).clone();
+        let options = Options { wal_dir: None, paths: Vec::new(), ..options };
+        self.options_text_with(&options, |family| {
+            Arc::new(ColumnFamilyOptions { family_paths: Vec::new(), ..(**family).clone() })
+        })
     }
 
     fn options_text(&self, options: &Options) -> String {
+        self.options_text_with(options, Arc::clone)
+    }
+
+    fn options_text_with(
+        &self,
+        options: &Options,
+        of_family: impl Fn(&Arc<ColumnFamilyOptions>) -> Arc<ColumnFamilyOptions>,
+    ) -> String {
         let families = self.tree.families();
         let default = self.tree.default_family.id();
-        let mut named: Vec<_> = families.named().map(|family| (family, family.options())).collect();
+        let named = families.named().map(|family| (family, of_family(&family.options())));
+        let mut named: Vec<_> = named.collect();
         named.sort_by_key(|(family, _)| family.id() != default);
         let of = named.iter().map(|(family, options)| (family.name(), &**options));
         StoredOptions::text(options, of)

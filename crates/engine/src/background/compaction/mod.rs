@@ -58,7 +58,12 @@ impl Compactor {
         let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(1 << 20);
         let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
         let context = CompactionContext {
-            output: self.outputs.context(&family, plan.output_level, plan.class, compression),
+            output: self.outputs.context(
+                &family,
+                (plan.output_level, plan.path),
+                plan.class,
+                compression,
+            ),
             tables: self.tree.tables.clone(),
             read,
             snapshots: self.writes.snapshot_list(),

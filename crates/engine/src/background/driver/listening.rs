@@ -178,7 +178,13 @@ impl Driver {
     }
 
     fn live_table(&self, part: &ColumnFamilyData, level: u8, table: &TableMeta) -> LiveTable {
-        LiveTable::of(&self.env.directory, &self.tree.name_of(part), level, table)
+        LiveTable::of(
+            self.env.vfs.as_ref(),
+            &self.env.directory,
+            &self.tree.name_of(part),
+            level,
+            table,
+        )
     }
 
     fn added(&self, family: &ColumnFamilyData, added: &[AddedTable]) -> Vec<LiveTable> {

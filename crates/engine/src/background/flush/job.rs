@@ -8,6 +8,7 @@
 //! 4. `finish` makes the tables durable. The edit adds them and the range tombstones, and says
 //!    which WAL is the oldest that is needed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
@@ -85,6 +86,11 @@ impl FlushJob {
     /// Has the flush fail as it begins if a limit on the space of tables is reached.
     pub(crate) fn checking_space(self) -> FlushJob {
         FlushJob { checks_space: true, ..self }
+    }
+
+    /// Returns the directory of the tables.
+    pub(crate) fn directory(&self) -> &Path {
+        self.output.directory()
     }
 
     /// Returns the bytes of the memtables' entries.

@@ -72,6 +72,10 @@ impl Flusher {
         if !wanted || !self.has_log_for(&job.family) {
             return;
         }
+        // A second name of the WAL would not be in the directory of the table.
+        if job.directory() != self.env.directory {
+            return self.tell_of_no_log(&job.family);
+        }
         let Some(log) = job.oldest_log() else { return };
         let wanted = Wanted {
             log,

@@ -58,7 +58,7 @@ impl Flusher {
             return None;
         }
         let compression = family.options().compression_of(0);
-        let context = self.outputs.context(&family, 0, IoClass::Flush, compression);
+        let context = self.outputs.context(&family, (0, 0), IoClass::Flush, compression);
         let job = FlushJob::new(family, sealed, stripes, self.writes.snapshot_list(), context);
         Some(job.checking_space())
     }

@@ -25,10 +25,10 @@ use super::Ingestion;
 use super::join::{Extent, Joining};
 use super::trees::{TreeTables, TreesWriter};
 use super::writer::descending;
+use crate::batch::too_large;
 use crate::operators::wall_clock::WallClock;
 use crate::tree::families::ColumnFamilyData;
 use crate::ttl;
-use crate::write::batch::too_large;
 
 /// A load of many entries, which [`Db::bulk_load`](crate::Db::bulk_load) begins. Dropped without
 /// [`BulkLoad::finish`], it leaves nothing behind.

@@ -70,7 +70,7 @@ impl TreesWriter {
         let context = OutputContext {
             // Not background work, after which unused spare files would be removed.
             spare_files: None,
-            ..outputs.context(&tree, 0, IoClass::Flush, compression)
+            ..outputs.context(&tree, (0, 0), IoClass::Flush, compression)
         };
         let output = Output::new(context);
         output.check_space()?;

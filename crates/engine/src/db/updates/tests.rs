@@ -7,10 +7,10 @@ use sateen_control::SeqNo;
 use sateen_store::base::error::Error;
 use sateen_store::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
 
+use crate::batch::WriteBatch;
 use crate::db::Db;
 use crate::options::Options;
 use crate::secondary::tests::append;
-use crate::write::batch::WriteBatch;
 
 #[test]
 fn what_is_in_the_log_and_not_visible_is_not_shown() {

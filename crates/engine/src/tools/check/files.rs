@@ -19,6 +19,7 @@ use sateen_store::vfs::{OpenOptions, Vfs};
 use sateen_store::wal::Tail;
 
 use super::{Checker, View, tables, wrong};
+use crate::open::paths::Claimed;
 use crate::options::Options;
 use crate::tools::found::{described, is_empty, is_log, was_given_back};
 use crate::tree::manifest_follower::ManifestFollower;
@@ -157,7 +158,7 @@ impl Checker<'_> {
     /// Checks that a file exists, is long enough, and has its tables where the manifest says. `end`
     /// is the end of its last table.
     fn check_table_file(&mut self, file: FileId, end: u64, view: &View) -> Result<()> {
-        let path = table_file_name(&self.directory, file);
+        let path = self.vfs.place_of(&table_file_name(&self.directory, file));
         let handle = match self.vfs.open(&path, OpenOptions::READ) {
             Ok(handle) => handle,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -211,6 +212,10 @@ impl Checker<'_> {
             Err(Error::InvalidArgument(text)) => self.report.notes.push(text),
             Err(error) => self.problem(error),
         }
+        match Claimed::read(self.vfs.as_ref(), &self.directory) {
+            Ok(claimed) => self.report.notes.extend(claimed.unknown(&self.table_directories)),
+            Err(error) => self.problem(error),
+        }
         self.look_at_hint();
         for file in self.table_files()? {
             let path = table_file_name(&self.directory, file);
@@ -229,7 +234,7 @@ impl Checker<'_> {
                 _ => true,
             };
             if !named {
-                self.report.orphans.push(name.path(&self.directory));
+                self.report.orphans.push(self.vfs.place_of(&name.path(&self.directory)));
             }
         }
         Ok(())

@@ -38,7 +38,9 @@ use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
+use crate::open::paths::{Claimed, layer};
 use crate::open::{find_comparators, find_manifest};
+use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::family_state::oldest_log;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
@@ -120,6 +122,7 @@ impl Db {
             watched,
             directory: core.env.directory.clone(),
             wal_directory: core.env.wal_directory(),
+            table_directories: core.env.paths.others(),
             direct: core.env.options.load().direct_reads,
             readers: &readers,
             goes_on: &|| core.env.check_open(),
@@ -194,10 +197,20 @@ pub fn check_with(
 ) -> Result<CheckReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
-    let watched = watch(vfs, options.max_open_files);
+    let (options, families) =
+        (&options.clone().with_absolute_paths()?, &*absolute_families(families)?);
+    let directory = absolute(path.as_ref());
+    let paths = Arc::new(layer(vfs, &directory, options, families));
+    let table_directories = paths.others();
+    let watched = watch(paths.clone(), options.max_open_files);
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
-    let directory = path.as_ref();
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let claimed = Claimed::read(vfs.as_ref(), &directory);
+    match claimed.and_then(|claimed| claimed.check(vfs.as_ref(), &directory).map(|()| claimed)) {
+        Ok(claimed) => claimed.others().iter().for_each(|other| paths.add(other)),
+        Err(error @ Error::IncompatibleDirectory { .. }) => return Err(error),
+        // The report names it later.
+        Err(_) => {}
+    }
     let comparators = find_comparators(options, families);
     let found = find_manifest(&vfs, &directory, &comparators);
     let error = match &found {
@@ -214,6 +227,7 @@ pub fn check_with(
         vfs,
         watched,
         wal_directory: options.wal_directory(&directory),
+        table_directories,
         directory,
         direct: options.direct_reads,
         readers: &|| vec![SeqNo::MAX],
@@ -327,6 +341,8 @@ struct Checker<'a> {
     watched: WatchedVfs,
     directory: PathBuf,
     wal_directory: PathBuf,
+    /// The other directories of tables that are known.
+    table_directories: Vec<PathBuf>,
     direct: bool,
     /// Returns the sequence numbers at which readers may read.
     readers: &'a dyn Fn() -> Vec<SeqNo>,

@@ -148,7 +148,7 @@ impl Checker<'_> {
             Err(error) => return vec![self.of_hole(meta, error)],
         };
         let at = extent(meta).start;
-        let path = table_file_name(&self.directory, meta.placement.file());
+        let path = self.vfs.place_of(&table_file_name(&self.directory, meta.placement.file()));
         let mut found = Vec::new();
         let refs: Vec<_> = meta.values.files.iter().map(|one| (one.file, one.bytes)).collect();
         if table.properties().value_files != meta.values.encoded.then_some(refs) {
@@ -196,7 +196,8 @@ impl Checker<'_> {
             return error;
         }
         // A separated value is in another file.
-        if *path != table_file_name(&self.directory, meta.placement.file()) {
+        let own = self.vfs.place_of(&table_file_name(&self.directory, meta.placement.file()));
+        if *path != own {
             return error;
         }
         let page = PAGE_BYTES as u64;

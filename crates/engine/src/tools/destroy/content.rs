@@ -11,7 +11,7 @@ use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
 /// Bytes that are read of each file: the header of a table file.
 const HEAD_BYTES: usize = 4096;
-/// The beginning of the text files CURRENT, OPTIONS and DEVICE.
+/// The beginning of the text files CURRENT, OPTIONS, DIRECTORIES and DEVICE.
 const TEXT_MAGIC: &[u8] = b"sateen ";
 /// The beginning of their last line.
 const TEXT_SEAL: &[u8] = b"\ncheck ";
@@ -92,7 +92,9 @@ fn content(head: &[u8], name: OwnName) -> Content {
         OwnName::File(FileName::InfoLog | FileName::OldInfoLog(_)) => {
             begins(head, TEXT_MAGIC).then_some(None)
         }
-        OwnName::File(FileName::Current | FileName::Device | FileName::Options)
+        OwnName::File(
+            FileName::Current | FileName::Device | FileName::Options | FileName::Directories,
+        )
         | OwnName::Temporary => {
             let sealed = head.windows(TEXT_SEAL.len()).any(|part| part == TEXT_SEAL);
             (sealed || begins(head, TEXT_MAGIC)).then_some(None)

@@ -3,7 +3,8 @@
 //! 1. [`Destroyer::look`] reads the first page of every file with one of the engine's names. It
 //!    refuses another program's database. A directory without a database stays as it is.
 //! 2. The lock is taken, and `look` is repeated under it.
-//! 3. [`Destroyer::remove_logs_elsewhere`] removes the database's WALs from its `wal_dir`.
+//! 3. [`Destroyer::remove_elsewhere`] removes the database's tables from the directories of `paths`
+//!    and `family_paths`, and its WALs from its `wal_dir`.
 //! 4. [`Destroyer::remove_files`] removes what a repair kept in `lost`, then tables and WALs, then
 //!    the manifests, then CURRENT, whose uid step 3 needs, and LOCK at last.
 //! 5. The directory is removed if it is empty.
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use content::{Content, look_at, own_name};
 use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
+use sateen_store::files::paths::{Directories, OWNER, Owner, TEMPORARY_OWNER, whose};
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
@@ -28,6 +30,7 @@ use sateen_store::vfs::{PosixVfs, Vfs};
 
 use crate::open::{sync_ancestors, take_lock};
 use crate::options::Options;
+use crate::options::paths::absolute;
 
 mod content;
 
@@ -52,7 +55,8 @@ pub struct DestroyReport {
 /// It removes only files that are part of the database by name and by content: tables, WALs,
 /// manifests, CURRENT, OPTIONS, DEVICE, LOCK, and what a repair has put into the directory `lost`.
 /// It also removes the database's WALs from [`Options::wal_dir`] and from the `wal_dir` of the
-/// stored options; those of other databases stay. All other files stay, and so does a directory
+/// stored options, and its tables from the directories that the stored options name; those of
+/// other databases stay. All other files stay, and so does a directory
 /// that has any. If there is no database in `path`, nothing is removed but an empty directory.
 ///
 /// ```
@@ -101,8 +105,11 @@ pub fn destroy_with(
     let lock = take_lock(vfs, directory)?;
     destroyer.look()?;
     destroyer.learn_uids()?;
+    for tables in destroyer.table_directories(options)? {
+        destroyer.remove_elsewhere(&tables, is_table)?;
+    }
     for logs in destroyer.log_directories(options)? {
-        destroyer.remove_logs_elsewhere(&logs)?;
+        destroyer.remove_elsewhere(&logs, is_log)?;
     }
     destroyer.remove_files()?;
     drop(lock);
@@ -159,6 +166,11 @@ fn own_files(vfs: &dyn Vfs, directory: &Path, listing: &[PathBuf]) -> Result<Vec
     Ok(found)
 }
 
+/// Returns true if `name` is that of a table.
+fn is_table(name: &str) -> bool {
+    matches!(FileName::parse(name), Some(FileName::Table(_)))
+}
+
 /// Returns true if `name` is that of a WAL.
 fn is_log(name: &str) -> bool {
     matches!(FileName::parse(name), Some(FileName::Wal(_)))
@@ -181,6 +193,11 @@ impl Destroyer<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) if error.kind() == ErrorKind::IsADirectory => {}
             Err(error) => return Err(Error::io("read", &current, error)),
+        }
+        // Tables of a database whose own directory is another one.
+        if Owner::of_tables(self.vfs, self.directory)?.is_some() {
+            self.report.left = listing.into_iter().map(|name| self.directory.join(name)).collect();
+            return Ok(Verdict::Nothing);
         }
         self.found = own_files(self.vfs, self.directory, &listing)?;
         let certain = |found: &Found| matches!(found.content, Content::Ours(_));
@@ -247,11 +264,40 @@ impl Destroyer<'_> {
         Ok(all.filter(|logs| logs != self.directory).collect())
     }
 
-    /// Removes the database's WALs from `logs`, and that directory if it is then empty.
-    fn remove_logs_elsewhere(&mut self, logs: &Path) -> Result<()> {
+    /// Returns the other directories in which the database may have tables: those that its list and
+    /// the stored options name, or, if these cannot be read, those of `options`. A copy of a
+    /// database has the uid of its source, and `options` may name the directories of the source,
+    /// which stay as they are.
+    fn table_directories(&self, options: &Options) -> Result<Vec<PathBuf>> {
+        let home = absolute(self.directory);
+        let stored = match Options::load_with(self.vfs, self.directory, true) {
+            Ok(stored) => stored.table_directories(&home),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => options.clone().with_absolute_paths()?.table_directories(&home, []),
+        };
+        let listed = match Directories::read(self.vfs, self.directory) {
+            Ok(list) => list.unwrap_or_default().others,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(_) => BTreeSet::new(),
+        };
+        let mut own = Vec::new();
+        for directory in stored.into_iter().chain(listed).collect::<BTreeSet<_>>() {
+            match whose(self.vfs, &directory, self.uids.first().copied(), &home) {
+                Err(error @ Error::Io { .. }) => return Err(error),
+                Err(Error::IncompatibleDirectory { .. }) => {}
+                // Its content says what is removed.
+                _ => own.push(directory),
+            }
+        }
+        Ok(own)
+    }
+
+    /// Removes the database's tables or WALs, whose names are those of `kind`, from another
+    /// directory, and that directory if it is then empty.
+    fn remove_elsewhere(&mut self, logs: &Path, kind: fn(&str) -> bool) -> Result<()> {
         let Some(listing) = list(self.vfs, logs)? else { return Ok(()) };
         let found = own_files(self.vfs, logs, &listing)?;
-        let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| is_log(&f.name));
+        let (found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| kind(&f.name));
         let locked = rest.iter().any(|found| found.name == LOCK_FILE);
         let own = |found: &Found| match found.content {
             Content::Ours(Some(uid)) => self.uids.contains(&uid),
@@ -267,18 +313,22 @@ impl Destroyer<'_> {
         };
         let (mine, left): (Vec<_>, Vec<_>) =
             found.iter().partition(|found| own(found) || unsaid(found));
-        // An interrupted call may have left only the lock file.
+        // An interrupted call may have left only the lock file. A directory may have no tables.
         let unused = locked && found.is_empty();
         if mine.is_empty() && !unused && !listing.is_empty() {
             return self.note_left(logs);
         }
         let lock = take_lock(self.vfs, logs)?;
-        let uids = if others { Some(&self.uids) } else { None };
-        remove_rescued(self.vfs, &mut self.report, &logs.join(LOST), uids)?;
+        remove_rescued(self.vfs, &mut self.report, &logs.join(LOST), Some(&self.uids))?;
         for found in mine {
             remove(self.vfs, &mut self.report, &logs.join(&found.name))?;
         }
         if left.is_empty() {
+            if kind(&FileName::Table(FileId(1)).text()) {
+                for name in [TEMPORARY_OWNER, OWNER] {
+                    remove(self.vfs, &mut self.report, &logs.join(name))?;
+                }
+            }
             remove(self.vfs, &mut self.report, &logs.join(LOCK_FILE))?;
         }
         sync_directory(self.vfs, logs)?;
@@ -394,7 +444,8 @@ fn remove(vfs: &dyn Vfs, report: &mut DestroyReport, path: &Path) -> Result<()> 
     Ok(())
 }
 
-/// Returns the engine's files in `lost`. With `uids`, returns only those of these databases.
+/// Returns the engine's files in `lost`. With `uids`, returns only those of these databases, and
+/// those that do not say whose they are if no others are there.
 fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<Vec<PathBuf>> {
     let listing = match vfs.list(lost) {
         Ok(listing) => listing,
@@ -403,20 +454,20 @@ fn rescued(vfs: &dyn Vfs, lost: &Path, uids: Option<&BTreeSet<u64>>) -> Result<V
         }
         Err(error) => return Err(Error::io("list", lost, error)),
     };
-    let mut files = Vec::new();
+    let (mut files, mut unsaid, mut others) = (Vec::new(), Vec::new(), false);
     for name in listing.iter().filter_map(|path| path.file_name()?.to_str()) {
         // A second file of the same name has a number at its end.
         let first = name.rsplit_once('.').filter(|(_, number)| number.parse::<u64>().is_ok());
         let Some(kind) = own_name(name).or_else(|| own_name(first?.0)) else { continue };
-        let own = match (look_at(vfs, &lost.join(name), kind)?, uids) {
-            (None | Some(Content::Other), _) => false,
-            (Some(Content::Ours(Some(uid))), Some(uids)) => uids.contains(&uid),
-            (Some(_), Some(_)) => false,
-            (Some(_), None) => true,
-        };
-        if own {
-            files.push(lost.join(name));
+        match (look_at(vfs, &lost.join(name), kind)?, uids) {
+            (None | Some(Content::Other), _) => {}
+            (Some(Content::Ours(Some(uid))), Some(uids)) if !uids.contains(&uid) => others = true,
+            (Some(Content::Ours(Some(_))), _) | (Some(_), None) => files.push(lost.join(name)),
+            (Some(_), Some(_)) => unsaid.push(lost.join(name)),
         }
+    }
+    if !others {
+        files.append(&mut unsaid);
     }
     Ok(files)
 }

@@ -9,17 +9,20 @@
 //! What must stay true: no byte of an existing file is destroyed, even if the repair is
 //! interrupted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
-use sateen_store::files::FileName;
+use sateen_store::files::paths::Directories;
 use sateen_store::files::replace::sync_directory;
+use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
 use sateen_store::manifest::read_current;
 
-use super::Repair;
+use super::{Catalogue, Repair};
 use crate::db::checkpoint::copy;
 use crate::options::Options;
+use crate::tree::version_set::VersionSet;
 
 /// Where in `lost` a file is kept.
 #[derive(Clone, Debug)]
@@ -31,6 +34,83 @@ pub(super) enum Aside {
 }
 
 impl Repair {
+    /// Makes the catalogue durable as a new manifest, then moves unused files to `lost`.
+    pub(super) fn install(&mut self, catalogue: Catalogue) -> Result<()> {
+        catalogue.counters.file_seen(self.numbers_seen);
+        let live: BTreeSet<FileId> = catalogue
+            .families
+            .values()
+            .flat_map(|family| family.version.tables().flat_map(|(_, _, table)| table.files()))
+            .collect();
+        let versions = VersionSet::new(
+            &self.directory,
+            self.vfs.clone(),
+            catalogue.identity,
+            catalogue.counters,
+            catalogue.families,
+            catalogue.shared,
+            catalogue.last_seqno,
+        );
+        let directory = self.directory.clone();
+        let unused = self.tables.iter().filter(|file| !live.contains(file));
+        let mut away: Vec<PathBuf> =
+            unused.map(|file| table_file_name(&directory, *file)).collect();
+        away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
+        // A part of these files is in use. The rest would be reclaimed.
+        let damaged = self.damaged.iter().filter(|file| live.contains(file));
+        let mut kept: Vec<PathBuf> =
+            damaged.map(|file| table_file_name(&directory, *file)).collect();
+        let (current, others) = self.damaged_texts()?;
+        kept.extend(current);
+        away.extend(others);
+        kept.extend(away.iter().cloned());
+        let places = self.by_directory(kept, away);
+        for (directory, kept, away) in &places {
+            self.keep_aside(directory, kept, away)?;
+        }
+        let wal_directory = self.wal_directory();
+        let mut logs = Vec::new();
+        if self.logs_are_stored {
+            logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));
+            self.keep_aside(&wal_directory, &logs, &logs)?;
+        }
+        self.everything_was_read()?;
+        versions.roll()?;
+        for (directory, _, away) in &places {
+            self.take_away(directory, away)?;
+        }
+        self.take_away(&wal_directory, &logs)?;
+        for file in std::mem::take(&mut self.temporary) {
+            // The next open would remove the file anyway.
+            let _orphan = self.vfs.remove(&table_file_name(&directory, file));
+        }
+        Ok(())
+    }
+
+    /// Divides files that are kept and those of them that go away by the directory in which they
+    /// are. A table cannot get a second name on another file system.
+    fn by_directory(
+        &self,
+        kept: Vec<PathBuf>,
+        away: Vec<PathBuf>,
+    ) -> Vec<(PathBuf, Vec<PathBuf>, Vec<PathBuf>)> {
+        let mut places: BTreeMap<PathBuf, (Vec<PathBuf>, Vec<PathBuf>)> = BTreeMap::new();
+        let directory_of = |path: &Path| {
+            let place = self.vfs.place_of(path);
+            let directory = place.parent().unwrap_or(&self.directory).to_owned();
+            (directory, place)
+        };
+        for path in kept {
+            let (directory, path) = directory_of(&path);
+            places.entry(directory).or_default().0.push(path);
+        }
+        for path in away {
+            let (directory, path) = directory_of(&path);
+            places.entry(directory).or_default().1.push(path);
+        }
+        places.into_iter().map(|(directory, (kept, away))| (directory, kept, away)).collect()
+    }
+
     /// Gives each of `files` in `directory` a second name in `lost`. If the file system has no hard
     /// links, files that are also in `away` get a name to which [`Repair::take_away`] will rename
     /// them. The others stay in use, and are copied.
@@ -72,16 +152,21 @@ impl Repair {
         self.sync(&[&lost, directory])
     }
 
-    /// Returns the paths of CURRENT and OPTIONS, each only if it is damaged. Both will be replaced.
-    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Option<PathBuf>)> {
+    /// Returns the paths of CURRENT, and of OPTIONS and DIRECTORIES, each only if it is damaged.
+    /// CURRENT will be replaced.
+    pub(super) fn damaged_texts(&self) -> Result<(Option<PathBuf>, Vec<PathBuf>)> {
         let vfs = self.vfs.as_ref();
         let current = read_current(vfs, &self.directory).is_err();
         let stored = Options::load_with(vfs, &self.directory, true);
         let options = matches!(stored, Err(Error::Corruption { .. }));
+        let list = Directories::read(vfs, &self.directory);
+        let list = matches!(list, Err(Error::Corruption { .. }));
         self.everything_was_read()?;
+        let others = [(options, FileName::Options), (list, FileName::Directories)];
+        let others = others.into_iter().filter(|(damaged, _)| *damaged);
         Ok((
             current.then(|| FileName::Current.path(&self.directory)),
-            options.then(|| FileName::Options.path(&self.directory)),
+            others.map(|(_, name)| name.path(&self.directory)).collect(),
         ))
     }
 

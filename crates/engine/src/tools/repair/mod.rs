@@ -35,7 +35,8 @@ use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, Vers
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::files::counters::Counters;
-use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::files::paths::Owner;
+use sateen_store::files::{FileName, manifest_file_name, table_file_name};
 use sateen_store::manifest::{Identity, ManifestReader, foreign, foreign_reason, read_current};
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{PosixVfs, Vfs, WatchedVfs};
@@ -43,10 +44,13 @@ use tables::read_whole;
 
 use crate::background::output::{Output, OutputContext};
 use crate::open::interrupted_restore;
+use crate::open::paths::{Claimed, layer};
+use crate::open::take_lock;
+use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tools::check::bounded;
 use crate::tools::found::{described, holds_a_database};
-use crate::tree::version_set::{FamilyState, FindComparator, Replay, VersionSet};
+use crate::tree::version_set::{FamilyState, FindComparator, Replay};
 pub use options::{RepairListener, RepairOptions};
 pub use tables::LostRange;
 
@@ -155,9 +159,13 @@ pub fn repair_as(
     families: &[(&str, ColumnFamilyOptions)],
     how: &RepairOptions,
 ) -> Result<RepairReport> {
+    let options = options.clone().with_absolute_paths()?;
+    let families = absolute_families(families)?;
+    let directory = absolute(path.as_ref());
+    let vfs = Arc::new(layer(vfs, &directory, &options, &families));
     let vfs = bounded(vfs, options.max_open_files);
     let watched = WatchedVfs::with(vfs, how.give_up_unreadable, how.wants_to_stop());
-    let repaired = repair_watched(watched.clone(), path.as_ref(), options, families);
+    let repaired = repair_watched(watched.clone(), directory, &options, &families);
     repaired.map_err(|error| match watched.is_stopped() {
         true => Error::Cancelled("the repair"),
         false => error,
@@ -166,14 +174,24 @@ pub fn repair_as(
 
 fn repair_watched(
     watched: WatchedVfs,
-    path: &Path,
+    directory: PathBuf,
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> Result<RepairReport> {
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
     let vfs: Arc<dyn Vfs> = Arc::new(watched.clone());
-    let directory = path.to_owned();
+    let claimed = match Claimed::read(vfs.as_ref(), &directory) {
+        // A damaged list is put aside. The options name the directories.
+        Err(Error::Corruption { path, .. }) if path == FileName::Directories.path(&directory) => {
+            Claimed::default()
+        }
+        claimed => claimed?,
+    };
+    claimed.check(vfs.as_ref(), &directory)?;
+    if let Some(owner) = Owner::of_tables(vfs.as_ref(), &directory)? {
+        return Err(owner.no_database(&directory));
+    }
     let listing = vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
     // Checked before the lock, whose file must not be created in a directory without a database.
     let refused = match foreign(vfs.as_ref(), &directory, &listing) {
@@ -185,11 +203,19 @@ fn repair_watched(
     if let Some(reason) = refused {
         return Err(Error::IncompatibleDirectory { path: directory, reason });
     }
-    let path = directory.join("LOCK");
-    let _lock = vfs.lock(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::Locked { holder: vfs.lock_holder(&path), path },
-        _ => Error::io("lock", &path, error),
-    })?;
+    let _lock = take_lock(vfs.as_ref(), &directory)?;
+    let families_alone = families.iter().map(|(_, family)| family);
+    let others: Vec<_> =
+        options.table_directories(&directory, families_alone).into_iter().collect();
+    // Before the locks, whose files must not be created in directories of others.
+    claimed.check_free(vfs.as_ref(), &directory, &others)?;
+    // Tables in a directory that is not named would be given up.
+    if let Some(what) = claimed.unknown(&others) {
+        return Err(Error::InvalidArgument(what));
+    }
+    let lock = |other: &PathBuf| take_lock(vfs.as_ref(), other);
+    let _locks: Vec<_> = others.iter().map(lock).collect::<Result<_>>()?;
+    claimed.check_free(vfs.as_ref(), &directory, &others)?;
     let mut repair = Repair {
         vfs,
         watched: watched.clone(),
@@ -510,54 +536,6 @@ impl Repair {
         }
         self.report.entries_salvaged += 1;
         output.add(counters, internal, value)
-    }
-
-    /// Makes the catalogue durable as a new manifest, then moves unused files to `lost`.
-    fn install(&mut self, catalogue: Catalogue) -> Result<()> {
-        catalogue.counters.file_seen(self.numbers_seen);
-        let live: BTreeSet<FileId> = catalogue
-            .families
-            .values()
-            .flat_map(|family| family.version.tables().flat_map(|(_, _, table)| table.files()))
-            .collect();
-        let versions = VersionSet::new(
-            &self.directory,
-            self.vfs.clone(),
-            catalogue.identity,
-            catalogue.counters,
-            catalogue.families,
-            catalogue.shared,
-            catalogue.last_seqno,
-        );
-        let directory = self.directory.clone();
-        let unused = self.tables.iter().filter(|file| !live.contains(file));
-        let mut away: Vec<PathBuf> =
-            unused.map(|file| table_file_name(&directory, *file)).collect();
-        away.extend(self.manifests.iter().map(|file| manifest_file_name(&directory, *file)));
-        // A part of these files is in use. The rest would be reclaimed.
-        let damaged = self.damaged.iter().filter(|file| live.contains(file));
-        let mut kept: Vec<PathBuf> =
-            damaged.map(|file| table_file_name(&directory, *file)).collect();
-        let (current, options) = self.damaged_texts()?;
-        kept.extend(current);
-        away.extend(options);
-        kept.extend(away.iter().cloned());
-        self.keep_aside(&directory, &kept, &away)?;
-        let wal_directory = self.wal_directory();
-        let mut logs = Vec::new();
-        if self.logs_are_stored {
-            logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));
-            self.keep_aside(&wal_directory, &logs, &logs)?;
-        }
-        self.everything_was_read()?;
-        versions.roll()?;
-        self.take_away(&directory, &away)?;
-        self.take_away(&wal_directory, &logs)?;
-        for file in std::mem::take(&mut self.temporary) {
-            // The next open would remove the file anyway.
-            let _orphan = self.vfs.remove(&table_file_name(&directory, file));
-        }
-        Ok(())
     }
 }
 

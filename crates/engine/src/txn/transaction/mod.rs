@@ -32,12 +32,12 @@ use super::batch_with_index::{BatchReading, WriteBatchWithIndex};
 use super::locks::Locks;
 use super::prepared;
 use super::tracked::Tracked;
+use crate::batch::WriteBatch;
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::db::iter::{Iter, KeyRange};
 use crate::options::{ReadOptions, WriteOptions};
 use crate::snapshot::Snapshot;
-use crate::write::batch::WriteBatch;
 use crate::write::prepared::Parked;
 
 impl Db {

@@ -6,8 +6,8 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchEntry, BatchItem};
 
 use super::{Transaction, TransactionOptions};
+use crate::batch::WriteBatch;
 use crate::db::Db;
-use crate::write::batch::WriteBatch;
 
 /// What keeps track of no key.
 const NO_RANGES: &str = "a transaction has no range deletions, because it guards single keys";

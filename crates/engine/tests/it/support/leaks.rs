@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen::Db;
-use sateen::vfs::{MemVfs, Vfs};
+use sateen::vfs::{MemVfs, PathsVfs, Vfs};
 
 use crate::support::common::assert_sound;
 use crate::support::extents::{named, wasted};
@@ -24,15 +24,17 @@ pub(crate) const AFTER_A_CRASH: u64 = (64 << 10) + (8 << 10);
 /// column families' handles are gone already. `waste` is what each file of tables may take beyond
 /// them.
 pub(crate) fn end(db: Db, mem: &MemVfs, directory: &Path, waste: u64) {
-    let vfs: Arc<dyn Vfs> = Arc::new(mem.clone());
     let options = db.options();
+    let others = options.paths.iter().map(|path| path.directory.clone());
+    let number = |name: &str| name.strip_suffix(".sat")?.parse().ok();
+    let vfs = PathsVfs::new(Arc::new(mem.clone()), directory, others, number);
     // Where logs are kept for those who read them, nobody knows how many there are.
     let keeps_logs = options.wal_ttl_seconds > 0 || options.wal_size_limit_bytes > 0;
     bring_to_rest(&db);
     assert_at_rest(&db);
     assert_sound(&db);
     if !keeps_logs {
-        assert_directory(vfs.as_ref(), directory, options.wal_dir.as_deref(), waste);
+        assert_directory(&vfs, directory, options.wal_dir.as_deref(), waste);
     }
     db.close().unwrap();
     drop(db);
@@ -112,7 +114,7 @@ pub(crate) fn assert_directory(
             Some("sat") => drop(tables.insert(directory.join(&name))),
             _ if text.starts_with("MANIFEST-") => manifests.push(text),
             _ => assert!(
-                ["CURRENT", "LOCK", "OPTIONS", "DEVICE"].contains(&&*text),
+                ["CURRENT", "LOCK", "OPTIONS", "DIRECTORIES", "DEVICE"].contains(&&*text),
                 "what is {text}?"
             ),
         }

@@ -310,7 +310,8 @@ impl TableCache {
         if let Some(open) = lock_timed(&self.files).open.get(&id) {
             return Ok((open.file.clone(), open.path.clone()));
         }
-        let path: Arc<Path> = table_file_name(&self.options.directory, id).into();
+        let path = table_file_name(&self.options.directory, id);
+        let path: Arc<Path> = self.options.vfs.place_of(&path).into();
         let options = OpenOptions::READ.direct(self.options.direct);
         let file = self.descriptors.file(&path, options);
         let file = file.map_err(|error| Error::of_pooled("open", &path, error))?;

@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -170,6 +170,12 @@ impl DescriptorPool {
     pub fn set_max(&self, wanted: usize) {
         self.max.store(descriptors_max(wanted, self.vfs.as_ref()), Ordering::Relaxed);
         self.evict(self.max(), None);
+    }
+
+    /// Returns where the file `path` is: see [`Vfs::place_of`].
+    #[must_use]
+    pub fn place_of(&self, path: &Path) -> PathBuf {
+        self.vfs.place_of(path)
     }
 
     /// Opens a file whose reads go through this pool.

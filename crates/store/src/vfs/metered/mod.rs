@@ -27,20 +27,33 @@ use crate::base::waited::{IoCall, NOTED_NS, io_done, without_processor};
 #[derive(Clone, Debug)]
 pub struct MeteredVfs {
     inner: Arc<dyn Vfs>,
+    /// The address of the file system by which databases in it know each other.
+    address: usize,
     meter: Arc<Meter>,
+}
+
+fn address_of(vfs: &Arc<dyn Vfs>) -> usize {
+    Arc::as_ptr(vfs).cast::<()>().addr()
 }
 
 impl MeteredVfs {
     /// Counts the calls to `inner` through this value and its clones.
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> MeteredVfs {
-        MeteredVfs { inner, meter: Arc::default() }
+        MeteredVfs { address: address_of(&inner), inner, meter: Arc::default() }
+    }
+
+    /// Like [`MeteredVfs::new`], for a layer that one database puts over `beneath`, which other
+    /// databases may have, too.
+    #[must_use]
+    pub fn over(beneath: &Arc<dyn Vfs>, layer: Arc<dyn Vfs>) -> MeteredVfs {
+        MeteredVfs { address: address_of(beneath), inner: layer, meter: Arc::default() }
     }
 
     /// Returns the address of the metered file system, by which databases in it know each other.
     #[must_use]
     pub fn address(&self) -> usize {
-        Arc::as_ptr(&self.inner).cast::<()>().addr()
+        self.address
     }
 
     /// Returns counters and latency histograms since it was made. It copies about 100 KiB, so call
@@ -446,6 +459,6 @@ impl Vfs for MeteredVfs {
 
     crate::pass_on! {
         inner: create_dir_all remove_dir exists lock_holder mark free_space total_space disk
-            open_files_limit
+            place_of open_files_limit
     }
 }

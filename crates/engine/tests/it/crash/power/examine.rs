@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sateen::vfs::{CrashChoice, MemVfs};
-use sateen::{ColumnFamily, Db, Error, ReadOptions};
+use sateen::{ColumnFamily, Db, Error, Options, ReadOptions};
 
 use super::work::{Copied, INGESTED, MARK, OTHER, Run, SOLO, is_ordered};
 use crate::features::updates::Replica;
@@ -148,7 +148,8 @@ impl Run {
             assert!(at < copy.span.1, "{what}: is no database");
             return;
         }
-        let options = self.options.clone();
+        // All its tables are in its own directory, and the others are the source's.
+        let options = Options { paths: Vec::new(), ..self.options.clone() };
         let db = Db::open_with(as_vfs(image), &copy.path, options, &[])
             .unwrap_or_else(|error| panic!("{what}: cannot be opened: {error}"));
         assert_eq!(self.examine_contents(&db, &what), copy.commits, "{what}");

@@ -14,6 +14,7 @@ use sateen::{
     WriteOptions,
 };
 
+use crate::features::paths::two;
 use crate::support::common::{Random, appending, as_vfs, assert_sound, deciding, small, tiny};
 use examine::{Sweep, again};
 use work::{KINDS, Run, workload};
@@ -232,6 +233,24 @@ fn values_apart_before_or_after_the_crash() {
     apart(&mut options.column_family);
     crash_and_open(73, &options, &tiny());
     crash_and_open(74, &tiny(), &options);
+}
+
+/// Tables are in two directories, of which each is synced for itself.
+#[test]
+fn tables_in_several_directories() {
+    for (seed, base) in [(80, tiny()), (81, small("bolt-rocksdb", 4 << 10))] {
+        let mut options = two(base);
+        if seed == 80 {
+            apart(&mut options.column_family);
+        }
+        crash(seed, &options);
+    }
+}
+
+/// Directories are added after the crash.
+#[test]
+fn tables_in_other_directories_after_the_crash() {
+    crash_and_open(82, &tiny(), &two(tiny()));
 }
 
 #[test]

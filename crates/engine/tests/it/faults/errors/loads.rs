@@ -1,6 +1,7 @@
-//! Scenario of a bulk load.
+//! Scenarios of a bulk load and of a large flush.
 
-use super::run::{Run, TAKEN_IN};
+use super::run::{Run, Start, TAKEN_IN};
+use crate::support::common::tiny;
 
 pub(super) fn load(run: &mut Run) -> Option<()> {
     let db = run.open()?;
@@ -20,6 +21,26 @@ pub(super) fn load(run: &mut Run) -> Option<()> {
         let found = run.insist(&db, |db| db.get(key(nth)))?;
         assert_eq!(found.as_deref(), Some(&[b'l'; 300][..]), "{}: {nth}", run.what);
     }
+    run.commit(&db, true)?;
+    run.finish(db)
+}
+
+pub(super) fn large_memtables() -> Start {
+    let mut start = Start::fresh(tiny());
+    start.options.column_family.memtable_bytes = 4 << 20;
+    start
+}
+
+/// A file that is so large that its writer waits for the device on the way.
+pub(super) fn large_flush(run: &mut Run) -> Option<()> {
+    let db = run.open()?;
+    run.insist(&db, |db| {
+        for nth in 0..26_u32 {
+            let key = [TAKEN_IN, &nth.to_be_bytes()].concat();
+            db.put(key, vec![nth as u8; 64 << 10])?;
+        }
+        db.flush()
+    })?;
     run.commit(&db, true)?;
     run.finish(db)
 }

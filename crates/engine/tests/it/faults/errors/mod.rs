@@ -10,6 +10,7 @@
 mod backups;
 mod calls;
 mod damaged;
+mod directories;
 mod loads;
 mod run;
 mod scenarios;

@@ -13,7 +13,7 @@ use sateen::{
 };
 
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
-use super::{backups, damaged, loads, transactions};
+use super::{backups, damaged, directories, loads, transactions};
 use crate::support::common::{as_vfs, small, tiny};
 
 pub(super) struct Scenario {
@@ -28,6 +28,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "logs", start: logs, act: life },
     Scenario { name: "values in logs", start: values_in_logs, act: life },
     Scenario { name: "values apart", start: values_apart, act: life },
+    Scenario { name: "several directories", start: directories::some, act: life },
+    Scenario { name: "own directory", start: directories::some, act: directories::one },
+    Scenario { name: "directories gone", start: directories::closed, act: directories::destroy },
     Scenario { name: "kept logs", start: kept_logs, act: kept },
     Scenario { name: "a readable log", start: readable_log, act: life },
     Scenario { name: "recovery", start: unclosed, act: recovery },
@@ -46,7 +49,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "a dead log", start: logs, act: dead_log },
     Scenario { name: "a full disk", start: closed, act: full_disk },
     Scenario { name: "dead bytes", start: dead_bytes, act: recovery },
-    Scenario { name: "a large flush", start: large_memtables, act: large_flush },
+    Scenario { name: "a large flush", start: loads::large_memtables, act: loads::large_flush },
     Scenario { name: "what is no database", start: || Start::fresh(tiny()), act: no_database },
     Scenario { name: "a device", start: device, act: device_is_known },
     Scenario { name: "scrub", start: closed, act: damaged::scrub },
@@ -531,26 +534,6 @@ fn dead_bytes() -> Start {
     drop(pinned);
     let (states, durable) = run.into_states();
     Start { mem, states, durable, options: start.options }
-}
-
-fn large_memtables() -> Start {
-    let mut start = Start::fresh(tiny());
-    start.options.column_family.memtable_bytes = 4 << 20;
-    start
-}
-
-/// A file that is so large that its writer waits for the device on the way.
-fn large_flush(run: &mut Run) -> Option<()> {
-    let db = run.open()?;
-    run.insist(&db, |db| {
-        for nth in 0..26_u32 {
-            let key = [TAKEN_IN, &nth.to_be_bytes()].concat();
-            db.put(key, vec![nth as u8; 64 << 10])?;
-        }
-        db.flush()
-    })?;
-    run.commit(&db, true)?;
-    run.finish(db)
 }
 
 /// Directories that are refused, each for its reason.
