@@ -27,7 +27,8 @@ impl Chores {
     }
 
     /// Returns true if there is enough free space for a new attempt to write where there was none:
-    /// two memtables, or less on a small file system. An attempt that finds too little is repeated later.
+    /// two memtables, or less on a small file system. An attempt that finds too little is repeated
+    /// later.
     pub(crate) fn has_room_again(&self) -> Result<bool> {
         let directory = &self.full_directory();
         let options = self.env.options.load();
