@@ -1,8 +1,8 @@
 //! Opens a database for reading and writing.
 //!
 //! 1. `prepare_options` and `prepare_directory` check the options and create directories, after
-//!    [`Claimed::read`] has looked for those that the database had. `look_first` refuses a directory
-//!    that is not one of ours, and `take_lock` locks it.
+//!    [`Claimed::read`] has looked for those that the database had. `look_first` refuses one that
+//!    is not ours, and `take_lock` locks it.
 //! 2. `read_catalogue` reads CURRENT and the manifest, or `new_catalogue` starts an empty database.
 //! 3. [`Opening::new`] creates the caches, the version set and the reclaimer.
 //!    `claim_all` (`paths.rs`) claims the other directories of tables.

@@ -9,9 +9,7 @@ use crate::base::xxh3::xxh3_64;
 use crate::vfs::{IoClass, OpenOptions, Vfs};
 
 /// Largest file that is read.
-pub const BYTES_MAX: usize = 1 << 20;
-/// Bytes that are read at once: all of most files.
-const FIRST_BYTES: usize = 4096;
+pub const BYTES_MAX: usize = 64 << 10;
 
 /// Returns `text`, which ends with a newline, followed by its checksum line.
 pub fn seal(text: &str) -> String {
@@ -47,12 +45,8 @@ pub fn newer(text: &str, first_line: &str) -> Option<String> {
 /// Returns the bytes of a small file, or an error if it does not exist.
 pub fn read(vfs: &dyn Vfs, path: &Path) -> std::io::Result<Vec<u8>> {
     let file = vfs.open(path, OpenOptions::READ)?;
-    let mut bytes = vec![0; FIRST_BYTES];
-    let mut got = file.read_all_at(&mut bytes, 0, IoClass::Manifest)?;
-    if got == FIRST_BYTES {
-        bytes.resize(BYTES_MAX, 0);
-        got = file.read_all_at(&mut bytes, 0, IoClass::Manifest)?;
-    }
+    let mut bytes = vec![0; BYTES_MAX];
+    let got = file.read_all_at(&mut bytes, 0, IoClass::Manifest)?;
     bytes.truncate(got);
     Ok(bytes)
 }

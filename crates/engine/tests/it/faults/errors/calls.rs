@@ -60,17 +60,18 @@ const METHODS: &[(&str, bool, &[VfsOperation])] = &[
 const FUNCTIONS: &[(&str, &[VfsOperation])] = &[
     ("read_many", &[VfsOperation::Read, VfsOperation::Open]),
     ("sync_directory", &[VfsOperation::SyncDir]),
-    (
-        "replace_file",
-        &[
-            VfsOperation::Remove,
-            VfsOperation::Create,
-            VfsOperation::Write,
-            VfsOperation::Sync,
-            VfsOperation::Rename,
-            VfsOperation::SyncDir,
-        ],
-    ),
+    ("replace_file", REPLACE),
+    ("replace_path", REPLACE),
+];
+
+/// What replacing a file calls.
+const REPLACE: &[VfsOperation] = &[
+    VfsOperation::Remove,
+    VfsOperation::Create,
+    VfsOperation::Write,
+    VfsOperation::Sync,
+    VfsOperation::Rename,
+    VfsOperation::SyncDir,
 ];
 
 /// What files and file systems are called.
