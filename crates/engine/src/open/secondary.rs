@@ -32,11 +32,11 @@ pub(crate) fn open_secondary(
     let directory = absolute(directory);
     let (vfs, paths) = paths::layered(vfs, &directory, &options, family_options);
     Claimed::read(vfs.as_ref(), &directory)?;
-    // A table in two directories is refused.
-    vfs.list(&directory).map_err(|error| Error::io("list", &directory, error))?;
     let comparators = super::families::comparators(&options, family_options);
     let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
     let manifest = find_manifest(&dyn_vfs, &directory, &comparators)?;
+    // A table in two directories is refused.
+    vfs.list(&directory).map_err(|error| Error::io("list", &directory, error))?;
     let catalogue = Catalogue {
         identity: manifest.identity,
         counters: manifest.counters(),
