@@ -460,5 +460,7 @@ fn the_way_is_named_where_it_is_missed() {
         .unwrap();
     let (code, text) = said(&output);
     assert_eq!(code, 1);
-    assert!(text.contains("a RocksDB database; `sateen db import rocksdb families"), "{text}");
+    let place = peer.folder.path().join("families");
+    let way = format!("a RocksDB database; `sateen db import rocksdb {}", place.display());
+    assert!(text.contains(&way), "{text}");
 }
