@@ -21,7 +21,7 @@ use crate::failure::{Failure, INTERRUPTED};
 /// the wait begins.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The interval at which [`stopping`] checks the flag.
+/// The interval at which [`watched`] checks the flag.
 const PARK: Duration = Duration::from_millis(50);
 
 /// How long [`ending`] waits for work to end by itself.
@@ -45,23 +45,8 @@ pub(crate) fn stopping<T>(
     stop: impl FnOnce() + Send,
     work: impl FnOnce() -> T,
 ) -> (T, bool) {
-    let done = AtomicBool::new(false);
-    let done = &done;
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(move || {
-            while !done.load(Ordering::Acquire) {
-                if wanted.load(Ordering::Relaxed) {
-                    stop();
-                    return;
-                }
-                std::thread::park_timeout(PARK);
-            }
-        });
-        let worked = work();
-        done.store(true, Ordering::Release);
-        watcher.thread().unpark();
-        (worked, wanted.load(Ordering::Relaxed))
-    })
+    let worked = watched(wanted, Duration::ZERO, stop, work);
+    (worked, wanted.load(Ordering::Relaxed))
 }
 
 /// Runs `work`, which looks at `wanted` itself. If it has not ended [`PATIENCE`] after that was
@@ -73,16 +58,31 @@ pub(crate) fn ending<T>(
     json: bool,
     work: impl FnOnce() -> T,
 ) -> T {
+    let end = || {
+        late().report(json);
+        std::process::exit(INTERRUPTED.into());
+    };
+    watched(wanted, PATIENCE, end, work)
+}
+
+/// Runs `work`, and calls `act` on another thread if that has not ended `patience` after `wanted`
+/// was set.
+fn watched<T>(
+    wanted: &AtomicBool,
+    patience: Duration,
+    act: impl FnOnce() + Send,
+    work: impl FnOnce() -> T,
+) -> T {
     let done = AtomicBool::new(false);
     let done = &done;
     std::thread::scope(|scope| {
         let watcher = scope.spawn(move || {
-            let mut left = PATIENCE;
+            let mut left = patience;
             while !done.load(Ordering::Acquire) {
                 if wanted.load(Ordering::Relaxed) {
                     if left.is_zero() {
-                        late().report(json);
-                        std::process::exit(INTERRUPTED.into());
+                        act();
+                        return;
                     }
                     left = left.saturating_sub(PARK);
                 }

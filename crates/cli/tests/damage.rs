@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -265,52 +264,4 @@ fn files_that_may_not_be_read_are_not_damaged() {
     assert!(everything(at) == before, "the repair has changed something");
     let (code, out, error) = run("repair");
     assert!(code == 0 && out.contains("kept 5 tables"), "{out}{error}");
-}
-
-/// Waits until a process has a handler for SIGINT, which would end it before.
-fn waits_for_signals(process: &Child) {
-    let status = format!("/proc/{}/status", process.id());
-    loop {
-        let text = fs::read_to_string(&status).unwrap();
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-        if u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0 {
-            return;
-        }
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_scrub_that_is_interrupted_ends_and_says_so() {
-    let folder = TempDir::new().unwrap();
-    let at = folder.path();
-    // Digits in an order that barely compresses: at 1 MB/s they take more than a few seconds.
-    let mut state = 1_u64;
-    let mut digits = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        format!("{:016x}", state ^ (state >> 29))
-    };
-    let mut text = String::new();
-    for key in 0..40_000 {
-        let value: String = (0..32).map(|_| digits()).collect();
-        text.push_str(&format!("{key:06}\t{value}\n"));
-    }
-    fs::write(at.join("in.tsv"), text).unwrap();
-    assert_eq!(run(at, &["db", "load", "d", "in.tsv"]).0, 0);
-    for (format, says) in [(None, "sateen: the scrub was"), (Some("--json"), "\"code\":130")] {
-        let child = Command::new(env!("CARGO_BIN_EXE_sateen"))
-            .current_dir(at)
-            .args(["db", "scrub", "d", "--rate", "1"])
-            .args(format)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        waits_for_signals(&child);
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(130), "{error}");
-        assert!(error.contains(says) && error.contains("interrupted"), "{error}");
-    }
-    assert_eq!(run(at, &["db", "check", "d"]).0, 0);
 }

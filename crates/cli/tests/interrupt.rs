@@ -139,6 +139,24 @@ fn a_repair_that_is_interrupted_has_changed_nothing() {
 }
 
 #[test]
+fn a_scrub_that_is_interrupted_ends_and_says_so() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // At 1 MB/s it takes more than a few seconds.
+    database(at);
+    let scrub = "db scrub d --rate 1";
+    for (line, says) in
+        [(scrub.to_owned(), "sateen: the scrub was"), (format!("{scrub} --json"), "\"code\":130")]
+    {
+        let output = signalled(at, &line, Signal::INT);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{error}");
+        assert!(error.contains(says) && error.contains("interrupted"), "{error}");
+    }
+    done(at, "db check d");
+}
+
+#[test]
 fn a_scan_that_is_interrupted_prints_whole_lines_and_says_how_many() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

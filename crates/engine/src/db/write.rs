@@ -229,16 +229,7 @@ impl Db {
         value: &[u8],
         options: &WriteOptions,
     ) -> Result<()> {
-        let done = check_family(family).and_then(|()| {
-            if kind == ValueKind::Merge {
-                check_merges(family)?;
-            }
-            self.single(family, kind, key, value, options)
-        });
-        match done {
-            Err(Error::NoSuchColumnFamily(_)) if options.ignore_missing_column_families => Ok(()),
-            done => done,
-        }
+        in_family(family, kind, options, (), || self.single(family, kind, key, value, options))
     }
 
     /// Applies all of `batch` or nothing.
@@ -315,18 +306,11 @@ impl Db {
         value: &[u8],
         options: &WriteOptions,
     ) -> Result<bool> {
-        let tried = check_family(family).and_then(|()| {
-            if kind == ValueKind::Merge {
-                check_merges(family)?;
-            }
+        in_family(family, kind, options, true, || {
             self.with_payload(family, kind, key, value, |payload, bytes| {
                 self.core.try_write(payload, bytes, options)
             })
-        });
-        match tried {
-            Err(Error::NoSuchColumnFamily(_)) if options.ignore_missing_column_families => Ok(true),
-            tried => tried,
-        }
+        })
     }
 
     /// Writes one entry to a column family that is known to exist.
@@ -388,6 +372,28 @@ impl Db {
     pub fn sync_wal(&self) -> Result<()> {
         self.core.env.check_writable("a sync")?;
         self.core.background.driver.sync_log().map(drop)
+    }
+}
+
+/// Calls `write` if an entry of `kind` may be written to `family`. A family that is gone counts as
+/// written to, with `done`, if the options ignore that.
+#[inline]
+fn in_family<T>(
+    family: &Arc<ColumnFamilyData>,
+    kind: ValueKind,
+    options: &WriteOptions,
+    done: T,
+    write: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let written = check_family(family).and_then(|()| {
+        if kind == ValueKind::Merge {
+            check_merges(family)?;
+        }
+        write()
+    });
+    match written {
+        Err(Error::NoSuchColumnFamily(_)) if options.ignore_missing_column_families => Ok(done),
+        written => written,
     }
 }
 
