@@ -19,11 +19,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::{OpenOptions, Vfs, VfsFile};
 use crate::base::names::shown_path;
-use crate::base::sync::Mutex;
 use crate::base::sync::leaf::lock;
 
 /// Number of files whose directories are remembered. A process that only reads is not told when
