@@ -1,4 +1,4 @@
-//! How much can be freed: what the pace is computed from, and what counts as space that has a limit.
+//! How much can be freed: what the pace is computed from, and what counts as space with a limit.
 //!
 //! What must stay true: bytes that something keeps are in neither. These are pinned tables, those
 //! that a lease needs, files with another name, and all files during a hold.
