@@ -166,7 +166,7 @@ pub use db::inspect::{Inspector, set_inspector};
 pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
-pub use db::observe::PROPERTIES;
+pub use db::properties::PROPERTIES;
 pub use db::updates::Updates;
 pub use db::{Db, WaitForCompactOptions};
 pub use events::{

@@ -35,6 +35,7 @@ pub(crate) mod listeners;
 pub(crate) mod live_files;
 pub(crate) mod observe;
 pub(crate) mod overlay;
+pub(crate) mod properties;
 mod read;
 mod secondary;
 pub(crate) mod sources;

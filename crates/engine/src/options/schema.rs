@@ -435,9 +435,10 @@ option_struct! {
             "hard_pending_compaction_bytes_limit";
         /// How many times the bytes of its largest level a column family may take because
         /// compactions fall behind. Levels within their targets and level 0 do not count, and
-        /// neither does an excess below 4 GiB. From half of the way on writers are slowed down, at
-        /// most to half of what compactions really drain. 0: no limit. For leveled compaction with
-        /// the smooth write controller.
+        /// neither does an excess below 4 GiB. Dead tables count until they are freed, unless a
+        /// reader keeps them. From half of the way on they are freed faster, and writers are slowed
+        /// down, at most to half of what compactions really drain. 0: no limit. For leveled
+        /// compaction with the smooth write controller.
         space_amplification_max: f64 = 3.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Bytes of a level's tables, adjacent or not, that one compaction takes together, which
         /// saves fsyncs. While clients are active, at most what a second suffices for. 0: one table
