@@ -88,6 +88,9 @@ impl Db {
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
         let timer = core.env.metrics.start(Operation::MultiGet);
+        if core.env.tracing.is_on() {
+            core.env.tracing.multi_get(family.id(), keys);
+        }
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.env.check_open().and_then(|()| check_family(family));
         // In key order, neighbours share blocks.
@@ -152,6 +155,9 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.env.check_open()?;
+        if core.env.tracing.is_on() {
+            core.env.tracing.get(family.id(), key);
+        }
         let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The super version first, then the sequence number.

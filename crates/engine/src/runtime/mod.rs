@@ -25,7 +25,7 @@ use device::{Device, Scheduling};
 pub use metrics::{DatabaseTotals, DeviceMetrics, RuntimeMetrics};
 use registry::Devices;
 pub(crate) use registry::Where;
-pub(crate) use threads::with_low_priority;
+pub(crate) use threads::{beside, start_trace, with_low_priority};
 
 /// What a call of [`Tenant::step`] did.
 pub(crate) enum Stepped {
