@@ -18,6 +18,10 @@ use crate::{Error, Result};
 const MAGIC_AT: usize = 13;
 const MAGIC: &[u8] = b"feedcafedeadbeef";
 
+/// The latest time of an operation, in microseconds: ten years. Later ones are mistakes, and their
+/// nanoseconds might not fit.
+const DUE_US_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1_000_000;
+
 /// A recorded load.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
@@ -61,6 +65,11 @@ pub(crate) fn read(path: &Path, speed: f64, scan: Option<u32>) -> Result<Recordi
             event.due_us = (event.due_us as f64 / speed) as u64;
         }
         recording.notes.push(format!("the recording was replayed {speed} times as fast"));
+    }
+    // Times ascend.
+    if recording.events.last().is_some_and(|last| last.due_us > DUE_US_MAX) {
+        let text = "the last operation is due more than ten years after the first";
+        return Err(Error::file(path, text));
     }
     Ok(recording)
 }
@@ -156,6 +165,12 @@ mod tests {
         assert!(error.contains("load.csv: line 2: "), "{error}");
         std::fs::write(&file, "# nothing\n").unwrap();
         assert!(read(&file, 1.0, None).unwrap_err().to_string().contains("no operation"));
+        // The time is that after the division by the speed.
+        for (time, speed) in [(u64::MAX, 1.0), (1 << 40, 1e-6)] {
+            std::fs::write(&file, format!("0,get,a\n{time},get,a\n")).unwrap();
+            let error = read(&file, speed, None).unwrap_err().to_string();
+            assert!(error.contains("load.csv: ") && error.contains("ten years"), "{error}");
+        }
         let error = read(&place.path().join("none"), 1.0, None).unwrap_err().to_string();
         assert!(error.contains("none: No such file"), "{error}");
     }

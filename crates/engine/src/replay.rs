@@ -6,12 +6,13 @@
 //! 2. Writes are done by the calling thread, so that they keep their order. With one thread, reads
 //!    are, too.
 //! 3. With more threads, reads go to the others through a bounded queue (`Reads`).
-//! 4. The first error ends the replay.
+//! 4. The first error ends the replay. A read that panics, in an operator of the client, is one.
 //!
 //! What must stay true: the database is the same afterwards, whatever the speed and the number of
 //! threads.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ use crate::options::{ReadOptions, WriteOptions};
 use crate::runtime;
 use crate::trace::{TraceCall, TraceReader, TraceRecord, TraceSeek};
 
+/// The most threads of a replay.
+const THREADS_MAX: u32 = 1024;
 /// Reads that wait for a thread at most.
 const QUEUED_MAX: usize = 1024;
 /// How long a thread waits before it looks again.
@@ -40,7 +43,7 @@ pub struct ReplayOptions {
     /// How many times as fast as the calls were made. `f64::INFINITY` waits for nothing. RocksDB:
     /// `fast_forward`.
     pub speed: f64,
-    /// Threads. One does the writes, and the others the reads. 0 means 1.
+    /// Threads, at most 1024. One does the writes, and the others the reads. 0 means 1.
     pub threads: u32,
     /// Options of the writes. A trace has none.
     pub write: WriteOptions,
@@ -156,12 +159,17 @@ impl Replayer {
     /// Replays the calls that were not read yet, at their times.
     ///
     /// # Errors
-    /// `InvalidArgument` for a wrong speed. The first error of a call or of the trace, at which the
-    /// replay stops. All writes before it were made.
+    /// `InvalidArgument` for a wrong speed or too many threads. The first error of a call or of the
+    /// trace, at which the replay stops. All writes before it were made.
     pub fn replay(&mut self, options: &ReplayOptions) -> Result<ReplaySummary> {
         // Not a number fails, too.
         if !matches!(options.speed.partial_cmp(&0.0), Some(std::cmp::Ordering::Greater)) {
             let text = format!("speed: a replay needs one above 0, not {}", options.speed);
+            return Err(Error::InvalidArgument(text));
+        }
+        if options.threads > THREADS_MAX {
+            let text =
+                format!("threads: a replay has at most {THREADS_MAX}, not {}", options.threads);
             return Err(Error::InvalidArgument(text));
         }
         let calls = Calls { db: &self.db, families: &self.families, write: &options.write };
@@ -346,7 +354,10 @@ impl Reads {
             };
             drop(queue);
             self.changed.notify_all();
-            if let Err(error) = calls.execute(&call) {
+            // Without this thread nobody might take the reads that wait.
+            let done = catch_unwind(AssertUnwindSafe(|| calls.execute(&call)));
+            if let Err(error) = done.unwrap_or_else(|panic| Err(runtime::panicked(panic.as_ref())))
+            {
                 lock(&self.state).error.get_or_insert(error);
             }
         }

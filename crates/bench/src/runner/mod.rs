@@ -100,7 +100,8 @@ impl<'a> Work<'a> {
             key.clear();
             key.extend_from_slice(&event.key);
             self.others = &event.others;
-            return Some((Op { kind: event.kind, size: event.size }, Some(event.due_us * 1_000)));
+            let due_ns = event.due_us.saturating_mul(1_000);
+            return Some((Op { kind: event.kind, size: event.size }, Some(due_ns)));
         }
         if self.left == 0 {
             return None;

@@ -94,6 +94,12 @@ static void replay(rocksdb_t* db, rocksdb_env_t* env, const char* trace, unsigne
     }
     rocksdb_replayer_replay(replayer, options, &err);
     REFUSED("not prepared");
+    rocksdb_replay_options_set_num_threads(options, 5000);
+    rocksdb_replayer_prepare(replayer, &err);
+    CHECK(err == NULL);
+    rocksdb_replayer_replay(replayer, options, &err);
+    REFUSED("threads");
+    rocksdb_replay_options_set_num_threads(options, threads);
     rocksdb_replay_options_set_fast_forward(options, 0);
     rocksdb_replayer_prepare(replayer, &err);
     rocksdb_replayer_replay(replayer, options, &err);

@@ -87,7 +87,16 @@ impl Open<'_> {
             let (value, size) = (value.as_ptr().cast(), value.len());
             // SAFETY: the functions get what they are declared with.
             unsafe {
-                (api.put_cf)(self.db, self.write, default, key, length, value, size, &raw mut error);
+                (api.put_cf)(
+                    self.db,
+                    self.write,
+                    default,
+                    key,
+                    length,
+                    value,
+                    size,
+                    &raw mut error,
+                );
                 let batch = (api.writebatch_create)();
                 (api.writebatch_put_cf)(batch, other, key, length, value, size);
                 if number % 3 == 0 {
@@ -101,8 +110,15 @@ impl Open<'_> {
                 (api.write)(self.db, self.write, batch, &raw mut error);
                 (api.writebatch_destroy)(batch);
                 let mut found = 0;
-                let got =
-                    (api.get_cf)(self.db, self.read, other, key, length, &raw mut found, &raw mut error);
+                let got = (api.get_cf)(
+                    self.db,
+                    self.read,
+                    other,
+                    key,
+                    length,
+                    &raw mut found,
+                    &raw mut error,
+                );
                 (api.free)(got.cast());
                 let iter = (api.create_iterator_cf)(self.db, self.read, other);
                 (api.iter_seek)(iter, key, length);
@@ -156,7 +172,8 @@ impl Open<'_> {
             let env = (self.library.api.envoptions_create)();
             let (db, families) = (self.db, self.families.as_ptr());
             let (trace, error_at) = (trace.as_ptr(), &raw mut error);
-            let replayer = (traces.new_default_replayer)(db, families, 2, null_mut(), env, trace, error_at);
+            let replayer =
+                (traces.new_default_replayer)(db, families, 2, null_mut(), env, trace, error_at);
             assert!(error.is_null() && !replayer.is_null());
             (traces.replayer_prepare)(replayer, &raw mut error);
             let options = (traces.replay_options_create)();

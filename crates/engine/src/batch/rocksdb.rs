@@ -5,8 +5,11 @@
 //! number as a varint; then key and value, each after its length as a varint. Log data, which does
 //! not count, is a byte and one such string.
 //!
-//! Two-phase commits put markers between the entries. Entries of a prepared transaction are applied
-//! by its commit, which has them again, so [`applied`] leaves them out.
+//! Two-phase commits put markers between the entries. A transaction of RocksDB's policy
+//! `WRITE_COMMITTED` is applied by its commit, which has the marker of a commit, then the whole
+//! batch of the prepare again, with its markers. So [`applied`] leaves entries behind the first
+//! marker of a prepare out, unless a commit stands before it. The other policies have markers of
+//! their own: they apply the entries of the prepare, and their commit has none.
 
 use sateen_control::{ColumnFamilyId, ValueKind};
 use sateen_store::base::coding::{put_slice, put_varint, take_slice, take_varint_u32};
@@ -19,10 +22,12 @@ const HEADER_BYTES: usize = 12;
 const LOG_DATA: u8 = 0x3;
 const NOTHING: u8 = 0xd;
 
-/// The markers at which entries of a prepared transaction begin.
-const PREPARE_BEGINS: [u8; 3] = [0x9, 0x12, 0x13];
-/// The marker at which these entries end, and those of a commit and of a rollback. The name of the
-/// transaction follows each.
+/// The marker at which entries begin that their commit applies.
+const PREPARE_BEGINS: u8 = 0x9;
+/// Those at which entries begin that are applied at once (`WRITE_PREPARED` and `WRITE_UNPREPARED`).
+const APPLIED_BEGINS: [u8; 2] = [0x12, 0x13];
+/// The marker at which either of these end, and those of a commit and of a rollback. The name of
+/// the transaction follows each.
 const PREPARE_ENDS: u8 = 0xa;
 const COMMIT: u8 = 0xb;
 const ROLLBACK: u8 = 0xc;
@@ -78,7 +83,7 @@ impl WriteBatch {
     }
 }
 
-/// Returns what a write of `bytes` applies: the entries outside of prepared transactions.
+/// Returns what a write of `bytes` applies: its entries without those that a later commit applies.
 pub(crate) fn applied(bytes: &[u8]) -> Result<WriteBatch> {
     // The count is not compared: RocksDB counts what is left out here, but not always.
     Ok(decode(bytes, true)?.batch)
@@ -136,7 +141,7 @@ fn decode(bytes: &[u8], transactions: bool) -> Result<Decoded> {
     let (count, mut rest) = rest.split_first_chunk().ok_or_else(no_header)?;
     let early = || invalid("they end early");
     let mut batch = WriteBatch::with_value_bytes_max(usize::MAX);
-    let mut is_prepared = false;
+    let (mut is_commit, mut is_prepared) = (false, false);
     while let Some((&first, after)) = rest.split_first() {
         rest = after;
         match first {
@@ -148,13 +153,15 @@ fn decode(bytes: &[u8], transactions: bool) -> Result<Decoded> {
             }
             PREPARE_ENDS | COMMIT | ROLLBACK if transactions => {
                 let _name = take_slice(&mut rest).ok_or_else(early)?;
+                is_commit |= first == COMMIT;
                 is_prepared &= first != PREPARE_ENDS;
                 continue;
             }
-            marker if transactions && PREPARE_BEGINS.contains(&marker) => {
-                is_prepared = true;
+            PREPARE_BEGINS if transactions => {
+                is_prepared = !is_commit;
                 continue;
             }
+            marker if transactions && APPLIED_BEGINS.contains(&marker) => continue,
             _ => {}
         }
         let kind = KINDS.iter().find(|(_, plain, other)| first == *plain || first == *other);
@@ -254,15 +261,22 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_a_prepared_transaction_are_applied_by_its_commit() {
+    fn entries_of_a_prepared_transaction_are_applied_once() {
         let header = b"\0\0\0\0\0\0\0\0\x01\0\0\0";
-        for begin in [b"\x09", b"\x12", b"\x13"] {
+        let mut expected = WriteBatch::new();
+        expected.put("k", "v").unwrap();
+        for (begin, at_once) in [(b"\x09", false), (b"\x12", true), (b"\x13", true)] {
             let prepare = [&header[..], begin, b"\x01\x01k\x01v\x0a\x04name"].concat();
-            assert!(applied(&prepare).unwrap().is_empty());
+            let now = applied(&prepare).unwrap();
+            assert_eq!(now, if at_once { expected.clone() } else { WriteBatch::new() });
             assert!(WriteBatch::from_rocksdb(&prepare).is_err(), "a client has none of these");
         }
-        let commit = [&header[..], b"\x0d\x0b\x04name\x01\x01k\x01v"].concat();
-        assert_eq!(applied(&commit).unwrap().count(), 1);
+        let commit = [&header[..], b"\x0b\x04name\x09\x01\x01k\x01v\x0a\x04name"].concat();
+        assert_eq!(applied(&commit).unwrap(), expected);
+        // What a client adds to the commit stands before.
+        let commit =
+            [&header[..], b"\x0d\x01\x01k\x01v\x0b\x04name\x09\x00\x01k\x0a\x04name"].concat();
+        assert_eq!(applied(&commit).unwrap().count(), 2);
         let rollback = [&header[..], b"\x0c\x04name"].concat();
         assert!(applied(&rollback).unwrap().is_empty());
     }

@@ -34,7 +34,7 @@ use crate::read::db_iter::{DbIter, DbIterStats};
 use crate::read::prefix_seek::PrefixSeek;
 use crate::read::regions_iter::RegionsIter;
 use crate::snapshot::Snapshot;
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, PREPARED};
 use crate::tree::super_version::SuperVersion;
 use crate::ttl::{self, TIME_BYTES};
 
@@ -61,8 +61,8 @@ use crate::ttl::{self, TIME_BYTES};
 pub struct Cursor {
     inner: DbIter<Source>,
     core: Arc<DbCore>,
-    /// The column family, for traces.
-    family: ColumnFamilyId,
+    /// The column family, for traces; `None` if clients do not see it.
+    traced: Option<ColumnFamilyId>,
     /// The super version that it reads. With regions, the source holds theirs.
     _pinned: Option<Arc<SuperVersion>>,
     prefix: Option<PrefixSeek>,
@@ -189,7 +189,7 @@ impl Cursor {
             time_bytes,
             hidden_before: core.hidden_before(family),
             core: core.clone(),
-            family: family.id(),
+            traced: (family.name() != PREPARED).then(|| family.id()),
             _pinned: pinned,
             steps: 0,
             charging: ScanCharging::new(family),
@@ -425,8 +425,10 @@ impl Cursor {
     #[inline]
     fn trace_seek(&self, key: &[u8], backwards: bool) {
         let tracing = &self.core.env.tracing;
-        if tracing.is_on() {
-            tracing.seek(self.family, key, self.inner.bounds(), backwards);
+        if tracing.is_on()
+            && let Some(family) = self.traced
+        {
+            tracing.seek(family, key, self.inner.bounds(), backwards);
         }
     }
 

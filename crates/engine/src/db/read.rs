@@ -88,11 +88,11 @@ impl Db {
     ) -> Vec<Result<Option<PinnedSlice>>> {
         let core = &self.core;
         let timer = core.env.metrics.start(Operation::MultiGet);
-        if core.env.tracing.is_on() {
-            core.env.tracing.multi_get(family.id(), keys);
-        }
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.env.check_open().and_then(|()| check_family(family));
+        if core.env.tracing.is_on() && checked.is_ok() {
+            core.env.tracing.multi_get(family.id(), keys);
+        }
         // In key order, neighbours share blocks.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         let comparator = family.comparator();
@@ -155,7 +155,7 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.env.check_open()?;
-        if core.env.tracing.is_on() {
+        if core.env.tracing.is_on() && !family.is_dropped() {
             core.env.tracing.get(family.id(), key);
         }
         let timer = core.env.metrics.start(Operation::Get);

@@ -21,6 +21,7 @@ use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::block_cache::SharedBlockCache;
 
 use crate::admission::write_buffers::WriteBufferManager;
+pub(crate) use device::panicked;
 use device::{Device, Scheduling};
 pub use metrics::{DatabaseTotals, DeviceMetrics, RuntimeMetrics};
 use registry::Devices;

@@ -334,6 +334,7 @@ impl FileWriter {
 
 impl TraceWriter for FileWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        // There is no class of traces: they count with the other small files, as the log does.
         let written = self.file.write_at(bytes, self.length, IoClass::Manifest);
         written.map_err(|error| Error::io("write", &self.path, error))?;
         self.length += bytes.len() as u64;

@@ -232,7 +232,8 @@ impl CommitPipeline {
             return Ok(Some(self.visible_seqno()));
         }
         let assignment = queue::with_slot(|slot| {
-            slot.prepare(payload, logging, self.tracing.is_on());
+            // A logged write is encoded in any case, and its leader looks whether it is traced.
+            slot.prepare(payload, logging, logging == Logging::None && self.tracing.is_on());
             if self.conflicts.is_on() {
                 slot.prepare_keys(payload, condition);
             }

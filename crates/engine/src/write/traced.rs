@@ -64,10 +64,13 @@ fn as_written(active: &ActiveSet, entries: &[u8]) -> Option<Vec<u8>> {
                     continue;
                 }
             }
-            ValueKind::Put | ValueKind::Merge if family.has_times() => {
-                value = value.get(..value.len().saturating_sub(TIME_BYTES)).unwrap_or_default();
+            kind => {
+                // The same range behind another entry deletes that entry.
+                last_range = None;
+                if family.has_times() && kind.has_value() {
+                    value = value.get(..value.len().saturating_sub(TIME_BYTES)).unwrap_or_default();
+                }
             }
-            _ => {}
         }
         rocksdb::put_item(
             &mut out,

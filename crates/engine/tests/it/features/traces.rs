@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{
-    ColumnFamilyOptions, Db, Error, Options, ReadOptions, Regions, ReplayOptions, Replayed,
-    Replayer, TraceCall, TraceKinds, TraceOptions, TraceReader, TraceRecord, TransactionOptions,
-    WriteBatch, WriteOptions,
+    ColumnFamilyOptions, Db, Error, Merging, Options, ReadOptions, Regions, ReplayOptions,
+    Replayed, Replayer, TraceCall, TraceKinds, TraceOptions, TraceReader, TraceRecord,
+    TransactionOptions, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{Random, appending, as_vfs, contents, read_all, tiny};
@@ -71,6 +71,10 @@ fn work(db: &Db, seed: u64) {
                 batch.put(&key, &value).unwrap();
                 batch.to(&odd).delete_range(&key, "key999").unwrap();
                 batch.to(&odd).put(&key, &value).unwrap();
+                if number % 2 == 0 {
+                    // The same range again, for which the first deletion is no reason to drop it.
+                    batch.to(&odd).delete_range(&key, "key999").unwrap();
+                }
                 batch.put_log_data("noted").unwrap();
                 db.write(&batch, &write).unwrap();
             }
@@ -299,6 +303,71 @@ fn a_column_family_that_is_missing_ends_the_replay() {
     }
 }
 
+/// The column family that holds prepared transactions is no client's, and other databases lack it.
+#[test]
+fn prepared_transactions_are_traced_when_they_are_committed() {
+    let vfs = MemVfs::new();
+    let prepare = |db: &Db, name: &str| {
+        let mut transaction = db.transaction_with(&TransactionOptions::pessimistic());
+        transaction.put(name, "value").unwrap();
+        transaction.prepare(name).unwrap();
+        transaction
+    };
+    drop(prepare(&open(&vfs, "/db", tiny()), "before"));
+    let db = open(&vfs, "/db", tiny());
+    db.start_trace(TRACE, &TraceOptions::default()).unwrap();
+    // This reads those from before the open.
+    assert_eq!(db.list_prepared().unwrap(), [b"before"]);
+    prepare(&db, "committed").commit().unwrap();
+    prepare(&db, "undone").rollback().unwrap();
+    db.prepared_transaction("before").unwrap().unwrap().commit().unwrap();
+    db.end_trace().unwrap();
+    assert!(calls(&vfs).iter().all(|record| matches!(record.call, TraceCall::Write(_))));
+    let other = open(&vfs, "/other", tiny());
+    let mut replayer = Replayer::new(&other, other.open_trace(TRACE).unwrap());
+    assert_eq!(replayer.replay(&fast(1)).unwrap().calls, 2);
+    assert_eq!(contents(&db), contents(&other));
+    assert_eq!(contents(&other).len(), 2);
+}
+
+/// Nobody waits for a thread that is gone.
+#[test]
+fn a_read_that_panics_ends_the_replay() {
+    let vfs = MemVfs::new();
+    let merging = |operator| {
+        let mut options = tiny();
+        options.column_family.merge_operator = Some(operator);
+        options
+    };
+    let db = open(&vfs, "/db", merging(appending()));
+    db.start_trace(TRACE, &TraceOptions::default()).unwrap();
+    db.merge("key", "operand").unwrap();
+    for _ in 0..3000 {
+        db.get("key").unwrap();
+    }
+    db.end_trace().unwrap();
+    let panics = Merging::associative("append", |_key, _before, _operand| panic!("a bad operator"));
+    let other = open(&vfs, "/other", merging(panics));
+    let mut replayer = Replayer::new(&other, other.open_trace(TRACE).unwrap());
+    let error = replayer.replay(&fast(3)).unwrap_err();
+    assert!(matches!(error, Error::Panicked { .. }), "{error}");
+    assert!(error.to_string().contains("a bad operator"), "{error}");
+    let error = replayer.replay(&fast(5000)).unwrap_err();
+    assert!(error.to_string().contains("threads: a replay has at most 1024"), "{error}");
+}
+
+#[test]
+fn reads_that_are_refused_are_not_traced() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, "/db", tiny());
+    let family = db.create_column_family("other", ColumnFamilyOptions::default()).unwrap();
+    db.drop_column_family(&family).unwrap();
+    db.start_trace(TRACE, &TraceOptions::default()).unwrap();
+    assert!(family.multi_get(&["a"])[0].is_err());
+    let _found = family.get("a");
+    assert_eq!(db.end_trace().unwrap().records, 0);
+}
+
 /// A trace as RocksDB 10 writes it: without checksums, with the markers of two-phase commits, and
 /// without its last record, because the process was killed.
 #[test]
@@ -309,8 +378,11 @@ fn a_trace_of_rocksdb_is_replayed() {
     };
     let header = b"feedcafedeadbeef\tTrace Version: 0.2\tRocksDB Version: 10.4\t\
                    Format: Timestamp OpType Payload\n";
-    let batch = b"\0\0\0\0\0\0\0\0\x02\0\0\0\x0d\x0b\x03xid\x01\x01k\x01v\x05\x01\x01m\x01w";
-    let write = [b"\x02\0\0\0\0\0\0\0\x1d", &batch[..]].concat();
+    // The commit of a prepared transaction.
+    let batch = b"\0\0\0\0\0\0\0\0\x02\0\0\0\x0b\x03xid\
+                  \x09\x01\x01k\x01v\x05\x01\x01m\x01w\x0a\x03xid";
+    let length = u8::try_from(batch.len()).unwrap();
+    let write = [b"\x02\0\0\0\0\0\0\0", &[length][..], &batch[..]].concat();
     let get = b"\x0c\0\0\0\0\0\0\0\0\0\0\0\x01k";
     let bytes = [
         record(1_000_000, 1, header),
