@@ -40,6 +40,7 @@ mod read;
 mod secondary;
 pub(crate) mod sources;
 mod tables;
+mod trace;
 pub(crate) mod updates;
 mod upkeep;
 mod write;
