@@ -38,9 +38,11 @@ use crate::base::sync::loom_atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsi
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
 /// Size of the first chunk, so that a column family that is hardly used costs little.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
-/// A memtable has about this number of chunks at least, so that the unused part of the last one is
-/// a small part of the whole.
-const CHUNKS_MIN: usize = 8;
+/// A memtable with at least this number of full chunks has full chunks, which serve again.
+const FULL_CHUNKS_MIN: usize = 8;
+/// A smaller memtable has about this number of chunks at least, so that the unused part of the last
+/// one is a small part of the whole.
+const CHUNKS_MIN: usize = 32;
 /// A node or value above 1/`OWN_BLOCK_DIVISOR` of a chunk gets a block of its own.
 const OWN_BLOCK_DIVISOR: usize = 16;
 
@@ -285,7 +287,10 @@ impl Arena {
     /// Returns an arena for about `capacity_bytes`, which determines the size of its chunks. It
     /// holds no memory before the first [`Arena::allocate`].
     pub(super) fn new(capacity_bytes: usize, pool: Option<Arc<ArenaPool>>) -> Arena {
-        let part = (capacity_bytes / CHUNKS_MIN).next_power_of_two();
+        let part = match capacity_bytes / FULL_CHUNKS_MIN {
+            CHUNK_BYTES.. => CHUNK_BYTES,
+            _ => (capacity_bytes / CHUNKS_MIN).next_power_of_two(),
+        };
         Arena {
             current: AtomicPtr::new(ptr::null_mut()),
             own_blocks: AtomicPtr::new(ptr::null_mut()),

@@ -98,7 +98,8 @@ fn after_the_end_of_background_work_nothing_waits() {
         assert!(matches!(refused, Err(Error::ManualCompactionPaused)), "{refused:?}");
         let (written, error) = fill(&db, 0);
         assert!(matches!(error, Error::Closed), "{error}");
-        assert!(written > 10, "writes go on until the memtables are full");
+        // How many that are depends on when writers would be slowed down.
+        assert!(written > 0, "writes go on until they would wait");
         drop(db.flush_with(&FlushOptions { wait: false }));
         assert_eq!(db.iter().unwrap().count(), written as usize + 1);
         db.close().unwrap();
