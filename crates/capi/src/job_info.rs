@@ -163,11 +163,16 @@ fn level0_files(info: &CompactionInfo) -> c_int {
 
 /// Returns RocksDB's number of the reason for a compaction; 0 for none.
 fn reason(info: &CompactionInfo) -> u32 {
-    match info.reason {
+    reason_code(info.reason, info.is_manual)
+}
+
+/// Returns RocksDB's number of a reason.
+pub(crate) fn reason_code(reason: &str, is_manual: bool) -> u32 {
+    match reason {
         "level0-runs" | "intra-level0" => 1,
         "level-size" | "unneeded-level" => 2,
         "value-garbage" => 17,
-        _ if info.is_manual => 9,
+        _ if is_manual => 9,
         _ => 0,
     }
 }

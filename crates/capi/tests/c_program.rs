@@ -56,6 +56,11 @@ fn directories_of_tables_and_filters_of_the_wal() {
 }
 
 #[test]
+fn compactions_in_other_processes() {
+    run_with("remote", &["-pthread"]);
+}
+
+#[test]
 fn files_ranges_and_a_copy_by_files() {
     run("files");
 }

@@ -250,6 +250,7 @@ impl DbCore {
                 self.env.work_ended.store(false, Ordering::Release);
                 return Err(error);
             }
+            self.background.driver.discard_away();
         }
         Ok(())
     }

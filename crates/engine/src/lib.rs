@@ -178,9 +178,14 @@ pub use live_table::LiveTable;
 pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
+pub use operators::compaction_service::{
+    CompactionService, RemoteCompaction, RemoteCompactionEnd, RemoteCompactionInfo,
+    RemoteCompactions,
+};
 pub use operators::merge::{MergeOperator, Merging};
 pub use operators::wal_filter::{WalDecision, WalFamily, WalFilter, WalFiltering, WalRecord};
 pub use operators::wall_clock::WallClock;
+pub use open::OpenAndCompactOptions;
 pub use options::logger::Logger;
 pub use options::table_filter::TableFilter;
 pub use options::{

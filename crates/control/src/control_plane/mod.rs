@@ -167,7 +167,7 @@ impl ControlPlane {
                 };
                 self.sampled_at = now;
                 let running =
-                    [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
+                    [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
                 let urgent = self.urgent_deep_work();
                 self.drains.observe(now, &sample, running, urgent);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
@@ -196,6 +196,7 @@ impl ControlPlane {
                 }
             }
             Event::JobFinished { job, result } => self.finish(now, job, result),
+            Event::JobAway { job, away } => self.scheduler.set_away(job, away),
             Event::OptionsChanged { options } => self.set_options(now, *options),
             Event::CfOptionsChanged { cf, options } => self.set_family_options(cf, options),
             Event::CompactRange { request, cf, begin, end, bottommost } => {

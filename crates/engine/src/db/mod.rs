@@ -36,6 +36,7 @@ pub(crate) mod live_files;
 pub(crate) mod observe;
 pub(crate) mod overlay;
 mod read;
+mod remote;
 mod secondary;
 pub(crate) mod sources;
 mod tables;

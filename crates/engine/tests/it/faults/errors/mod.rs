@@ -12,6 +12,7 @@ mod calls;
 mod damaged;
 mod directories;
 mod loads;
+mod remote;
 mod run;
 mod scenarios;
 mod transactions;
