@@ -20,11 +20,11 @@ use sateen::{
 
 use crate::abi::{ErrPtr, bytes, give, guard, lend, malloc_copy, missing, path, quiet, take, text};
 use crate::callbacks::State;
-use crate::comparator::{rocksdb_comparator_t, rocksdb_options_set_comparator};
 use crate::compaction_filter::{
     rocksdb_compactionfilter_t, rocksdb_compactionfilterfactory_t,
     rocksdb_options_set_compaction_filter, rocksdb_options_set_compaction_filter_factory,
 };
+use crate::comparator::{rocksdb_comparator_t, rocksdb_options_set_comparator};
 use crate::environment::{Place, rocksdb_env_t, rocksdb_options_set_env};
 use crate::job_info::reason_code;
 use crate::merge::rocksdb_mergeoperator_t;
@@ -49,8 +49,7 @@ type Schedule = unsafe extern "C" fn(
     *const c_char,
     usize,
 ) -> *mut rocksdb_compactionservice_scheduleresponse_t;
-type Wait =
-    unsafe extern "C" fn(*mut c_void, *const c_char, *mut *mut c_char, *mut usize) -> c_int;
+type Wait = unsafe extern "C" fn(*mut c_void, *const c_char, *mut *mut c_char, *mut usize) -> c_int;
 type Cancel = unsafe extern "C" fn(*mut c_void);
 type Installed = unsafe extern "C" fn(*mut c_void, *const c_char, c_int);
 
@@ -394,8 +393,7 @@ pub unsafe extern "C" fn rocksdb_open_and_compact_options_set_canceled(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        if let (Some(options), Some(flag)) =
-            (options.as_mut(), flag.cast::<CancelFlag>().as_ref())
+        if let (Some(options), Some(flag)) = (options.as_mut(), flag.cast::<CancelFlag>().as_ref())
         {
             quiet((), || options.cancelled = Some(flag.0.clone()));
         }

@@ -175,6 +175,7 @@ pub use events::{
 pub use health::{Health, HealthListener};
 pub use inspection::Inspection;
 pub use live_table::LiveTable;
+pub use open::OpenAndCompactOptions;
 pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
@@ -185,7 +186,6 @@ pub use operators::compaction_service::{
 pub use operators::merge::{MergeOperator, Merging};
 pub use operators::wal_filter::{WalDecision, WalFamily, WalFilter, WalFiltering, WalRecord};
 pub use operators::wall_clock::WallClock;
-pub use open::OpenAndCompactOptions;
 pub use options::logger::Logger;
 pub use options::table_filter::TableFilter;
 pub use options::{

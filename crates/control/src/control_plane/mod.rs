@@ -166,8 +166,7 @@ impl ControlPlane {
                     self.scheduler.sample(now, &sample)
                 };
                 self.sampled_at = now;
-                let running =
-                    [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
+                let running = [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
                 let urgent = self.urgent_deep_work();
                 self.drains.observe(now, &sample, running, urgent);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));

@@ -8,9 +8,9 @@
 pub(crate) mod chosen;
 pub(crate) mod iter;
 pub(crate) mod job;
-pub(crate) mod remote;
 #[cfg(test)]
 mod measure;
+pub(crate) mod remote;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Compactions in other processes: what they make is as if the database had made it, and nothing
 //! that a service does harms the database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use sateen::vfs::{CrashChoice, IoClass, MemVfs, OpenOptions, Vfs};
@@ -115,6 +115,12 @@ fn compact(db: &Db) {
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
     let family = db.default_column_family();
     family.compact_range(None, None, &options).unwrap();
+}
+
+/// The files of another process.
+fn made(mem: &MemVfs) -> Vec<PathBuf> {
+    let names = mem.list(Path::new(OUTPUT)).unwrap();
+    names.iter().map(|name| Path::new(OUTPUT).join(name)).collect()
 }
 
 fn outputs(mem: &MemVfs) -> usize {
@@ -256,7 +262,7 @@ fn wrong_results_are_refused() {
             "no files",
             "rename",
             Box::new(|mem, result| {
-                let names = mem.list(Path::new(OUTPUT)).unwrap();
+                let names = made(mem);
                 names.iter().for_each(|name| mem.remove(name).unwrap());
                 result
             }),
@@ -265,7 +271,7 @@ fn wrong_results_are_refused() {
             "damaged files",
             "",
             Box::new(move |mem, result| {
-                let names = mem.list(Path::new(OUTPUT)).unwrap();
+                let names = made(mem);
                 names.iter().for_each(|name| changed(name, mem, 4100));
                 result
             }),
@@ -274,7 +280,7 @@ fn wrong_results_are_refused() {
             "damaged at the end",
             "",
             Box::new(move |mem, result| {
-                let names = mem.list(Path::new(OUTPUT)).unwrap();
+                let names = made(mem);
                 names.iter().for_each(|name| changed(name, mem, u64::MAX));
                 result
             }),
@@ -283,7 +289,7 @@ fn wrong_results_are_refused() {
             "short files",
             "",
             Box::new(|mem, result| {
-                let names = mem.list(Path::new(OUTPUT)).unwrap();
+                let names = made(mem);
                 for name in names {
                     mem.open(&name, OpenOptions::WRITE).unwrap().truncate(5000).unwrap();
                 }
@@ -406,7 +412,8 @@ fn threads_are_not_kept_by_a_job_that_is_away() {
     // The answers arrive after all that, from another thread.
     let (there, answering) = (mem.clone(), kept.clone());
     std::thread::scope(|scope| {
-        let compacting = scope.spawn(|| db.compact_range(None, None, &CompactRangeOptions::default()));
+        let compacting =
+            scope.spawn(|| db.compact_range(None, None, &CompactRangeOptions::default()));
         while !compacting.is_finished() {
             let jobs = std::mem::take(&mut *answering.lock().unwrap());
             for job in jobs {

@@ -217,8 +217,7 @@ impl JobInput {
         put_split(&mut out, &plan.split);
         put_varint(&mut out, plan.rewrite.len() as u64);
         for Input { level, epoch, tables } in &plan.rewrite {
-            let bytes =
-                tables_bytes(plan.cf, (*level, *epoch), tables.iter().cloned(), Vec::new());
+            let bytes = tables_bytes(plan.cf, (*level, *epoch), tables.iter().cloned(), Vec::new());
             put_slice(&mut out, &bytes);
         }
         put_varint(&mut out, plan.below.len() as u64);
@@ -244,9 +243,8 @@ impl JobInput {
         let options = StoredOptions::from_text(fields.slice("the options")?)?;
         let options = options.with_objects(objects)?;
         fields.comparator = options.column_family.comparator.clone();
-        let mut numbers = || -> Result<Range<u64>> {
-            Ok(fields.number("a number")?..fields.number("a number")?)
-        };
+        let mut numbers =
+            || -> Result<Range<u64>> { Ok(fields.number("a number")?..fields.number("a number")?) };
         let (files, tables) = (numbers()?, numbers()?);
         let snapshots =
             fields.list("a snapshot", |fields| Ok(SeqNo(fields.number("a snapshot")?)))?;

@@ -7,7 +7,7 @@
 //!    result, and renames its files into the directory of the outputs.
 //! 3. `verify`, in as many steps as it takes, reads the new tables from end to end: every checksum,
 //!    the order of the keys, and what the result says of each table.
-//! 4. `end_remote` makes files and names durable and returns the edit, which is installed like any other.
+//! 4. `end_remote` compares what each file lists (`check_directory`), makes files and names durable and returns the edit, which is installed like any other.
 //! 5. Whatever goes wrong until then has the job run here, after its files are removed. [`CompactionJob::tell_service`] tells the service how the job ended.
 //!
 //! What must stay true:
@@ -34,7 +34,7 @@ use sateen_store::base::names::shown_path;
 use sateen_store::base::waited::step_read_bytes;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::reclaim::OpenTables;
-use sateen_store::files::table_file_name;
+use sateen_store::files::{CompactionFile, DirectoryEntry, table_file_name};
 use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{TableIter, TableIterOptions};
 use sateen_store::vfs::OpenOptions;
@@ -70,7 +70,11 @@ pub(crate) struct ToSend {
 /// How far such a compaction is.
 enum State {
     New(ToSend),
-    Away { sent: Arc<Sent>, files: Range<u64>, tables: Range<u64> },
+    Away {
+        sent: Arc<Sent>,
+        files: Range<u64>,
+        tables: Range<u64>,
+    },
     Verifying(Verifying),
     /// The tables of the other process are what the job installs.
     Done,
@@ -326,6 +330,7 @@ impl CompactionJob {
             let path = table_file_name(self.output.directory(), *file);
             let open = self.output.vfs().open(&path, OpenOptions::WRITE);
             let open = open.map_err(|error| Error::io("open", &path, error))?;
+            self.check_directory(&CompactionFile::open(&open, &path, *file)?, result)?;
             open.sync_data(self.plan.class).map_err(|error| Error::io("sync", &path, error))?;
         }
         // It syncs the directory.
@@ -341,6 +346,31 @@ impl CompactionJob {
         };
         self.ended_elsewhere(stats, result.tables.iter().map(|table| table.size_bytes).sum());
         Ok(Step::Done(StepBytes::default(), Box::new(edit)))
+    }
+
+    /// Checks that a file lists the tables that the result has in it, and no others.
+    fn check_directory(&self, file: &CompactionFile, result: &JobResult) -> Result<()> {
+        let here = result.tables.iter().filter(|table| table.placement.file() == file.id);
+        let same = |table: &&Arc<TableMeta>, entry: &DirectoryEntry| {
+            let placed = match table.placement {
+                Placement::Slice { offset, length, .. } => {
+                    (offset, length) == (entry.offset, entry.length)
+                }
+                _ => true,
+            };
+            placed
+                && (table.id, table.entries) == (entry.table, entry.entries)
+                && (table.seqno_min, table.seqno_max) == (entry.seqno_min, entry.seqno_max)
+                && (table.tombstones, table.raw_bytes) == (entry.tombstones, entry.raw_bytes)
+                && table.smallest.bytes() == entry.smallest
+                && table.largest.bytes() == entry.largest
+                && (self.plan.cf, self.plan.output_level) == (entry.column_family, entry.level)
+        };
+        let mut pairs = here.clone().zip(&file.tables);
+        match here.count() == file.tables.len() && pairs.all(|(table, entry)| same(&table, entry)) {
+            true => Ok(()),
+            false => Err(refused(format!("file {} lists other tables", file.id))),
+        }
     }
 
     /// Tells the service what became of a job whose tables it made. `failed` says that they were
