@@ -14,11 +14,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sateen::{
-    CompactionService, Db, OpenAndCompactOptions, RemoteCompaction, RemoteCompactionEnd,
+    CompactionService, Db, Error, OpenAndCompactOptions, RemoteCompaction, RemoteCompactionEnd,
     RemoteCompactionInfo, RemoteCompactions, bytes_of_text,
 };
 
-use crate::abi::{ErrPtr, bytes, give, guard, lend, malloc_copy, missing, path, quiet, take, text};
+use crate::abi::{
+    ErrPtr, bytes, free, give, guard, lend, malloc_copy, missing, path, quiet, take, text,
+};
 use crate::callbacks::State;
 use crate::compaction_filter::{
     rocksdb_compactionfilter_t, rocksdb_compactionfilterfactory_t,
@@ -26,7 +28,7 @@ use crate::compaction_filter::{
 };
 use crate::comparator::{rocksdb_comparator_t, rocksdb_options_set_comparator};
 use crate::environment::{Place, rocksdb_env_t, rocksdb_options_set_env};
-use crate::job_info::reason_code;
+use crate::listeners::rocksdb_eventlistener_t;
 use crate::merge::rocksdb_mergeoperator_t;
 use crate::odd_options::{CancelFlag, rocksdb_compactionservice_scheduleresponse_t};
 use crate::option_names::ours;
@@ -36,6 +38,7 @@ use crate::options::{
 };
 use crate::prefix::{rocksdb_options_set_prefix_extractor, rocksdb_slicetransform_t};
 use crate::settings::{Settings, keeps, made};
+use crate::value_codes::reason_code;
 use crate::value_files::is_half;
 
 /// RocksDB's statuses.
@@ -276,6 +279,8 @@ pub struct rocksdb_compaction_service_options_override_t {
     kept: Settings,
     /// Names and values of options.
     named: Vec<(String, String)>,
+    /// What was added and is not implemented.
+    absent: Option<&'static str>,
 }
 
 keeps!(rocksdb_compaction_service_options_override_t: kept);
@@ -303,8 +308,8 @@ pub unsafe extern "C" fn rocksdb_compaction_service_options_override_create_from
     let Some(options) = (unsafe { options.as_ref() }) else { return null_mut() };
     quiet(null_mut(), || {
         let options = options.clone();
-        let (kept, named) = (Settings::default(), Vec::new());
-        give(rocksdb_compaction_service_options_override_t { options, kept, named })
+        let (kept, named, absent) = (Settings::default(), Vec::new(), None);
+        give(rocksdb_compaction_service_options_override_t { options, kept, named, absent })
     })
 }
 
@@ -314,7 +319,7 @@ pub unsafe extern "C" fn rocksdb_compaction_service_options_override_destroy(
     overrides: *mut rocksdb_compaction_service_options_override_t,
 ) {
     // SAFETY: the contract of the crate.
-    unsafe { crate::abi::free(overrides) };
+    unsafe { free(overrides) };
 }
 
 macro_rules! overrides {
@@ -370,6 +375,52 @@ pub unsafe extern "C" fn rocksdb_compaction_service_options_override_set_option(
             quiet((), || overrides.named.push(pair));
         }
     }
+}
+
+/// Has no effect: the database that installs a compaction counts it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compaction_service_options_override_set_statistics(
+    _overrides: *mut rocksdb_compaction_service_options_override_t,
+    _options: *mut rocksdb_options_t,
+) {
+}
+
+/// Takes the listener over, and has compactions with these overrides refused: only the database
+/// calls listeners.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_compaction_service_options_override_add_event_listener(
+    overrides: *mut rocksdb_compaction_service_options_override_t,
+    listener: *mut rocksdb_eventlistener_t,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let Some(overrides) = overrides.as_mut() {
+            overrides.absent = Some("event listeners");
+            free(listener);
+        }
+    }
+}
+
+macro_rules! refused {
+    ($($(#[$doc:meta])* $name:ident: $what:literal;)*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            overrides: *mut rocksdb_compaction_service_options_override_t,
+            _object: *mut c_void,
+        ) {
+            // SAFETY: the contract of the crate.
+            if let Some(overrides) = unsafe { overrides.as_mut() } {
+                overrides.absent = Some($what);
+            }
+        }
+    )* };
+}
+
+refused! {
+    /// Has compactions with these overrides refused: there are no such collectors.
+    rocksdb_compaction_service_options_override_add_table_properties_collector_factory:
+        "collectors of table properties";
 }
 
 /// Options of a compaction for another process.
@@ -446,6 +497,10 @@ pub unsafe extern "C" fn rocksdb_open_and_compact_with_options(
             let overrides = overrides.as_ref().ok_or_else(|| missing("the overrides"))?;
             if db_path.is_null() || output_directory.is_null() {
                 return Err(missing("a directory"));
+            }
+            if let Some(absent) = overrides.absent {
+                let text = format!("overrides with {absent} are not implemented");
+                return Err(Error::InvalidArgument(text));
             }
             let Place { vfs, path: database } = Place::new(&raw const overrides.options, db_path);
             let mut with = OpenAndCompactOptions {

@@ -488,6 +488,9 @@ fn what_is_not_there_says_so() {
     let output = command(&program).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "libsateen_rocksdb: Not implemented: rocksdb_compactionservice_create\n");
+    assert_eq!(
+        said,
+        "libsateen_rocksdb: Not implemented: rocksdb_blob_file_addition_info_total_blob_count\n"
+    );
     assert_eq!(output.status.signal(), Some(libc::SIGABRT));
 }

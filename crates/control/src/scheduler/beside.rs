@@ -1,5 +1,5 @@
-//! Work beside clients: the rate of reclaiming, the inputs of a compaction, jobs of other processes,
-//! and room for the scrub and for copies of backups.
+//! Work beside clients: the rate of reclaiming, the inputs of a compaction, jobs of other
+//! processes, and room for the scrub and for copies of backups.
 
 use super::allocator::Allocation;
 use super::running::RunningState;

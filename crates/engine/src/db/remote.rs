@@ -25,8 +25,8 @@ impl Db {
     /// use std::path::PathBuf;
     ///
     /// use sateen::{
-    ///     CompactRangeOptions, CompactionService, Db, OpenAndCompactOptions, Options, RemoteCompaction,
-    ///     RemoteCompactions,
+    ///     CompactRangeOptions, CompactionService, Db, OpenAndCompactOptions, Options,
+    ///     RemoteCompaction, RemoteCompactions,
     /// };
     ///
     /// /// Does the work of another process in a thread of this one.
@@ -52,8 +52,8 @@ impl Db {
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let (path, output) = (directory.path().join("db"), directory.path().join("output"));
     /// let service = RemoteCompactions::new(Thread(output));
-    /// let db = Db::open(path, Options { compaction_service: Some(service), ..Options::default() })?;
-    /// for value in ["1", "2"] {
+    /// let db = Db::open(path, Options { compaction_service: Some(service), ..Options::default()
+    /// })?; for value in ["1", "2"] {
     ///     db.put("fig", value)?;
     ///     db.flush()?;
     /// }

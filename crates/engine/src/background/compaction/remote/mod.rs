@@ -7,8 +7,10 @@
 //!    result, and renames its files into the directory of the outputs.
 //! 3. `verify`, in as many steps as it takes, reads the new tables from end to end: every checksum,
 //!    the order of the keys, and what the result says of each table.
-//! 4. `end_remote` compares what each file lists (`check_directory`), makes files and names durable and returns the edit, which is installed like any other.
-//! 5. Whatever goes wrong until then has the job run here, after its files are removed. [`CompactionJob::tell_service`] tells the service how the job ended.
+//! 4. `end_remote` compares what each file lists (`check_directory`), makes files and names durable
+//! and returns the edit, which is installed like any other. 5. Whatever goes wrong until then has
+//! the job run here, after its files are removed. [`CompactionJob::tell_service`] tells the service
+//! how the job ended.
 //!
 //! What must stay true:
 //!
@@ -75,7 +77,7 @@ enum State {
         files: Range<u64>,
         tables: Range<u64>,
     },
-    Verifying(Verifying),
+    Verifying(Box<Verifying>),
     /// The tables of the other process are what the job installs.
     Done,
 }
@@ -138,7 +140,7 @@ impl CompactionJob {
                 Some(Answer::Done(result)) => {
                     let taken = self.take_over(&result, remote.info.job, (&files, &tables));
                     taken.map(|taken| {
-                        remote.state = State::Verifying(taken);
+                        remote.state = State::Verifying(Box::new(taken));
                         Some(Step::More(StepBytes::default()))
                     })
                 }
@@ -152,9 +154,9 @@ impl CompactionJob {
                     Ok(Some(Step::Away))
                 }
             },
-            State::Verifying(verifying) => match self.verify(&remote, verifying, bytes) {
+            State::Verifying(verifying) => match self.verify(&remote, *verifying, bytes) {
                 Ok((verifying, false)) => {
-                    remote.state = State::Verifying(verifying);
+                    remote.state = State::Verifying(Box::new(verifying));
                     Ok(Some(Step::More(StepBytes::default())))
                 }
                 Ok((verifying, true)) => self.end_remote(&verifying.result).map(Some),
