@@ -200,7 +200,7 @@ impl Output {
         if let (Some(images), Some((_, file))) = (&context.images, &mut self.file)
             && let Some(bytes_max) = images.room()
         {
-            file.keep_image(bytes_max);
+            file.keep_image(images.begin(), bytes_max);
         }
         let table = counters.table();
         if let Some(builder) = &mut self.builder {

@@ -181,9 +181,9 @@ impl CompactionFileWriter {
         Ok(offset)
     }
 
-    /// Keeps an image of the next table, unless it exceeds `bytes_max`.
-    pub fn keep_image(&mut self, bytes_max: u64) {
-        self.image = Some((TableImage::default(), bytes_max));
+    /// Keeps the next table in `image`, which is empty, unless it exceeds `bytes_max`.
+    pub fn keep_image(&mut self, image: TableImage, bytes_max: u64) {
+        self.image = Some((image, bytes_max));
     }
 
     /// Returns the image of the last finished table, if one was kept.

@@ -26,7 +26,7 @@ use sateen_control::{FileId, LogNumber};
 
 pub use compaction_file::{CompactionFile, CompactionFileWriter};
 pub use directory::DirectoryEntry;
-pub use image::TableImage;
+pub use image::{SparePieces, TableImage};
 pub use outline::{HEADER_BYTES, Outline, check_header, check_values_header, uid_of_page};
 pub use space::Extents;
 

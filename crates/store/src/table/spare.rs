@@ -1,12 +1,12 @@
-//! Buffers that cursors leave to the next ones of their thread. A large buffer from the allocator
-//! is new memory of the kernel each time, which costs more than the read into it.
+//! What cursors leave to the next ones of their thread: the decompressor, which is large, and the
+//! buffer that it fills. Chunks serve again by themselves (`vfs::buffer`).
 
 use std::cell::RefCell;
 
 use super::compression::Decompressor;
 use crate::vfs::AlignedBuffer;
 
-/// Number of cursors whose buffers a thread keeps, and the largest buffer kept.
+/// Number of cursors whose decompressors a thread keeps, and the largest buffer kept.
 const SPARE_BUFFERS_MAX: usize = 8;
 const SPARE_BYTES_MAX: usize = 2 << 20;
 
@@ -15,7 +15,7 @@ thread_local! {
 }
 
 /// The buffers of a cursor that reads in chunks. A job reads many small tables with one cursor
-/// each. The thread passes the buffers on, so that they are not zeroed for every table.
+/// each.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) chunk: AlignedBuffer,
@@ -24,17 +24,16 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Takes buffers that an earlier cursor of this thread left, or empty ones.
+    /// Takes what an earlier cursor of this thread left, or empty buffers.
     pub(super) fn take() -> Buffers {
         SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
     }
 
-    /// Keeps the buffers for the thread's next cursor, unless they are too large or too many.
-    pub(super) fn give_back(self) {
-        let worth = self.chunk.capacity() > 0
-            && self.chunk.capacity() <= SPARE_BYTES_MAX
-            && self.decompressed.capacity() <= SPARE_BYTES_MAX;
-        if worth {
+    /// Keeps the decompressor for the thread's next cursor if it was used, unless its buffer is too
+    /// large or there are too many.
+    pub(super) fn give_back(mut self) {
+        self.chunk = AlignedBuffer::default();
+        if (1..=SPARE_BYTES_MAX).contains(&self.decompressed.capacity()) {
             // A thread that is ending cannot keep the buffers, and frees them.
             let _ = SPARE.try_with(|spare| {
                 let mut spare = spare.borrow_mut();

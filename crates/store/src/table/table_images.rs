@@ -1,7 +1,8 @@
 //! Images of L0 tables: copies in memory from the flush until the table leaves L0. Compactions out
 //! of L0, and clients, then need not read these tables from the device.
 //!
-//! 1. [`OutputImages::room`] tells a flush how large a table may be to be kept.
+//! 1. [`OutputImages::room`] tells a flush how large a table may be to be kept, and
+//!    [`OutputImages::begin`] returns its image, still empty.
 //! 2. `TableImages::keep` charges the block cache for the image. With the first image it also
 //!    charges for the ones that are expected soon.
 //! 3. [`TableImages::of`] lets an open table read its image.
@@ -13,8 +14,10 @@
 //! An image that finds no room is not kept, and no image is dropped for another. Tables leave L0 in
 //! about the order in which they came, so the image that would be dropped is the one needed next.
 //!
-//! What must stay true: the cache is charged with at least the memory of all images, and with
-//! nothing when there are none.
+//! Memory of images that are gone serves the next ones, as far as it is charged.
+//!
+//! What must stay true: the cache is charged with at least the memory of all images and of what is
+//! kept for the next ones, and with nothing when there are no images.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -23,7 +26,7 @@ use sateen_control::{FileId, TableId};
 
 use crate::base::sync::{Mutex, lock};
 use crate::block_cache::BlockCache;
-use crate::files::TableImage;
+use crate::files::{SparePieces, TableImage};
 
 #[derive(Debug)]
 struct Kept {
@@ -38,20 +41,40 @@ struct ImagesState {
     bytes: u64,
     /// Bytes charged to the cache.
     charged: u64,
-    /// Bytes reserved in the cache, whether images use them or not.
+    /// Bytes reserved in the cache from the first image on, whether images use them or not.
     expected: u64,
+    /// Most memory that all images had at once in the last whole period, and in the present one.
+    most_before: u64,
+    most_now: u64,
     /// Number of calls of `look` since an image was kept.
     looks: u32,
+    /// Number of calls of `look` in the present period.
+    period_looks: u32,
 }
 
 /// Number of calls of `look` after which no image is expected any more: about a minute.
 const LOOKS_MAX: u32 = 600;
+/// Number of calls of `look` in a period: about five seconds.
+const PERIOD_LOOKS: u32 = 50;
+
+impl ImagesState {
+    /// Returns the charge to keep: the memory of all images, and what the next ones will need.
+    fn wanted(&self) -> u64 {
+        self.bytes.max(self.expected).max(self.most_before).max(self.most_now)
+    }
+
+    /// Expects no images any more.
+    fn expect_none(&mut self) {
+        (self.expected, self.most_before, self.most_now) = (0, 0, 0);
+    }
+}
 
 /// The images of a database's tables.
 #[derive(Debug)]
 pub struct TableImages {
     blocks: Arc<BlockCache>,
     state: Mutex<ImagesState>,
+    spare: Arc<SparePieces>,
 }
 
 /// The part of the block cache that images may take.
@@ -81,6 +104,11 @@ impl OutputImages {
         (room >= self.share.table_bytes).then_some(room)
     }
 
+    /// Returns the image of the next table, still empty.
+    pub fn begin(&self) -> TableImage {
+        TableImage::of_spare(self.images.spare.clone())
+    }
+
     /// Keeps `image` if there is room.
     pub fn keep(&self, table: TableId, file: FileId, image: TableImage) {
         self.images.keep(table, file, image, self.share);
@@ -90,7 +118,7 @@ impl OutputImages {
 impl TableImages {
     /// Returns an empty set of images, which will charge `blocks`.
     pub fn new(blocks: Arc<BlockCache>) -> TableImages {
-        TableImages { blocks, state: Mutex::default() }
+        TableImages { blocks, state: Mutex::default(), spare: Arc::default() }
     }
 
     fn room(&self, share: ImagesShare) -> u64 {
@@ -107,11 +135,12 @@ impl TableImages {
         if !self.blocks.is_of_others() {
             state.expected = state.expected.max(share.expected_bytes);
         }
-        let wanted = bytes.max(state.expected).saturating_sub(state.charged);
+        let wanted = bytes.max(state.wanted()).saturating_sub(state.charged);
         state.charged += self.blocks.charge_table_images(wanted, share.percent);
         if bytes <= state.charged {
             state.looks = 0;
             state.bytes = bytes;
+            state.most_now = state.most_now.max(bytes);
             // Ids of tables are never reused, so there is no such entry.
             state.kept.insert(table, Kept { file, image: Arc::new(image) });
         }
@@ -166,22 +195,29 @@ impl TableImages {
         {
             state.bytes -= newest.image.memory_bytes();
         }
+        state.period_looks += 1;
+        if state.period_looks >= PERIOD_LOOKS {
+            state.period_looks = 0;
+            (state.most_before, state.most_now) = (state.most_now, state.bytes);
+        }
         if excess > 0 || state.looks > LOOKS_MAX {
-            state.expected = 0;
+            state.expect_none();
         }
         self.give_back(&mut state);
     }
 
-    /// Returns the unused charge. The expected charge is kept only while there is an image.
+    /// Returns the unused charge, and keeps as much memory for the next images as stays charged. The
+    /// expected charge is kept only while there is an image.
     fn give_back(&self, state: &mut ImagesState) {
         if state.kept.is_empty() {
-            state.expected = 0;
+            state.expect_none();
         }
-        let less = state.charged.saturating_sub(state.bytes.max(state.expected));
+        let less = state.charged.saturating_sub(state.wanted());
         if less > 0 {
             state.charged -= less;
             self.blocks.discharge_table_images(less);
         }
+        self.spare.limit(state.charged.saturating_sub(state.bytes));
     }
 
     #[cfg(any(test, feature = "test-support"))]
@@ -251,14 +287,23 @@ mod tests {
         let used = || images.blocks.usage_bytes();
         let expecting = share(50, 1 << 20);
         for n in 0..7 {
-            images.keep(TableId(n), FileId(n), image(300 << 10), expecting);
+            let mut image_of_spare = TableImage::of_spare(images.spare.clone());
+            image_of_spare.append(&vec![7; 300 << 10]);
+            images.keep(TableId(n), FileId(n), image_of_spare, expecting);
             let each = image(300 << 10).memory_bytes();
             assert_eq!(used(), (1 << 20).max(each * (n + 1)).min(each * 6));
         }
         assert_eq!(images.count(), 6);
         images.keep(TableId(7), FileId(7), image(10), share(50, 1));
+        let most = used();
         images.forget((1..8).map(TableId));
+        assert_eq!(used(), most, "the most that there was lately");
+        assert!(images.spare.count() > 0, "memory for the next ones");
+        (0..PERIOD_LOOKS).for_each(|_| images.look(50));
+        assert_eq!(used(), most);
+        (0..PERIOD_LOOKS).for_each(|_| images.look(50));
         assert_eq!(used(), 1 << 20, "the most that was expected");
+        assert_eq!(images.spare.count(), 0, "no whole piece is charged any more");
         for _ in 0..=LOOKS_MAX {
             images.look(50);
         }

@@ -50,8 +50,13 @@ pub struct Cursor<O> {
     /// The path of the last search in this list: on each level a place at or before the entry. A
     /// step back starts there instead of at the top.
     path: Finger,
+    /// Steps forward since the last search, up to [`SCAN_STEPS`].
+    steps: u8,
     owner: O,
 }
+
+/// Number of steps forward after which many more are expected.
+const SCAN_STEPS: u8 = 4;
 
 // SAFETY: the pointers lead to nodes of the owner's list, which any thread may read.
 unsafe impl<O: Send> Send for Cursor<O> {}
@@ -61,7 +66,7 @@ unsafe impl<O: Sync> Sync for Cursor<O> {}
 impl<O: Owner> Cursor<O> {
     /// Returns an invalid cursor.
     pub(in crate::memtable) fn new(owner: O) -> Cursor<O> {
-        Cursor { node: None, path: Finger::new(), owner }
+        Cursor { node: None, path: Finger::new(), steps: 0, owner }
     }
 
     /// Returns the current entry.
@@ -73,6 +78,7 @@ impl<O: Owner> Cursor<O> {
 
     /// Moves to the first entry.
     pub(in crate::memtable) fn move_to_first(&mut self) {
+        self.steps = 0;
         self.path.list = 0;
         self.node = self.owner.list().first().map(|entry| entry.node);
     }
@@ -80,6 +86,7 @@ impl<O: Owner> Cursor<O> {
     /// Moves to the first entry at or after an internal key.
     #[inline]
     pub(in crate::memtable) fn move_to(&mut self, internal: &[u8]) {
+        self.steps = 0;
         self.path.list = 0;
         let list = self.owner.list();
         let target = Target::internal(list.comparator(), internal);
@@ -91,7 +98,11 @@ impl<O: Owner> Cursor<O> {
     pub(in crate::memtable) fn move_on(&mut self) {
         self.path.list = 0;
         let list = self.owner.list();
-        self.node = self.entry().and_then(|entry| list.next(entry)).map(|entry| entry.node);
+        let Some(entry) = self.entry() else { return };
+        let next =
+            if self.steps < SCAN_STEPS { list.next(entry) } else { list.next_of_scan(entry) };
+        self.node = next.map(|entry| entry.node);
+        self.steps = (self.steps + 1).min(SCAN_STEPS);
     }
 
     /// Moves to the last entry.

@@ -317,6 +317,23 @@ impl SkipList {
         Some(next)
     }
 
+    /// Does what `next` does in the middle of a scan: also prefetches the value of the entry after
+    /// that, whose header the last step prefetched.
+    #[inline]
+    pub(super) fn next_of_scan<'a>(&'a self, entry: Entry<'a>) -> Option<Entry<'a>> {
+        // SAFETY: every node has level 0.
+        let next = unsafe { self.next_of(entry.place(), 0) }?;
+        // SAFETY: every node has level 0.
+        if let Some(after) = unsafe { self.next_of(next.place(), 0) } {
+            // SAFETY: every node has level 0.
+            if let Some(later) = unsafe { self.next_of(after.place(), 0) } {
+                later.prefetch();
+            }
+            after.prefetch_value();
+        }
+        Some(next)
+    }
+
     /// Inserts an entry. The list must not contain its internal key `target`. `finger` is the
     /// caller's, ideally that of its last insert.
     #[inline]

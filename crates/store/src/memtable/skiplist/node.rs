@@ -34,6 +34,9 @@ pub(in crate::memtable) const HEIGHT_MAX: usize = 2;
 /// Largest value that lies behind its key. Larger ones lie apart from the nodes.
 const VALUE_INSIDE_MAX: usize = 128;
 
+/// The most of a value that is prefetched for a scan. The processor goes on by itself.
+const VALUE_AHEAD_BYTES_MAX: usize = 1 << 10;
+
 /// Largest memory that is prefetched for the next value.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const WRITE_AHEAD_BYTES_MAX: usize = 2 << 10;
@@ -312,6 +315,15 @@ impl<'a> Entry<'a> {
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch(self.node.as_ptr().cast());
+    }
+
+    /// Prefetches the value. The header should be in the processor's cache.
+    #[inline]
+    pub(super) fn prefetch_value(self) {
+        let value = self.value();
+        for offset in (0..value.len().min(VALUE_AHEAD_BYTES_MAX)).step_by(64) {
+            prefetch(value.as_ptr().wrapping_add(offset));
+        }
     }
 }
 

@@ -3,11 +3,16 @@
 //!
 //! Large buffers are mapped instead of allocated. They live as long as one table is merged. From
 //! the allocator's heap they would lie between indexes and filters that stay, and the holes they
-//! leave could not be returned (a third of the memory during a fill).
+//! leave could not be returned (a third of the memory during a fill). A new mapping is a page fault
+//! for each page, which costs more than what is read or written there. So a few MiB of mappings
+//! serve again (`mappings`).
 //!
-//! What must stay true: the storage never moves, so the aligned start that is computed once stays
-//! aligned.
+//! What must stay true:
+//!
+//! - The storage never moves, so the aligned start that is computed once stays aligned.
+//! - What a new buffer holds beyond its length is undefined: zeros, or what an earlier one held.
 
+mod mappings;
 #[cfg(test)]
 mod tests;
 
@@ -25,18 +30,27 @@ pub const DIRECT_IO_ALIGNMENT: usize = 4096;
 /// Smallest buffer that is mapped.
 const MAPPED_MIN: usize = 64 << 10;
 
+/// Frees the memory that is kept for the next buffers.
+pub(super) fn free_kept() {
+    mappings::KEPT.free();
+}
+
 /// Memory that is never resized.
 enum Storage {
     Allocated(Box<[u8]>),
-    Mapped(MmapMut),
+    /// It is there until it is dropped.
+    Mapped(Option<MmapMut>),
 }
 
 impl Storage {
     fn new(bytes: usize) -> Storage {
         let mapped =
-            if bytes >= MAPPED_MIN && !cfg!(miri) { MmapMut::map_anon(bytes).ok() } else { None };
+            if bytes >= MAPPED_MIN && !cfg!(miri) { mappings::KEPT.take(bytes) } else { None };
         // If no more mappings can be made, the heap may still have memory.
-        mapped.map_or_else(|| Storage::Allocated(vec![0; bytes].into()), Storage::Mapped)
+        match mapped {
+            Some(mapped) => Storage::Mapped(Some(mapped)),
+            None => Storage::Allocated(vec![0; bytes].into()),
+        }
     }
 }
 
@@ -52,7 +66,7 @@ impl Deref for Storage {
     fn deref(&self) -> &[u8] {
         match self {
             Storage::Allocated(bytes) => bytes,
-            Storage::Mapped(bytes) => bytes,
+            Storage::Mapped(bytes) => bytes.as_deref().unwrap_or_default(),
         }
     }
 }
@@ -62,7 +76,17 @@ impl DerefMut for Storage {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Storage::Allocated(bytes) => bytes,
-            Storage::Mapped(bytes) => bytes,
+            Storage::Mapped(bytes) => bytes.as_deref_mut().unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let Storage::Mapped(bytes) = self
+            && let Some(bytes) = bytes.take()
+        {
+            mappings::KEPT.give_back(bytes);
         }
     }
 }
@@ -70,7 +94,7 @@ impl DerefMut for Storage {
 /// Bytes at an aligned address, up to a fixed capacity. The default buffer has capacity 0.
 #[derive(Default)]
 pub struct AlignedBuffer {
-    /// Longer than the capacity by one alignment, so that an aligned start always fits.
+    /// Longer than the capacity by at least one alignment, so that an aligned start always fits.
     storage: Storage,
     start: usize,
     len: usize,
@@ -96,6 +120,8 @@ impl AlignedBuffer {
     /// Makes the capacity at least `capacity` bytes. If the buffer must grow, its content is lost.
     pub fn reserve(&mut self, capacity: usize) {
         if self.capacity < capacity {
+            // Its memory may serve the larger one.
+            *self = AlignedBuffer::default();
             *self = AlignedBuffer::with_capacity(capacity);
         }
     }

@@ -3,6 +3,18 @@
 use super::*;
 use proptest::prelude::*;
 
+#[test]
+fn padding_is_zeros_whatever_was_there_before() {
+    let mut buffer = AlignedBuffer::with_capacity(100_000);
+    buffer.whole_mut().fill(7);
+    drop(buffer);
+    let mut buffer = AlignedBuffer::with_capacity(100_000);
+    buffer.extend_some(&[1]);
+    buffer.pad_to(4096);
+    assert_eq!(buffer.len(), 4096);
+    assert!(buffer.as_slice().iter().skip(1).all(|byte| *byte == 0));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Extend(Vec<u8>),
