@@ -2,13 +2,14 @@
 //! there.
 //!
 //! RocksDB's `wait` blocks until the other process has answered. Each job therefore has a thread,
-//! which calls `schedule` and `wait` and answers the engine's job. At the end of a database the
-//! engine calls `cancel_awaiting_jobs`, and does not wait for these threads. The service's state is
-//! freed by its destructor once the last of them has ended.
+//! which calls `schedule` and `wait` and answers the engine's job. At the end of a database, or of its
+//! background work, `cancel_awaiting_jobs` is called once, and nobody waits for these threads. The
+//! service's state is freed by its destructor once the last of them has ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +89,9 @@ impl Service {
     /// Sends a job, waits for the result and answers.
     fn run(&self, job: RemoteCompaction) {
         let Some(schedule) = self.schedule else { return job.decline() };
+        if job.is_cancelled() {
+            return;
+        }
         let info = job.info().clone();
         let number = info.job;
         let family = bytes_of_text(&info.column_family).into_owned();
@@ -148,6 +152,9 @@ impl CompactionService for Shared {
 
     fn cancel(&self, job: &RemoteCompactionInfo) {
         self.0.ids().remove(&job.job);
+    }
+
+    fn closing(&self, _database: &Path) {
         if let Some(cancel) = self.0.cancel {
             // SAFETY: RocksDB calls it from any thread.
             unsafe { cancel(self.0.state.state) };
@@ -478,7 +485,7 @@ pub unsafe extern "C" fn rocksdb_open_and_compact(
     }
 }
 
-/// Does the same with options. A compaction that was interrupted begins anew, whatever
+/// Does the same with options. A compaction that was interrupted is not resumed, whatever
 /// `allow_resumption` is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_and_compact_with_options(

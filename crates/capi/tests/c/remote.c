@@ -194,8 +194,9 @@ static void run(const char* directory, int mode) {
         rocksdb_cancel_all_background_work(db, 0);
         pthread_join(thread, NULL);
         rocksdb_close(db);
-        CHECK(self.cancelled > 0 && self.installed == 0);
+        CHECK(self.installed == 0);
     }
+    CHECK(self.cancelled == 1);
     rocksdb_options_set_compaction_service(options, NULL);
     pthread_mutex_lock(&self.lock);
     while (self.gone == 0) {

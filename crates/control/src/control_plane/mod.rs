@@ -12,6 +12,7 @@
 //! 6. `finish` releases a job's claims, and lets a failed one be retried later.
 
 mod admission;
+mod away;
 mod flushes;
 mod scrubbing;
 mod shared;
@@ -195,7 +196,7 @@ impl ControlPlane {
                 }
             }
             Event::JobFinished { job, result } => self.finish(now, job, result),
-            Event::JobAway { job, away } => self.scheduler.set_away(job, away),
+            Event::JobAway { job, away } => self.set_away(job, away),
             Event::OptionsChanged { options } => self.set_options(now, *options),
             Event::CfOptionsChanged { cf, options } => self.set_family_options(cf, options),
             Event::CompactRange { request, cf, begin, end, bottommost } => {
@@ -227,11 +228,7 @@ impl ControlPlane {
             Event::FilesSparse { files } => {
                 self.families.values_mut().for_each(|family| family.set_sparse(&files));
             }
-            Event::CompactRangeCancelled { request } => {
-                for family in self.families.values_mut() {
-                    self.actions.extend(family.cancel_request(request));
-                }
-            }
+            Event::CompactRangeCancelled { request } => self.cancel_request(request),
             Event::Paused(paused) => {
                 self.paused = paused;
                 self.scheduler.set_paused(paused);

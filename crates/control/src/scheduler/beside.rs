@@ -53,6 +53,11 @@ impl IoScheduler {
         }
     }
 
+    /// Returns true if another process does the work of a job.
+    pub(crate) fn is_away(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(Running::is_away)
+    }
+
     /// Returns true if a job of the database whose own lane is `lane` runs in this process.
     pub(crate) fn works(&self, lane: Lane) -> bool {
         let own = |job: &Running| job.database == self.members.current && job.own_lane == lane;

@@ -355,10 +355,13 @@ fn create_file(
             (counters.file(), OpenOptions::CREATE)
         }
     };
-    // The output owns the file from here on, and `abandon` removes it if a later step fails.
-    files.push(id);
     let path = table_file_name(directory, id);
     let file = vfs.open(&path, options.direct(direct));
+    // The output owns the file from here on, and `abandon` removes it if a later step fails. A file
+    // that was there already is not the output's. After any other error it may have been created.
+    if !matches!(&file, Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists) {
+        files.push(id);
+    }
     let doing = if options.create_new { "create" } else { "open" };
     let file = file.map_err(|error| Error::io(doing, &path, error))?;
     let begun = if for_values {

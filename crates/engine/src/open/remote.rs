@@ -2,12 +2,14 @@
 //! ([`Db::open_and_compact`](crate::Db::open_and_compact)).
 //!
 //! 1. The job names everything that is needed ([`JobInput`]): tables, options, snapshots, numbers.
-//! 2. `run` steps a [`CompactionJob`] like any other, into the output directory.
+//! 2. `run` steps a [`CompactionJob`] like any other, into a new directory of the job, which is in
+//!    the output directory.
 //! 3. The result says which tables it has made ([`JobResult`]).
 //!
 //! What must stay true: the database's directories are read only, without its lock. A table that is
 //! gone is an error, since the database gives nothing up while it waits for the job. If it ends
-//! nevertheless, the result is of no use to anyone.
+//! nevertheless, the result is of no use to anyone. No file is changed or removed that the worker has
+//! not created.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +27,10 @@ use sateen_store::vfs::Vfs;
 
 use super::{paths, sync_ancestors};
 use crate::background::compaction::job::{CompactionContext, CompactionJob};
-use crate::background::compaction::remote::codec::{JobInput, JobResult};
+use crate::background::compaction::remote::codec::{JobInput, JobResult, job_directory};
 use crate::background::driver::step::Step;
 use crate::background::output::OutputContext;
+use crate::operators::wall_clock::WallClock;
 use crate::options::paths::absolute;
 use crate::options::{ColumnFamilyOptions, control};
 use crate::tree::families::ColumnFamilyData;
@@ -67,9 +70,32 @@ pub(crate) fn open_and_compact(
         let text = format!("{output} has the database's tables, so it cannot have the outputs");
         return Err(Error::InvalidArgument(text));
     }
+    let output = job_directory(&output, input.job);
+    let exists = vfs.exists(&output).map_err(|error| Error::io("look for", &output, error))?;
+    if exists {
+        let output = shown_path(&output);
+        let text = format!("{output} exists: another process does this compaction, or did not end");
+        return Err(Error::InvalidArgument(text));
+    }
     vfs.create_dir_all(&output).map_err(|error| Error::io("create", &output, error))?;
-    sync_ancestors(vfs.as_ref(), &output)?;
-    let mut job = job_of(&vfs, &directory, &output, &input)?;
+    let result = sync_ancestors(vfs.as_ref(), &output)
+        .and_then(|()| compact(&vfs, &directory, &output, &input, with));
+    if result.is_err() {
+        // The failure counts. A directory that stays is empty.
+        let _left = vfs.remove_dir(&output);
+    }
+    result
+}
+
+/// Compacts into `output`, a new directory. Removes the outputs after a failure.
+fn compact(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    output: &Path,
+    input: &JobInput,
+    with: &OpenAndCompactOptions,
+) -> Result<Vec<u8>> {
+    let mut job = job_of(vfs, directory, output, input)?;
     let counters = Counters::starting_at(input.files.start, input.tables.start);
     let made = run(&mut job, &counters, with.cancelled.as_deref());
     let done = job.done();
@@ -83,7 +109,7 @@ pub(crate) fn open_and_compact(
             return Err(Error::InvalidArgument(text.into()));
         };
         let (entries_in, entries_dropped) = (done.entries_in, done.entries_dropped);
-        let (job, directory) = (input.job, output);
+        let (job, directory) = (input.job, output.to_owned());
         Ok(JobResult { job, directory, tables, entries_in, entries_dropped }.encode())
     });
     if result.is_err() {
@@ -99,7 +125,10 @@ fn job_of(
     output: &Path,
     input: &JobInput,
 ) -> Result<CompactionJob> {
-    let options = Arc::new(input.options.clone().with_absolute_paths()?);
+    let mut options = input.options.clone().with_absolute_paths()?;
+    let seconds = input.seconds;
+    options.wall_clock = WallClock::new(move || seconds);
+    let options = Arc::new(options);
     let (layered, _) = paths::layered(vfs.clone(), directory, &options, &[]);
     let dyn_vfs: Arc<dyn Vfs> = layered;
     let (open_files_max, memory_bytes_max) = options.open_tables_max();

@@ -8,7 +8,7 @@
 //!
 //! What must stay true: each job has one answer. One that is dropped unanswered has failed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_store::base::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +24,17 @@ pub trait CompactionService: Send + Sync {
     /// returns. The answer may come at any time, from any thread.
     fn start(&self, job: RemoteCompaction);
 
-    /// Is told that the database does not wait for a job any more: it closes, or the job was
-    /// discarded. An answer has no effect from now on.
+    /// Is told that the database does not wait for a job any more: it closes, the job was
+    /// discarded, or the request of a client that it serves was cancelled. An answer has no effect
+    /// from now on, and nobody removes the files of its outputs.
     fn cancel(&self, job: &RemoteCompactionInfo) {
         let _ = job;
+    }
+
+    /// Is told that a database closes or ends its background work. It has cancelled all of its
+    /// jobs.
+    fn closing(&self, database: &Path) {
+        let _ = database;
     }
 
     /// Is told what became of an answered job.

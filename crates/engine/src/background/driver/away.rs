@@ -1,6 +1,7 @@
 //! Jobs whose work another process does. They are in their slots, without a grant.
 
 use sateen_control::{Event, Instant, JobId};
+use sateen_store::base::sync::lock;
 
 use super::{Driver, DriverState, Job};
 
@@ -32,7 +33,21 @@ impl DriverState {
 }
 
 impl Driver {
-    /// Discards the jobs whose work another process does.
+    /// Returns true if another process does the work of a job.
+    pub(crate) fn has_away(&self) -> bool {
+        lock(&self.shared).jobs.values().any(|slot| slot.away)
+    }
+
+    /// Tells the compaction service, if there is one, that no job is waited for any more.
+    pub(crate) fn tell_service_of_end(&self) {
+        let options = self.env.options.load();
+        if let Some(service) = &options.compaction_service {
+            service.service().closing(&self.env.directory);
+        }
+    }
+
+    /// Discards the jobs whose work another process does. A job whose first step runs is discarded
+    /// after it, because background work was ended before the call.
     pub(crate) fn discard_away(&self) {
         let mut shared = self.lend();
         let away = shared.jobs.iter().filter(|(_, slot)| slot.away).map(|(id, _)| *id);

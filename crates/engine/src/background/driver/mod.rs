@@ -508,7 +508,9 @@ impl Driver {
                 let mut shared = self.lend();
                 let (now, away) = (self.env.now(), matches!(part, Step::Away));
                 shared.plane.handle(now, part_event(id, &part));
-                let discard = shared.stop || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
+                let ended = away && self.env.work_ended.load(Ordering::Acquire);
+                let discard =
+                    shared.stop || ended || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
                 if discard {
                     shared.jobs.remove(&id);
                     drop(shared);

@@ -21,6 +21,7 @@ pub(crate) const OUTPUT: &str = "/output";
 pub(crate) struct Told {
     pub(crate) ends: Mutex<Vec<RemoteCompactionEnd>>,
     pub(crate) cancelled: Mutex<Vec<u64>>,
+    pub(crate) closed: Mutex<Vec<PathBuf>>,
 }
 
 impl Told {
@@ -29,7 +30,7 @@ impl Told {
         ends.iter().filter(|end| **end == RemoteCompactionEnd::Installed).count()
     }
 
-    fn reasons(&self) -> Vec<String> {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         let ends = self.ends.lock().unwrap();
         let reason = |end: &RemoteCompactionEnd| match end {
             RemoteCompactionEnd::RunLocally(why) => Some(why.clone()),
@@ -54,13 +55,16 @@ impl<F: Fn(RemoteCompaction) + Send + Sync> CompactionService for Service<F> {
     fn cancel(&self, job: &RemoteCompactionInfo) {
         self.told.cancelled.lock().unwrap().push(job.job);
     }
+    fn closing(&self, database: &Path) {
+        self.told.closed.lock().unwrap().push(database.to_owned());
+    }
     fn ended(&self, _: &RemoteCompactionInfo, end: &RemoteCompactionEnd) {
         self.told.ends.lock().unwrap().push(end.clone());
     }
 }
 
 /// The options with a service that does `act` with each job.
-fn served(
+pub(crate) fn served(
     options: &Options,
     act: impl Fn(RemoteCompaction) + Send + Sync + 'static,
 ) -> (Options, Arc<Told>) {
@@ -89,12 +93,12 @@ pub(crate) fn elsewhere(options: &Options, vfs: Arc<dyn Vfs>) -> (Options, Arc<T
     })
 }
 
-fn open(mem: &MemVfs, options: &Options) -> Db {
+pub(crate) fn open(mem: &MemVfs, options: &Options) -> Db {
     Db::open_with(as_vfs(mem), "/db", options.clone(), &[]).unwrap()
 }
 
 /// Writes to few keys in all ways, and flushes now and then.
-fn write(db: &Db, random: &mut Random, writes: u64, has_operator: bool) {
+pub(crate) fn write(db: &Db, random: &mut Random, writes: u64, has_operator: bool) {
     for number in 0..writes {
         let key = format!("key{:03}", random.below(120));
         match random.below(20) {
@@ -110,7 +114,7 @@ fn write(db: &Db, random: &mut Random, writes: u64, has_operator: bool) {
     }
 }
 
-fn compact(db: &Db) {
+pub(crate) fn compact(db: &Db) {
     db.flush().unwrap();
     let options = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
     let family = db.default_column_family();
@@ -118,12 +122,15 @@ fn compact(db: &Db) {
 }
 
 /// The files of another process.
-fn made(mem: &MemVfs) -> Vec<PathBuf> {
-    let names = mem.list(Path::new(OUTPUT)).unwrap();
-    names.iter().map(|name| Path::new(OUTPUT).join(name)).collect()
+pub(crate) fn made(mem: &MemVfs) -> Vec<PathBuf> {
+    let names = |directory: &Path| {
+        let names = mem.list(directory).unwrap();
+        names.iter().map(|name| directory.join(name)).collect::<Vec<_>>()
+    };
+    names(Path::new(OUTPUT)).iter().flat_map(|directory| names(directory)).collect()
 }
 
-fn outputs(mem: &MemVfs) -> usize {
+pub(crate) fn outputs(mem: &MemVfs) -> usize {
     mem.list(Path::new(OUTPUT)).map_or(0, |names| names.len())
 }
 
@@ -195,8 +202,10 @@ fn filters_work_there_and_have_to_be_given() {
 }
 
 /// Runs a database whose service does `act` with the result of each job, and returns why the jobs
-/// ran here. The database is as it should be.
-fn harmed(act: impl Fn(&MemVfs, Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> Vec<String> {
+/// ran here, and how many directories of jobs are left. The database is as it should be.
+fn harmed(
+    act: impl Fn(&MemVfs, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+) -> (Vec<String>, usize) {
     let (mem, own) = (MemVfs::new(), MemVfs::new());
     let (there, options) = (mem.clone(), tiny());
     let (sent, told) = served(&tiny(), move |job| {
@@ -215,7 +224,7 @@ fn harmed(act: impl Fn(&MemVfs, Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> 
     let again = open(&mem, &tiny());
     assert_eq!(contents(&again), contents(&alone));
     assert_sound(&again);
-    told.reasons()
+    (told.reasons(), outputs(&mem))
 }
 
 #[test]
@@ -298,10 +307,12 @@ fn wrong_results_are_refused() {
         ),
     ];
     for (what, reason, act) in all {
-        let reasons = harmed(act);
+        let (reasons, left) = harmed(act);
         assert!(!reasons.is_empty(), "{what}: jobs ran here");
         let last = reasons.last().unwrap();
         assert!(last.contains(reason), "{what}: {reasons:?}");
+        // A result that cannot be read does not tell where the files are.
+        assert_eq!(left == 0, ["", "rename"].contains(&reason), "{what}: {left} left");
     }
 }
 
@@ -326,7 +337,9 @@ fn a_service_may_decline_fail_or_give_up() {
 }
 
 /// The options with a service that keeps its jobs.
-fn keeping(options: &Options) -> (Options, Arc<Told>, Arc<Mutex<Vec<RemoteCompaction>>>) {
+pub(crate) fn keeping(
+    options: &Options,
+) -> (Options, Arc<Told>, Arc<Mutex<Vec<RemoteCompaction>>>) {
     let kept: Arc<Mutex<Vec<RemoteCompaction>>> = Arc::default();
     let keeps = kept.clone();
     let (sent, told) = served(options, move |job| keeps.lock().unwrap().push(job));
@@ -334,7 +347,7 @@ fn keeping(options: &Options) -> (Options, Arc<Told>, Arc<Mutex<Vec<RemoteCompac
 }
 
 /// Steps until a job is away and there is nothing else to do.
-fn step_until_away(db: &Db, kept: &Mutex<Vec<RemoteCompaction>>) {
+pub(crate) fn step_until_away(db: &Db, kept: &Mutex<Vec<RemoteCompaction>>) {
     for _ in 0..10_000 {
         if !db.step().unwrap() && !kept.lock().unwrap().is_empty() {
             return;
@@ -382,6 +395,7 @@ fn a_job_without_an_answer_ends_with_the_database_or_its_column_family() {
     db.close().unwrap();
     let job = kept.lock().unwrap().pop().unwrap();
     assert!(job.is_cancelled());
+    assert_eq!(*told.closed.lock().unwrap(), [PathBuf::from("/db")]);
     // An answer changes nothing any more.
     let late = compacted(as_vfs(&mem), &job, &tiny());
     job.finish(late.unwrap());
@@ -476,9 +490,15 @@ fn what_cannot_be_done_there_is_refused() {
     assert!(refused(OUTPUT, job.input(), &unknown).contains("level0_trigger"));
     let cancelled = Some(Arc::new(std::sync::atomic::AtomicBool::new(true)));
     let cancelled = OpenAndCompactOptions { cancelled, ..OpenAndCompactOptions::default() };
-    let made = Db::open_and_compact_with(as_vfs(&mem), "/db", OUTPUT, job.input(), &cancelled);
-    assert!(matches!(made, Err(Error::ManualCompactionPaused)));
+    let ended = Db::open_and_compact_with(as_vfs(&mem), "/db", OUTPUT, job.input(), &cancelled);
+    assert!(matches!(ended, Err(Error::ManualCompactionPaused)));
     assert_eq!(outputs(&mem), 0, "nothing is left after a failure");
+    // What is there may be another worker's.
+    let directory = Path::new(OUTPUT).join(format!("compaction-{}", job.info().job));
+    mem.create_dir_all(&directory).unwrap();
+    mem.open(&directory.join("000001.sat"), OpenOptions::CREATE).unwrap();
+    assert!(refused(OUTPUT, job.input(), &with).contains("exists"));
+    assert_eq!(made(&mem), [directory.join("000001.sat")]);
     job.decline();
     db.close().unwrap();
 }

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen_control::compaction::{Below, CompactionPlan, CompactionReason, Input, OutputSplit};
@@ -20,6 +21,7 @@ use sateen_store::base::coding::{
     put_slice, put_varint, take_slice, take_u8, take_u64, take_varint, take_varint_u32,
 };
 use sateen_store::base::error::{Error, Result};
+use sateen_store::base::names::shown_path;
 use sateen_store::base::xxh3::xxh3_64;
 use sateen_store::manifest::{decode_edits, encode_edit};
 
@@ -39,6 +41,8 @@ pub(crate) struct JobInput {
     pub(crate) whole: ColumnFamilyId,
     /// The options of the database, and of the column family.
     pub(crate) options: Options,
+    /// Seconds since 1970 by the database's clock, which decide what has expired.
+    pub(crate) seconds: u64,
     /// Only what is rewritten counts. Of what is older, only tables that share keys with it do.
     pub(crate) plan: CompactionPlan,
     pub(crate) ranges: Vec<RangeTombstone>,
@@ -55,10 +59,20 @@ pub(crate) struct JobInput {
 pub(crate) struct JobResult {
     pub(crate) job: u64,
     /// The directory of the outputs.
-    pub(crate) directory: std::path::PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) tables: Vec<Arc<TableMeta>>,
     pub(crate) entries_in: u64,
     pub(crate) entries_dropped: u64,
+}
+
+/// Returns the directory in `output` that has the outputs of a job, and no other files.
+pub(crate) fn job_directory(output: &Path, job: u64) -> PathBuf {
+    output.join(format!("compaction-{job}"))
+}
+
+/// Why a result is not taken.
+pub(super) fn refused(why: impl Into<String>) -> Error {
+    Error::InvalidArgument(format!("the result of the other process: {}", why.into()))
 }
 
 /// Returns `content` behind its first line, and its checksum.
@@ -199,6 +213,7 @@ impl JobInput {
         let families = [(crate::options::DEFAULT_COLUMN_FAMILY, &self.options.column_family)];
         let options = StoredOptions::text(&self.options, families.into_iter());
         put_slice(&mut out, options.as_bytes());
+        put_varint(&mut out, self.seconds);
         for numbers in [&self.files, &self.tables] {
             put_varint(&mut out, numbers.start);
             put_varint(&mut out, numbers.end);
@@ -242,6 +257,7 @@ impl JobInput {
         let whole = ColumnFamilyId(fields.need("the column family", whole)?);
         let options = StoredOptions::from_text(fields.slice("the options")?)?;
         let options = options.with_objects(objects)?;
+        let seconds = fields.number("the time")?;
         fields.comparator = options.column_family.comparator.clone();
         let mut numbers =
             || -> Result<Range<u64>> { Ok(fields.number("a number")?..fields.number("a number")?) };
@@ -303,6 +319,7 @@ impl JobInput {
             family,
             whole,
             options,
+            seconds,
             plan,
             ranges,
             is_full,
@@ -328,8 +345,23 @@ impl JobResult {
         seal(RESULT, &out)
     }
 
+    /// Returns the result in `bytes`, if it is that of `job`, with outputs in the job's directory.
+    pub(super) fn of_job(bytes: &[u8], comparator: &Comparator, job: u64) -> Result<JobResult> {
+        let result = JobResult::decode(bytes, comparator)?;
+        let parent = result.directory.parent();
+        if result.job != job {
+            return Err(refused("it is that of another job"));
+        }
+        let is_own = |output| result.directory == job_directory(output, job);
+        if !parent.is_some_and(is_own) || !result.directory.is_absolute() {
+            let directory = shown_path(&result.directory);
+            return Err(refused(format!("{directory} is not the directory of the job")));
+        }
+        Ok(result)
+    }
+
     /// Returns the result in `bytes`.
-    pub(crate) fn decode(bytes: &[u8], comparator: &Comparator) -> Result<JobResult> {
+    fn decode(bytes: &[u8], comparator: &Comparator) -> Result<JobResult> {
         let what = "the result";
         let rest = unseal(what, RESULT, bytes)?;
         let mut fields = Fields { what, rest, comparator: comparator.clone() };
@@ -467,6 +499,7 @@ mod tests {
             family: "default".into(),
             whole: ColumnFamilyId(0),
             options: Options::default(),
+            seconds: 1_700_000_000,
             plan,
             ranges: vec![range],
             is_full: true,
@@ -517,6 +550,22 @@ mod tests {
         }
         let found = JobResult::decode(&result().encode(), &Comparator::BYTEWISE);
         assert_eq!(found.unwrap(), result());
+    }
+
+    #[test]
+    fn a_result_of_another_job_or_directory_is_refused() {
+        let of = |job: u64, directory: &str| {
+            let result = JobResult { job, directory: directory.into(), ..result() };
+            JobResult::of_job(&result.encode(), &Comparator::BYTEWISE, 5)
+        };
+        assert!(of(5, "/output/compaction-5").is_ok());
+        assert!(of(6, "/output/compaction-6").unwrap_err().to_string().contains("another job"));
+        for directory in
+            ["/db", "/output/compaction-6", "/output/compaction-5/..", "/", "compaction-5"]
+        {
+            let error = of(5, directory).unwrap_err().to_string();
+            assert!(error.contains("is not the directory of the job"), "{error}");
+        }
     }
 
     /// Bytes whose checksum fits are read without a panic, whatever they are.

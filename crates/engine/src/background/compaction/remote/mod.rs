@@ -8,9 +8,9 @@
 //! 3. `verify`, in as many steps as it takes, reads the new tables from end to end: every checksum,
 //!    the order of the keys, and what the result says of each table.
 //! 4. `end_remote` compares what each file lists (`check_directory`), makes files and names durable
-//! and returns the edit, which is installed like any other. 5. Whatever goes wrong until then has
-//! the job run here, after its files are removed. [`CompactionJob::tell_service`] tells the service
-//! how the job ended.
+//!    and returns the edit, which is installed like any other.
+//! 5. Whatever goes wrong until then has the job run here, after its files are removed.
+//! 6. [`CompactionJob::tell_service`] tells the service how the job ended.
 //!
 //! What must stay true:
 //!
@@ -19,14 +19,17 @@
 //! - Files of the result are files of the job's output from the rename on, so that they are removed
 //!   with it. After a crash they are orphans, which the next open removes.
 //! - Only numbers that were reserved for the job are taken (format rule F2).
+//! - Files are taken and removed only in a directory whose name has the job's number. It is random,
+//!   so no other files are there.
 
 pub(crate) mod codec;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use codec::{JobInput, JobResult, are_apart};
+use codec::{JobInput, JobResult, are_apart, refused};
 use sateen_control::version::{AddedTable, Placement, TableMeta};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::{Error, Result};
@@ -36,7 +39,7 @@ use sateen_store::base::names::shown_path;
 use sateen_store::base::waited::step_read_bytes;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::reclaim::OpenTables;
-use sateen_store::files::{CompactionFile, DirectoryEntry, table_file_name};
+use sateen_store::files::{CompactionFile, DirectoryEntry, FileName, table_file_name};
 use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{TableIter, TableIterOptions};
 use sateen_store::vfs::OpenOptions;
@@ -112,11 +115,11 @@ impl Remote {
     fn ended(&self, end: RemoteCompactionEnd) {
         self.service.service().ended(&self.info, &end);
     }
-}
 
-/// Why a result is not taken.
-fn refused(why: impl Into<String>) -> Error {
-    Error::InvalidArgument(format!("the result of the other process: {}", why.into()))
+    /// Gives up the open handles on tables of `files`, which are about to be removed.
+    fn forget(&self, files: &[FileId]) {
+        files.iter().for_each(|file| self.tables.evict_file(*file));
+    }
 }
 
 impl CompactionJob {
@@ -174,7 +177,7 @@ impl CompactionJob {
                 None
             }
             Err(error) => {
-                self.output.files().iter().for_each(|file| remote.tables.evict_file(*file));
+                remote.forget(self.output.files());
                 self.output.give_back();
                 remote.ended(RemoteCompactionEnd::RunLocally(error.to_string()));
                 None
@@ -192,6 +195,7 @@ impl CompactionJob {
         let files_max = if family_options.compaction_files { 1 } else { tables_max };
         let (files, tables) = counters.reserve(files_max, tables_max);
         let mut options = self.output.options().as_ref().clone();
+        let seconds = options.wall_clock.seconds();
         options.column_family = family_options.as_ref().clone();
         let input = JobInput {
             job: remote.info.job,
@@ -199,6 +203,7 @@ impl CompactionJob {
             family: self.family.name().to_owned(),
             whole: self.family.whole(),
             options,
+            seconds,
             plan: self.plan.as_ref().clone(),
             ranges: self.version().range_tombstones().iter().cloned().collect(),
             is_full: remote.info.is_full,
@@ -213,17 +218,27 @@ impl CompactionJob {
         State::Away { sent, files, tables }
     }
 
-    /// Checks a result, and moves its files to where the job's outputs are.
+    /// Checks a result, and moves its files to where the job's outputs are. The directory of the job
+    /// is removed, with whatever is left in it.
     fn take_over(
         &mut self,
         bytes: &[u8],
         job: u64,
         (files, tables): (&Range<u64>, &Range<u64>),
     ) -> Result<Verifying> {
-        let result = JobResult::decode(bytes, self.family.comparator())?;
-        if result.job != job {
-            return Err(refused("it is that of another job"));
-        }
+        let result = JobResult::of_job(bytes, self.family.comparator(), job)?;
+        let checked = self.check_result(&result, (files, tables));
+        let moved = checked.and_then(|taken| self.move_files(&result.directory, taken));
+        self.remove_outputs(&result.directory, files);
+        moved.map(|()| Verifying { result, verified: 0, open: None })
+    }
+
+    /// Checks what the result says of its tables, and returns their files.
+    fn check_result(
+        &self,
+        result: &JobResult,
+        (files, tables): (&Range<u64>, &Range<u64>),
+    ) -> Result<BTreeSet<FileId>> {
         if !are_apart(&result.tables) {
             return Err(refused("its tables share keys"));
         }
@@ -252,9 +267,14 @@ impl CompactionJob {
             };
             return Err(refused(format!("table {} {why}", table.id)));
         }
+        Ok(taken)
+    }
+
+    /// Renames `files` of the job's directory `from` into the directory of the outputs.
+    fn move_files(&mut self, from: &Path, files: BTreeSet<FileId>) -> Result<()> {
         let directory = self.output.directory().to_owned();
-        for file in taken {
-            let from = table_file_name(&result.directory, file);
+        for file in files {
+            let from = table_file_name(from, file);
             let to = table_file_name(&directory, file);
             self.output.adopt(file);
             self.output.vfs().rename(&from, &to).map_err(|error| {
@@ -263,7 +283,20 @@ impl CompactionJob {
                 Error::io("rename", &from, error)
             })?;
         }
-        Ok(Verifying { result, verified: 0, open: None })
+        Ok(())
+    }
+
+    /// Removes the outputs of the other process that are left in the job's `directory`, and the
+    /// directory. If that fails, nobody removes them.
+    fn remove_outputs(&self, directory: &Path, files: &Range<u64>) {
+        let vfs = self.output.vfs();
+        for name in vfs.list(directory).unwrap_or_default() {
+            let file = name.to_str().and_then(FileName::parse);
+            if matches!(file, Some(FileName::Table(file)) if files.contains(&file.0)) {
+                let _left = vfs.remove(&directory.join(name));
+            }
+        }
+        let _left = vfs.remove_dir(directory);
     }
 
     /// Reads about `bytes` bytes of the tables that were taken over. Returns true once all of them
@@ -386,15 +419,32 @@ impl CompactionJob {
         }
     }
 
-    /// Tells the service that nobody waits for its answer any more.
+    /// Tells the service that nobody waits for its answer any more, or that an answer that is there
+    /// is of no use. The caller removes files that were taken over.
     pub(super) fn cancel_remote(&mut self) {
-        let Some(remote) = self.remote.take() else { return };
-        match &remote.state {
-            State::Away { sent, .. } => {
+        let Some(mut remote) = self.remote.take() else { return };
+        match std::mem::replace(&mut remote.state, State::Done) {
+            State::Away { sent, files, .. } => {
                 sent.cancel();
-                remote.service.service().cancel(&remote.info);
+                let Some(answer) = sent.take() else {
+                    return remote.service.service().cancel(&remote.info);
+                };
+                if let Answer::Done(bytes) = answer {
+                    let comparator = self.family.comparator();
+                    let result = JobResult::of_job(&bytes, comparator, remote.info.job);
+                    // A result that cannot be read does not tell where its files are.
+                    if let Ok(result) = result {
+                        self.remove_outputs(&result.directory, &files);
+                    }
+                }
+                remote.ended(RemoteCompactionEnd::Discarded);
             }
-            State::Verifying(_) => remote.ended(RemoteCompactionEnd::Discarded),
+            State::Verifying(verifying) => {
+                // Its iterator ends before the handles of the tables.
+                drop(verifying);
+                remote.forget(self.output.files());
+                remote.ended(RemoteCompactionEnd::Discarded);
+            }
             State::New(_) => {}
             // The service is told once it is known whether the tables were installed.
             State::Done => self.remote = Some(remote),
