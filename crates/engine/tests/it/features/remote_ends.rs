@@ -94,7 +94,7 @@ fn values_expire_by_the_clock_of_the_database() {
     assert!(told.installed() > 0, "{:?}", told.reasons());
     assert_eq!(contents(&db), before);
     seconds.store(1101, Ordering::Relaxed);
-    db.put("key", "later").unwrap();
+    db.put("key015", "later").unwrap();
     compact(&db);
     seconds.store(1000, Ordering::Relaxed);
     assert_eq!(contents(&db).len(), 1, "the others were dropped");
