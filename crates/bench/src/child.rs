@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sateen_workload::{
-    ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSize, ValueSource, parse_replay,
+    ArrivalSpec, KeyChoice, Mix, Process, ReplayEvent, Spec, ValueSize, ValueSource,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::args::{BenchArgs, LoadOrder, Plan};
 use crate::engine::Engine;
+use crate::recording::{self, Recording};
 use crate::result::{Loaded, Measured, RunResult};
 use crate::runner::{self, Phase};
 use crate::sampler::{Live, Told};
@@ -68,12 +69,14 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
     let args = &task.args;
     let plan = args.plan(&task.workload)?;
     let config = task.engine.adapt(args.store_config()?);
-    let replay = plan.replay.as_deref().map(read_replay).transpose()?;
+    let read = |path| recording::read(path, args.replay_speed, args.scan_length);
+    let recording = plan.replay.as_deref().map(read).transpose()?;
+    let replay = recording.as_ref().map(|recording| recording.events.as_slice());
     let engine = args.label.as_deref().unwrap_or(task.engine.name());
     let rate = args.rate.first().copied();
     let workload = crate::summary::workload_at(plan.spec.name, rate);
     let label = format!("{engine:<8} {workload:<11} #{}", task.round);
-    let size_max = plan.sizes.max().max(replay.iter().flatten().map(|e| e.size).max().unwrap_or(0));
+    let size_max = plan.sizes.max().max(recording.as_ref().map_or(0, Recording::size_max));
     let values = ValueSource::new(args.seed, args.compression_ratio, size_max);
     let directory = &task.directory;
     let mark = LoadMark {
@@ -114,12 +117,13 @@ fn measure(task: &ChildTask) -> Result<RunResult> {
         std::fs::write(mark_path(directory), mark_text(&mark)?)
             .map_err(|error| Error::file(directory, error))?;
     }
-    let measured = measured_phase(store.as_ref(), task, &plan, &values, replay.as_deref(), &label)?;
+    let measured = measured_phase(store.as_ref(), task, &plan, &values, replay, &label)?;
     if filled {
         std::fs::write(mark_path(directory), mark_text(&mark)?)
             .map_err(|error| Error::file(directory, error))?;
     }
-    let (version, notes) = (store.version(), store.notes());
+    let (version, mut notes) = (store.version(), store.notes());
+    notes.extend(recording.into_iter().flat_map(|recording| recording.notes));
     drop(store);
     Ok(RunResult {
         engine: engine.to_owned(),
@@ -303,16 +307,6 @@ fn generator_ns(args: &BenchArgs, plan: &Plan, values: &ValueSource) -> Result<f
     Ok(measured.cpu.client as f64 / OPERATIONS as f64)
 }
 
-fn read_replay(path: &Path) -> Result<Vec<ReplayEvent>> {
-    let file = std::fs::File::open(path).map_err(|error| Error::file(path, error))?;
-    let events = parse_replay(std::io::BufReader::new(file))
-        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
-    if events.is_empty() {
-        return Err(Error::file(path, "the recording has no operation"));
-    }
-    Ok(events)
-}
-
 /// Empties a directory of the benchmark and marks it as such.
 fn clear(directory: &Path) -> Result<()> {
     guard(directory)?;
@@ -373,18 +367,5 @@ mod tests {
         std::fs::write(foreign.join("CURRENT"), "not ours").unwrap();
         let error = clear(&foreign).unwrap_err().to_string();
         assert!(error.contains("precious") && foreign.join("CURRENT").exists(), "{error}");
-    }
-
-    #[test]
-    fn a_recording_that_cannot_be_used_is_named_with_its_line() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("load.csv");
-        std::fs::write(&file, "0,put,a,1\n1,put,a\n").unwrap();
-        let error = read_replay(&file).unwrap_err().to_string();
-        assert!(error.contains("load.csv: line 2: "), "{error}");
-        std::fs::write(&file, "# nothing\n").unwrap();
-        assert!(read_replay(&file).unwrap_err().to_string().contains("no operation"));
-        let error = read_replay(&place.path().join("none")).unwrap_err().to_string();
-        assert!(error.contains("none: No such file"), "{error}");
     }
 }

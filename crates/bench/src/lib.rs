@@ -17,6 +17,7 @@ pub mod html;
 mod notes;
 mod peer;
 mod recorder;
+mod recording;
 mod result;
 mod runner;
 mod sampler;

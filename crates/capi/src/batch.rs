@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int};
 use sateen::WriteBatch;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::batch_bytes::{decode, encode};
 use crate::database::{rocksdb_column_family_handle_t, untimed};
 
 type Batch = rocksdb_writebatch_t;
@@ -67,7 +66,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
 ) -> *mut rocksdb_writebatch_t {
     quiet(std::ptr::null_mut(), || {
         // SAFETY: the contract of the module.
-        let read = decode(unsafe { bytes(data, length) });
+        let read = WriteBatch::from_rocksdb(unsafe { bytes(data, length) });
         let mut made = rocksdb_writebatch_t::default();
         match read {
             Ok((batch, first_seqno)) => made = rocksdb_writebatch_t::of(batch, first_seqno),
@@ -79,7 +78,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
 
 /// Returns the batch that bytes from `rocksdb_writebatch_data` stand for.
 pub(crate) fn of_bytes(bytes: &[u8]) -> sateen::Result<WriteBatch> {
-    decode(bytes).map(|(batch, _)| batch)
+    WriteBatch::from_rocksdb(bytes).map(|(batch, _)| batch)
 }
 
 /// Frees a batch.
@@ -116,7 +115,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 ) -> *const c_char {
     // SAFETY: the contract of the module.
     let data = unsafe { batch.as_mut() }.map_or(&[][..], |batch| {
-        quiet((), || batch.shown = encode(&batch.batch, batch.first_seqno));
+        quiet((), || batch.shown = batch.batch.to_rocksdb(batch.first_seqno));
         &batch.shown
     });
     // SAFETY: the contract of the module.

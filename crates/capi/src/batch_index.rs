@@ -8,7 +8,6 @@ use sateen::{Error, WriteBatchWithIndex};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch::{of_bytes, writes};
-use crate::batch_bytes::encode;
 use crate::batch_parts::{Deleted, Put, iterate, joined, of_parts};
 use crate::calls::rocksdb_writeoptions_t;
 use crate::comparator::rocksdb_comparator_t;
@@ -162,12 +161,12 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_data(
     // SAFETY: the contract of the crate.
     let shown = match unsafe { batch.as_mut() }.map(|batch| &mut batch.0) {
         Some(Of::Itself(own)) => {
-            quiet((), || own.shown = encode(own.batch.batch(), 0));
+            quiet((), || own.shown = own.batch.batch().to_rocksdb(0));
             own.shown.as_slice()
         }
         Some(Of::Transaction(of)) => match Batch::transaction(*of) {
             Ok(of) => {
-                quiet((), || of.shown = encode(of.inner.batch().batch(), 0));
+                quiet((), || of.shown = of.inner.batch().batch().to_rocksdb(0));
                 of.shown.as_slice()
             }
             Err(_) => &[],

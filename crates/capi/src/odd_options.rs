@@ -32,6 +32,10 @@ kept_options! {
         rocksdb_size_approximation_options_create, rocksdb_size_approximation_options_destroy;
     /// How the WAL is flushed.
     rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create, rocksdb_flushwaloptions_destroy;
+    /// What a trace records.
+    rocksdb_trace_options_t: rocksdb_trace_options_create, rocksdb_trace_options_destroy;
+    /// How a trace is replayed.
+    rocksdb_replay_options_t: rocksdb_replay_options_create, rocksdb_replay_options_destroy;
     /// How the files of a database are listed.
     rocksdb_livefiles_storage_info_options_t:
         rocksdb_livefiles_storage_info_options_create,

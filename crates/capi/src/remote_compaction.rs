@@ -2,9 +2,9 @@
 //! there.
 //!
 //! RocksDB's `wait` blocks until the other process has answered. Each job therefore has a thread,
-//! which calls `schedule` and `wait` and answers the engine's job. At the end of a database, or of its
-//! background work, `cancel_awaiting_jobs` is called once, and nobody waits for these threads. The
-//! service's state is freed by its destructor once the last of them has ended.
+//! which calls `schedule` and `wait` and answers the engine's job. At the end of a database, or of
+//! its background work, `cancel_awaiting_jobs` is called once, and nobody waits for these threads.
+//! The service's state is freed by its destructor once the last of them has ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uchar, c_void};

@@ -126,6 +126,11 @@ fn memtables_of_several_databases_have_one_limit() {
 }
 
 #[test]
+fn calls_are_traced_and_replayed() {
+    run("traces");
+}
+
+#[test]
 fn environments_and_stored_options() {
     run("environments");
 }

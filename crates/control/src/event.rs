@@ -200,6 +200,9 @@ pub struct Sample {
     pub reads: ReadSample,
     /// How the machine's processors were used.
     pub processors: Processors,
+    /// Bytes of dead tables that can be given back now or soon. Those that a snapshot, an iterator,
+    /// a lease or a checkpoint keeps are not among them.
+    pub dead_bytes: u64,
 }
 
 /// How the processors of the machine were used lately, in thousandths of the time of all of them.
@@ -222,6 +225,12 @@ impl Processors {
     #[must_use]
     pub fn are_free(&self) -> bool {
         self.others < LEFT_BY_OTHERS || self.idle >= IDLE_ENOUGH
+    }
+
+    /// Returns true if the machine is short of processors now, and was or was not `before`.
+    #[must_use]
+    pub fn are_short(&self, before: bool) -> bool {
+        if before { !self.are_free() } else { self.are_taken() }
     }
 }
 

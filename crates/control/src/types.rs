@@ -143,7 +143,8 @@ pub enum IoClass {
     Client,
     /// The write-ahead log.
     Wal,
-    /// The manifest and the other small files of the catalogue.
+    /// The manifest and the other small files of the catalogue, the log for people, and traces of
+    /// calls.
     Manifest,
     /// A flush of a memtable to level 0.
     Flush,

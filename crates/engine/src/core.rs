@@ -16,7 +16,7 @@
 //!
 //! 1. It ends the inspection, so that operators ask for no more work.
 //! 2. It stores what a crash would lose: it flushes unlogged entries, or syncs the WAL.
-//! 3. It stops the background threads and abandons jobs that are not finished.
+//! 3. It ends a trace, stops the background threads, and abandons jobs that are not finished.
 //! 4. It removes preallocated files that were not used, and WALs that are not needed any more.
 //! 5. It frees the space of dead tables, leaves shared limits, and releases the directory's locks.
 
@@ -289,6 +289,8 @@ impl DbCore {
         if self.env.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        // The file of a trace becomes whole. Nobody can be told an error any more.
+        let _unheard = self.env.tracing.end();
         self.background.driver.stop();
         self.background.scrubber.stop();
         self.background.stop_threads();

@@ -3,6 +3,9 @@
 use sateen_control::ValueKind;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 
+/// Bytes of the time at the end of a value, in a column family with `ttl`.
+pub(crate) const TIME_BYTES: usize = 4;
+
 /// The state of a key according to its newest visible entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visible {

@@ -15,6 +15,7 @@ use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
 use crate::options::Options;
+use crate::trace::Tracing;
 
 /// The surroundings of an open database. All its services share one.
 pub(crate) struct Environment {
@@ -28,6 +29,8 @@ pub(crate) struct Environment {
     pub(crate) health: HealthState,
     pub(crate) events: Arc<Events>,
     pub(crate) metrics: EngineMetrics,
+    /// The trace of calls, which the commit pipeline shares.
+    pub(crate) tracing: Arc<Tracing>,
     pub(crate) closed: AtomicBool,
     /// True once background work was ended for good.
     pub(crate) work_ended: AtomicBool,

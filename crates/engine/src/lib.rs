@@ -109,6 +109,7 @@
 //!   the engine calls
 //! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::bulk_load`],
 //!   [`Db::updates_since`], [`Db::open_secondary`]: data in and out
+//! - [`Db::start_trace`], [`Replayer`]: the calls of a service, recorded and made again
 //! - [`check`], [`repair`], [`Db::scrub`]: damage
 //! - [`vfs`]: file systems, one of them in memory for tests
 //! - The pages of the repository: the command, the C interface, formats, decisions, benchmarks
@@ -135,12 +136,14 @@ mod open;
 mod operators;
 mod options;
 mod read;
+mod replay;
 mod runtime;
 mod secondary;
 mod snapshot;
 pub mod timeline;
 mod timestamps;
 mod tools;
+mod trace;
 mod tree;
 mod ttl;
 mod txn;
@@ -166,7 +169,7 @@ pub use db::inspect::{Inspector, set_inspector};
 pub use db::iter::{Iter, KeyRange};
 pub use db::listeners::EventListener;
 pub use db::live_files::{LiveFile, LiveFileKind, LiveFilesOptions};
-pub use db::observe::PROPERTIES;
+pub use db::properties::PROPERTIES;
 pub use db::updates::Updates;
 pub use db::{Db, WaitForCompactOptions};
 pub use events::{
@@ -195,6 +198,7 @@ pub use options::{
     WalMode, WalRecovery, WriteController, WriteOptions,
 };
 pub use read::lookup::PinnedSlice;
+pub use replay::{ReplayOptions, ReplaySummary, Replayed, Replayer};
 pub use runtime::{DatabaseTotals, DeviceMetrics, Runtime, RuntimeBuilder, RuntimeMetrics};
 pub use sateen_control::{ColumnFamilyId, Comparator, ValueKind};
 pub use sateen_store::base::error::{CorruptionKind, Error, LockWait, Result};
@@ -275,6 +279,10 @@ pub use tools::repair::{
     LostRange, RepairListener, RepairOptions, RepairReport, repair, repair_as,
     repair_families_with, repair_with,
 };
+pub use trace::{
+    TraceCall, TraceKinds, TraceOptions, TraceReader, TraceRecord, TraceSeek, TraceSummary,
+    TraceWriter,
+};
 pub use txn::batch_with_index::{
     BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
 };
@@ -316,6 +324,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/transactions.md")]
 struct Transactions;
+
+/// The examples of the page about replaying run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/replaying.md")]
+struct Replaying;
 
 /// The examples of the page about the Rust interface run.
 #[cfg(doctest)]

@@ -34,6 +34,10 @@ pub struct Status {
     pub health: String,
     /// The failure, if the health is not "ok".
     pub health_cause: Option<String>,
+    /// Whether other programs have most of the machine's processors.
+    pub short_of_processor: bool,
+    /// The part of their time that other programs used lately, from 0 to 1.
+    pub processors_others: f64,
     /// CPU time of the whole process.
     pub process_cpu_ns: u64,
     /// Processors that the process may use.

@@ -36,6 +36,8 @@ pub(crate) fn status(watch: &Watch, databases: Vec<String>) -> Status {
         uptime_ns: past.history.until_ns(),
         health: metrics.health.to_owned(),
         health_cause: metrics.health_cause.clone(),
+        short_of_processor: scheduler.short_of_processor,
+        processors_others: f64::from(scheduler.processors_others) / 1000.0,
         process_cpu_ns: process_cpu_ns(),
         processors: std::thread::available_parallelism().map_or(0, |number| number.get() as u64),
         operations: Operation::ALL.into_iter().map(|kind| operation(&metrics, kind)).collect(),

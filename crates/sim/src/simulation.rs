@@ -196,7 +196,7 @@ impl Simulation {
         self.user_bytes += user_bytes;
         self.stalled_ns += if self.data.gates.is_open() { 0 } else { SAMPLE_NS };
         let reads = std::mem::take(&mut self.data.reads);
-        Sample { classes, user_bytes, reads, processors: sateen_control::Processors::default() }
+        Sample { classes, user_bytes, reads, ..Sample::default() }
     }
 
     /// Sends the control plane a sample, as the engine does.

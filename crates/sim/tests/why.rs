@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use sateen::explain::{Cause, Explanation, History};
 use sateen::test_support::clock::{self, Computed, VirtualTime};
-use sateen::timeline::Timeline;
+use sateen::timeline::{EventKind, Timeline};
 use sateen::vfs::MemVfs;
 use sateen::{Db, Options};
+use sateen_control::Processors;
 use sateen_sim::{Bandwidth, DeviceConfig, SimVfs};
 
 const MB: u64 = 1_000_000;
@@ -64,6 +65,35 @@ fn work(db: &Db, most: Duration) {
     }
 }
 
+/// Expects that the database says everywhere whether it is short of processor.
+fn is_said(db: &Db, short: bool) {
+    assert_eq!(db.is_short_of_processor(), short, "{:?}", now());
+    assert_eq!(db.property("sateen.is-short-of-processor").unwrap(), u8::from(short).to_string());
+    let metrics = db.metrics();
+    assert_eq!(metrics.scheduler.short_of_processor, short);
+    let line = format!("sateen_short_of_processor {}\n", u8::from(short));
+    assert!(metrics.to_prometheus_text().contains(&line), "{line}");
+    assert_eq!(
+        db.property("sateen.stats").unwrap().contains("health ok, short of processor"),
+        short
+    );
+    assert_eq!(metrics.health, "ok", "everything works");
+}
+
+/// Returns the seconds in which the timeline says that the machine is short of processors, and that
+/// it is no longer.
+fn said(timeline: &Timeline) -> Vec<(u64, bool)> {
+    let said = timeline.events.iter().filter_map(|event| match event.kind {
+        EventKind::Processors { short, others, idle } => {
+            assert_eq!((others, idle), if short { (900, 20) } else { (100, 600) });
+            // Its time begins with the open, which takes some.
+            Some(((event.at_ns + SECOND_NS / 2) / SECOND_NS, short))
+        }
+        _ => None,
+    });
+    said.collect()
+}
+
 /// Lets the story happen and explains all of it.
 fn explained(story: &Story) -> Explanation {
     let time = VirtualTime::begin(7);
@@ -88,6 +118,11 @@ fn explained(story: &Story) -> Explanation {
         let waited = if waits { cpu * WAITED_FOR_CPU as u32 } else { Duration::ZERO };
         Computed { cpu, waited }
     })));
+    let starved = story.starved.clone();
+    time.on_host(Some(Rc::new(move || match starved.contains(&now().as_secs()) {
+        true => Processors { others: 900, idle: 20 },
+        false => Processors { others: 100, idle: 600 },
+    })));
     let db = Db::open_with(Arc::new(files), "/db", options, &[]).unwrap();
     let waiting = db.clone();
     time.on_wait(Some(Rc::new(move |most: Duration| {
@@ -97,6 +132,7 @@ fn explained(story: &Story) -> Explanation {
         }
     })));
     let (mut timeline, mut history) = (Timeline::default(), History::new(600));
+    let mut says = Vec::new();
     let (mut due, mut number) = (now(), 0_u64);
     let mut next_look = Duration::from_secs(1);
     while now() < Duration::from_secs(story.seconds) {
@@ -112,13 +148,29 @@ fn explained(story: &Story) -> Explanation {
         if now() > next_look {
             next_look = now() + Duration::from_secs(1);
             db.extend_timeline(&mut timeline);
+            says.extend(said(&timeline));
             history.take(&mut timeline);
+            // The sample may be late there, as below.
+            let second = now().as_secs();
+            if ![story.starved.start, story.starved.end].contains(&second) {
+                is_said(&db, story.starved.contains(&second));
+            }
         }
     }
     db.extend_timeline(&mut timeline);
+    says.extend(said(&timeline));
+    let Range { start, end } = story.starved;
+    let both = if start < end { vec![(start, true), (end, false)] } else { Vec::new() };
+    // A step may take most of a second, and no sample is taken meanwhile.
+    assert_eq!(says.len(), both.len(), "{says:?}");
+    for ((second, short), (begins, expected)) in says.into_iter().zip(both) {
+        assert_eq!(short, expected);
+        assert!((begins..=begins + 1).contains(&second), "{second} for {begins}");
+    }
     history.take(&mut timeline);
     time.on_wait(None);
     time.on_compute(None);
+    time.on_host(None);
     let explained = history.explain(Duration::from_secs(600));
     drop(db);
     explained

@@ -17,7 +17,7 @@ mod values;
 pub use arrivals::{ArrivalSpec, Process, Schedule};
 pub use histogram::{CompactHistogram, Histogram};
 pub use keys::{KeyChoice, KeyChooser, KeyFormat, KeyStyle, Permutation, Zipfian};
-pub use replay::{ReplayError, ReplayEvent, parse_replay, parse_replay_line};
+pub use replay::{ReplayError, ReplayEvent, ReplayPart, parse_replay, parse_replay_line};
 pub use rng::{Rng, mix64};
 pub use spec::{Mix, ScanLength, Spec, UnknownWorkload, WORKLOAD_NAMES};
 pub use stream::{Op, OpKind, OpStream, Share};

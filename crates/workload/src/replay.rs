@@ -18,6 +18,17 @@ pub struct ReplayEvent {
     pub key: Box<[u8]>,
     /// Bytes of the value (writes) or entries to read (scans); 0 otherwise.
     pub size: u32,
+    /// What is done in the same call: the other keys of a read, or the other entries of a batch.
+    pub others: Box<[ReplayPart]>,
+}
+
+/// A part of an operation on several keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayPart {
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Bytes of the value of a write; `None` for a delete and a read.
+    pub size: Option<u32>,
 }
 
 /// Why a recording cannot be used.
@@ -115,7 +126,7 @@ pub fn parse_replay_line(line: &[u8]) -> Result<ReplayEvent, String> {
         (OpKind::Scan, None) => 50,
         (_, size) => size.unwrap_or(0),
     };
-    Ok(ReplayEvent { due_us, kind, key: key.into(), size })
+    Ok(ReplayEvent { due_us, kind, key: key.into(), size, others: Box::default() })
 }
 
 fn operation(word: &[u8]) -> Option<OpKind> {

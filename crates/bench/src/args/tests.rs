@@ -1,7 +1,9 @@
 //! Tests of the options of `sateen bench`.
 
+use super::value_size::value_size;
 use super::*;
 use clap::Parser;
+use sateen_workload::{ArrivalSpec, ValueSize};
 
 #[derive(Parser)]
 struct Command {
@@ -55,6 +57,8 @@ fn nonsense_is_refused_with_the_option_named() {
         ("--mode open -w readrandom", "--rate"),
         ("-w fillrandm", "fillrandm"),
         ("-w replay", "replay=FILE"),
+        ("-w replay=x --replay-speed 0", "--replay-speed"),
+        ("-w replay=x --replay-speed inf", "--replay-speed"),
         ("-w readrandom --multi-get 0", "--multi-get"),
         ("-w ycsb-b --multi-get 8", "--multi-get 8: ycsb-b"),
         ("-w readrandom --rate 5 --multi-get 8", "no closed loop"),

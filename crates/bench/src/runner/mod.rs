@@ -9,8 +9,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use sateen_workload::{
-    ArrivalSpec, Histogram, KeyFormat, Mix, Op, OpKind, OpStream, Process, ReplayEvent, ScanLength,
-    Schedule, Share, Spec, ValueSize, ValueSource, mix64,
+    ArrivalSpec, Histogram, KeyFormat, Mix, Op, OpKind, OpStream, Process, ReplayEvent, ReplayPart,
+    ScanLength, Schedule, Share, Spec, ValueSize, ValueSource, mix64,
 };
 
 use crate::recorder::{Recorder, SECOND_NS, Windows};
@@ -53,6 +53,8 @@ struct Work<'a> {
     left: u64,
     /// The thread's part of a recording.
     replay: Option<Box<dyn Iterator<Item = &'a ReplayEvent> + 'a>>,
+    /// The rest of the recorded operation that `next` returned last.
+    others: &'a [ReplayPart],
 }
 
 impl<'a> Work<'a> {
@@ -75,6 +77,7 @@ impl<'a> Work<'a> {
                 .then(|| Schedule::new(spec.arrivals, phase.process, seed, thread, threads)),
             left: phase.operations.map_or(u64::MAX, |operations| share.of(operations).1),
             replay,
+            others: &[],
         }
     }
 
@@ -86,7 +89,7 @@ impl<'a> Work<'a> {
             .write_rate
             .map(|rate| Schedule::new(ArrivalSpec::Steady { rate }, Process::Even, seed, 0, 1));
         let stream = OpStream::new(spec, share, items, seed, format, sizes, scan);
-        Work { stream, schedule, left: u64::MAX, replay: None }
+        Work { stream, schedule, left: u64::MAX, replay: None, others: &[] }
     }
 
     /// Returns the next operation and when it is due. Its key is in `key`.
@@ -96,7 +99,9 @@ impl<'a> Work<'a> {
             let event = replay.next()?;
             key.clear();
             key.extend_from_slice(&event.key);
-            return Some((Op { kind: event.kind, size: event.size }, Some(event.due_us * 1_000)));
+            self.others = &event.others;
+            let due_ns = event.due_us.saturating_mul(1_000);
+            return Some((Op { kind: event.kind, size: event.size }, Some(due_ns)));
         }
         if self.left == 0 {
             return None;
@@ -306,7 +311,9 @@ impl ClientLoop<'_> {
                     wait_until(shared, due, now, recorder)
                 }
             };
-            if op.kind == OpKind::Read && !self.keys.is_empty() {
+            if !work.others.is_empty() {
+                self.together(op, &key, work.others)?;
+            } else if op.kind == OpKind::Read && !self.keys.is_empty() {
                 self.read_many(&key, &mut work)?;
             } else {
                 self.execute(op, &key)?;
@@ -387,6 +394,30 @@ impl ClientLoop<'_> {
         self.tally.not_found += keys.len() as u64 - found;
         self.tally.done += count as u64;
         Ok(())
+    }
+
+    /// Does a recorded operation on several keys: a read of all, or a batch.
+    fn together(&mut self, op: Op, first: &[u8], others: &[ReplayPart]) -> Result<()> {
+        if op.kind == OpKind::Read {
+            let keys: Vec<&[u8]> =
+                std::iter::once(first).chain(others.iter().map(|part| &*part.key)).collect();
+            let found = u64::from(self.client.multi_get(&keys)?);
+            self.tally.not_found += keys.len() as u64 - found;
+            return Ok(());
+        }
+        let size = (op.kind != OpKind::Delete).then_some(op.size);
+        let all = || std::iter::once((first, size)).chain(others.iter().map(|p| (&*p.key, p.size)));
+        let mut values = Vec::new();
+        for (_, size) in all() {
+            let value = size.map(|size| self.values.next(size).to_vec());
+            values.push(value);
+        }
+        let entries: Vec<_> =
+            all().zip(&values).map(|((key, _), value)| (key, value.as_deref())).collect();
+        let bytes =
+            |(key, value): &(&[u8], Option<&[u8]>)| key.len() + value.map_or(0, <[u8]>::len);
+        self.tally.user_bytes_written += entries.iter().map(bytes).sum::<usize>() as u64;
+        self.client.write_batch(&entries)
     }
 
     #[inline]

@@ -278,6 +278,39 @@ fn a_recording_is_replayed_whole_and_in_order_by_key() {
 }
 
 #[test]
+fn recorded_batches_and_reads_of_many_keys_are_one_operation_each() {
+    let part = |key: &str, size| ReplayPart { key: key.as_bytes().into(), size };
+    let event = |due_us, kind, key: &str, size, others| ReplayEvent {
+        due_us,
+        kind,
+        key: key.as_bytes().into(),
+        size,
+        others,
+    };
+    let events = [
+        event(0, OpKind::Write, "a", 5, Box::from([part("b", Some(7)), part("gone", None)])),
+        event(1, OpKind::Delete, "gone", 0, Box::from([part("c", Some(9))])),
+        event(2, OpKind::Read, "a", 0, Box::from([part("b", None), part("gone", None)])),
+    ];
+    let events: &'static [_] = events.to_vec().leak();
+    let store = MemoryStore::default();
+    store.map.lock().unwrap().insert(b"gone".to_vec(), Vec::new());
+    let measured = with_phase(
+        "ycsb-a",
+        |_| (),
+        |mut phase| {
+            (phase.replay, phase.operations, phase.threads) = (Some(events), None, 1);
+            run(&store, &phase).unwrap()
+        },
+    );
+    assert_eq!((measured.done, measured.not_found), (3, 1));
+    assert_eq!(measured.user_bytes_written, 1 + 5 + 1 + 7 + 4 + 4 + 1 + 9);
+    let map = store.map.lock().unwrap();
+    let sizes: Vec<_> = map.iter().map(|(key, value)| (key.as_slice(), value.len())).collect();
+    assert_eq!(sizes, [(&b"a"[..], 5), (b"b", 7), (b"c", 9)]);
+}
+
+#[test]
 fn a_failure_ends_the_phase_with_its_cause() {
     let store = MemoryStore { fail_after: Some(50), ..MemoryStore::default() };
     let error = with_phase("fillseq", |_| (), |phase| run(&store, &phase).map(|_| ()).unwrap_err());

@@ -64,27 +64,27 @@ pub(crate) type Entry0 = extern "C" fn(H, P, usize, P, usize);
 pub(crate) type Deletion0 = extern "C" fn(H, P, usize);
 
 macro_rules! functions {
-    ($(fn $name:ident($($type:ty),*) $(-> $answer:ty)?;)*) => {
+    ($api:ident, $names:ident: $(fn $name:ident($($type:ty),*) $(-> $answer:ty)?;)*) => {
         /// The functions. A field has the name of the C function without `rocksdb_`.
-        #[expect(non_snake_case, reason = "as RocksDB names it")]
-        pub(crate) struct Api {
+        #[allow(non_snake_case, reason = "as RocksDB names it")]
+        pub(crate) struct $api {
             $(pub(crate) $name: unsafe extern "C" fn($($type),*) $(-> $answer)?,)*
         }
 
         /// The names of all functions that are used.
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+        pub(crate) const $names: &[&str] = &[$(stringify!($name)),*];
 
-        impl Api {
+        impl $api {
             /// Opens the library at `path`, which stays open.
-            pub(crate) fn load(path: &Path) -> Result<Api, String> {
-                let library = open(path)?;
-                Ok(Api { $(
+            pub(crate) fn load(path: &std::path::Path) -> Result<$api, String> {
+                let library = crate::api::open(path)?;
+                Ok($api { $(
                     // SAFETY: the type is that of the function of this name.
                     $name: unsafe {
                         std::mem::transmute::<
-                            *mut c_void,
+                            *mut std::ffi::c_void,
                             unsafe extern "C" fn($($type),*) $(-> $answer)?,
-                        >(find(library, concat!("rocksdb_", stringify!($name)))?)
+                        >(crate::api::find(library, concat!("rocksdb_", stringify!($name)))?)
                     },
                 )* })
             }
@@ -92,7 +92,10 @@ macro_rules! functions {
     };
 }
 
+pub(crate) use functions;
+
 functions! {
+    Api, NAMES:
     fn options_create() -> H;
     fn options_destroy(H);
     fn options_set_create_if_missing(H, c_uchar);

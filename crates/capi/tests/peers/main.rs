@@ -18,6 +18,7 @@ mod libraries;
 mod op;
 mod options;
 mod side;
+mod traces;
 mod transactions;
 
 use std::path::Path;

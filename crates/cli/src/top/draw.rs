@@ -77,7 +77,9 @@ fn header(model: &Model, width: usize) -> Line<'static> {
     };
     let paused = if model.is_paused { "  PAUSED" } else { "" };
     let up = time(status.uptime_ns);
-    let right = format!("  pid {}  up {up}  {}{cpu}{others}{paused}", status.pid, status.health);
+    let short = if status.short_of_processor { ", short of processor" } else { "" };
+    let health = &status.health;
+    let right = format!("  pid {}  up {up}  {health}{short}{cpu}{others}{paused}", status.pid);
     // The end of a long path says more than its beginning.
     let room = width.saturating_sub(right.chars().count() + 12);
     let length = status.path.chars().count();
@@ -89,7 +91,11 @@ fn header(model: &Model, width: usize) -> Line<'static> {
         false => status.path.clone(),
     };
     let line = title(format!("sateen top  {path}{right}"));
-    if status.health == "ok" { line } else { line.red() }
+    match status.health.as_str() {
+        "ok" if status.short_of_processor => line.yellow(),
+        "ok" => line,
+        _ => line.red(),
+    }
 }
 
 fn footer(model: &Model) -> Line<'static> {

@@ -163,6 +163,16 @@ fn a_busy_database_fits_on_80_by_24_and_more_is_shown_on_a_larger_screen() {
 }
 
 #[test]
+fn the_first_line_says_that_the_machine_is_short_of_processors() {
+    let mut model = watched();
+    let first = |model: &Model| screen(model, 80, 24).lines().next().unwrap_or_default().to_owned();
+    assert!(!first(&model).contains("short of processor"));
+    model.take(Status { short_of_processor: true, processors_others: 0.9, ..busy(31) });
+    assert!(first(&model).contains("  ok, short of processor  CPU"), "{}", first(&model));
+    assert_eq!(model.to_json()["status"]["short_of_processor"], true);
+}
+
+#[test]
 fn no_size_of_a_terminal_is_too_small_to_draw() {
     let model = watched();
     for (columns, rows) in [(1, 1), (10, 3), (40, 12), (79, 23), (200, 5), (300, 100)] {

@@ -15,6 +15,7 @@
 //!    depend.
 
 mod requests;
+mod space;
 mod tuning;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -292,7 +293,7 @@ impl ColumnFamily {
             level0_runs: self.level0_runs,
             debt: self.pending_bytes,
             debt_tolerated: self.debt_tolerated(),
-            excess: self.targets.excess(&self.version),
+            excess: self.excess(),
             ..Pressure::default()
         }
     }

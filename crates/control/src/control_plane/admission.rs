@@ -64,7 +64,7 @@ impl ControlPlane {
         let shares = Shares::of(self.families.values());
         let of = |cf| {
             let family = self.families.get(&cf)?;
-            Some((shares.share(family), self.judge(cf, family, shares, family.pressure()).1))
+            Some((shares.share(family), self.judge(cf, family, shares, self.pressure(family)).1))
         };
         let each = cfs.into_iter().filter_map(of);
         let (share, mut all) = each.reduce(|(share, all), (more, one)| {
@@ -122,7 +122,7 @@ impl ControlPlane {
         self.scheduler.set_fill(shares.fill, shares.written);
         let mut news = Vec::new();
         for (cf, family) in &self.families {
-            let now = family.pressure();
+            let now = self.pressure(family);
             let before = self.families_admitted.get(cf).copied();
             // Of a thousand column families nearly all skip the rest, which runs a hundred times a
             // second.

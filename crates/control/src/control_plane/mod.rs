@@ -17,13 +17,14 @@ mod flushes;
 mod scrubbing;
 mod shared;
 mod slots;
+mod space;
 mod tuning;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::column_family::{ColumnFamily, Pick};
-use crate::event::{Action, Event, JobResult, Processors};
+use crate::event::{Action, Event, JobResult};
 use crate::options::{ControlOptions, DeviceProfile, JobSlots, Preemption};
 use crate::plan::{CompactionPlan, InFlight};
 use crate::policy::{CfOptions, CompactionChain};
@@ -34,6 +35,7 @@ use crate::types::{ColumnFamilyId, DatabaseId, Instant, IoClass, JobId};
 use crate::version::Version;
 use crate::write_controller::{Admission, WriteTriggers};
 pub use shared::SharedScheduler;
+use space::DeadTables;
 
 /// A running job.
 #[derive(Clone, Debug)]
@@ -102,6 +104,7 @@ pub struct ControlPlane {
     /// Whether a sample has arrived since writers were last judged.
     sampled: bool,
     drains: MeasuredDrains,
+    dead: DeadTables,
     reads: ReadCosts,
     scrub: Scrub,
     /// The admission of each column family whose writers are slowed down.
@@ -134,6 +137,7 @@ impl ControlPlane {
             dirty: false,
             sampled: false,
             drains: MeasuredDrains::default(),
+            dead: DeadTables::default(),
             reads: ReadCosts::default(),
             scrub: Scrub::new(options.scrub),
             families_admitted: BTreeMap::new(),
@@ -167,6 +171,7 @@ impl ControlPlane {
                     self.scheduler.sample(now, &sample)
                 };
                 self.sampled_at = now;
+                self.dead = DeadTables::of(sample.dead_bytes, &self.families);
                 let running = [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
                 let urgent = self.urgent_deep_work();
                 self.drains.observe(now, &sample, running, urgent);
@@ -317,19 +322,6 @@ impl ControlPlane {
     #[must_use]
     pub fn device(&self) -> DeviceProfile {
         self.scheduler.device()
-    }
-
-    /// Returns how the machine's processors were used lately.
-    #[must_use]
-    pub fn processors(&self) -> Processors {
-        self.scheduler.processors()
-    }
-
-    /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
-    /// `None` means without limit, because no client uses the device.
-    #[must_use]
-    pub fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
-        self.scheduler.reclaim_rate(backlog)
     }
 
     /// Returns how long deep compactions would take to catch up at their current bandwidth, in

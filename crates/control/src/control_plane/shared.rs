@@ -119,5 +119,6 @@ impl Sample {
         self.reads.scans += other.reads.scans;
         self.reads.block_hits += other.reads.block_hits;
         self.reads.block_misses += other.reads.block_misses;
+        self.dead_bytes += other.dead_bytes;
     }
 }

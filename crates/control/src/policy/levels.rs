@@ -38,6 +38,11 @@ impl LevelTargets {
         })
     }
 
+    /// Returns true if any level is compacted for its size.
+    pub(crate) fn are_limited(&self) -> bool {
+        self.bytes_max.iter().any(|most| *most < u64::MAX)
+    }
+
     /// Returns the bytes that `level` may have.
     #[must_use]
     pub fn bytes_max(&self, level: u8) -> u64 {

@@ -12,6 +12,8 @@ use crate::types::{Instant, JobId};
 /// bytes per second. A device that has to discard many blocks at once serves no other request
 /// meanwhile.
 const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
+/// The same where the space of a database nears its limit.
+const RECLAIM_SOON_NS: u64 = NS_PER_SECOND;
 const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
@@ -23,6 +25,16 @@ const COPY_MIN: u64 = 4 << 20;
 
 /// While clients wait for the device, at most this many steps of compactions run at a time.
 const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
+
+/// How fast dead tables are given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReclaimPace {
+    /// Bytes per second; `None` without a limit, because no client uses the device.
+    pub rate: Option<u64>,
+    /// Their space nears its limit: they do not wait until their neighbours are dead, too, and the
+    /// pauses are short.
+    pub hurry: bool,
+}
 
 /// The present limits on compactions.
 pub(super) struct Limits {
@@ -78,11 +90,12 @@ impl IoScheduler {
         }
     }
 
-    /// Returns the rate at which `backlog` bytes of dead tables are reclaimed, in bytes per second;
-    /// `None` means without limit.
-    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
+    /// Returns the pace at which `backlog` bytes of dead tables are reclaimed. `hurry` says that
+    /// their space nears its limit.
+    pub(crate) fn reclaim_pace(&self, backlog: u64, hurry: bool) -> ReclaimPace {
         let paced = self.options.bandwidth && self.monitor.clients_active();
-        paced.then(|| per_second(backlog, RECLAIM_NS).max(RECLAIM_MIN))
+        let over_ns = if hurry { RECLAIM_SOON_NS } else { RECLAIM_NS };
+        ReclaimPace { rate: paced.then(|| per_second(backlog, over_ns).max(RECLAIM_MIN)), hurry }
     }
 
     /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
@@ -118,9 +131,9 @@ impl IoScheduler {
         (device.read_bytes_per_second.min(device.write_bytes_per_second) / COPY_PART).max(COPY_MIN)
     }
 
-    /// Returns how the machine's processors were used lately.
-    pub(crate) fn processors(&self) -> Processors {
-        self.monitor.processors()
+    /// Returns how the machine's processors were used lately, and whether others have most of them.
+    pub(crate) fn processors(&self) -> (Processors, bool) {
+        (self.monitor.processors(), self.monitor.is_short_of_processor())
     }
 
     /// Charges bytes that the scrub or a backup has moved, so that jobs get less.

@@ -46,6 +46,7 @@ use crate::options::{ControlOptions, DeviceProfile, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
 pub(crate) use allocator::Demand;
+pub use beside::ReclaimPace;
 use bucket::Bucket;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;

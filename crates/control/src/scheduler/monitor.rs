@@ -54,8 +54,9 @@ pub(crate) struct Monitor {
     fill_peak: Smoothed,
     fill_long: Smoothed,
     deep_long: Smoothed,
-    /// How the machine's processors are used.
+    /// How the machine's processors are used, and whether others have most of them.
     processors: Processors,
+    is_short_of_processor: bool,
     last: Option<Instant>,
     /// When clients last used the device or wrote into memtables.
     active_at: Option<Instant>,
@@ -71,6 +72,7 @@ impl Default for Monitor {
             fill_long: LONG,
             deep_long: LONG,
             processors: Processors::default(),
+            is_short_of_processor: false,
             last: None,
             active_at: None,
         }
@@ -81,6 +83,7 @@ impl Monitor {
     /// Takes in a sample.
     pub(crate) fn observe(&mut self, now: Instant, sample: &Sample) {
         self.processors = sample.processors;
+        self.is_short_of_processor = sample.processors.are_short(self.is_short_of_processor);
         let Some(last) = self.last.replace(now) else { return };
         let over_ns = now.0.saturating_sub(last.0).max(1);
         let class = |class: IoClass| sample.classes[class.index()];
@@ -136,6 +139,11 @@ impl Monitor {
         self.processors
     }
 
+    /// Returns true if other programs have most of the processors and nothing is left.
+    pub(crate) fn is_short_of_processor(&self) -> bool {
+        self.is_short_of_processor
+    }
+
     /// Returns true if clients were active lately.
     pub(crate) fn clients_active(&self) -> bool {
         let lately = |(now, at): (Instant, Instant)| now.0 - at.0 < ACTIVE_NS;
@@ -145,3 +153,24 @@ impl Monitor {
 
 /// The default before anything was measured: half of the multiplier of levels, for two levels.
 const DEEP_AMPLIFICATION: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_short_of_processors_until_there_are_clearly_enough() {
+        let mut monitor = Monitor::default();
+        let mut after = |others, idle| {
+            let processors = Processors { others, idle };
+            monitor.observe(Instant(1), &Sample { processors, ..Sample::default() });
+            monitor.is_short_of_processor()
+        };
+        assert!(!after(0, 0), "the system does not tell");
+        assert!(!after(450, 50) && !after(900, 150), "nothing has begun between the limits");
+        assert!(after(500, 99));
+        assert!(after(450, 50) && after(900, 150), "nothing has ended between the limits");
+        assert!(!after(399, 0));
+        assert!(after(900, 0) && !after(900, 200));
+    }
+}

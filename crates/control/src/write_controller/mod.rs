@@ -23,7 +23,9 @@ use crate::types::ColumnFamilyId;
 
 pub use gate::Gate;
 pub use smooth::Outlook;
-pub(crate) use smooth::{Drains, Pressure, is_at_ease, judge as judge_smoothly};
+pub(crate) use smooth::{
+    Drains, Pressure, excess_of, is_at_ease, is_spacious, judge as judge_smoothly,
+};
 
 /// The reason for which writers wait. Every wait has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,6 +43,8 @@ pub(crate) struct Pressure {
     pub(crate) debt_tolerated: u64,
     /// Bytes of levels beyond their targets, and of the largest level within its target.
     pub(crate) excess: (u64, u64),
+    /// Its part of the bytes of dead tables that can be given back.
+    pub(crate) dead_bytes: u64,
 }
 
 /// The rates at which resources drain, in bytes of clients per second.
@@ -103,7 +105,7 @@ const DEBT_SECONDS_HARD: u64 = 1200;
 const DEBT_MIN: u64 = 4 << 30;
 const DEBT_TOLERATED_TIMES: u64 = 2;
 
-/// Levels may be beyond their targets by this much in any case.
+/// Levels beyond their targets and dead tables may take this much in any case.
 const EXCESS_MIN: u64 = 4 << 30;
 
 /// Debt or space alone slows writers down to half of its drain at most. Then it shrinks.
@@ -148,9 +150,9 @@ pub(crate) fn is_at_ease(options: &CfOptions, now: &Pressure) -> bool {
     let debt_max = if soft == 0 { DEBT_MIN } else { soft.min(DEBT_MIN) };
     let compacts = !options.disable_auto_compactions;
     let level0 = u64::from(now.level0_runs) + 1;
-    let spacious = options.space_amplification_max == 0.0 || now.excess.0 <= EXCESS_MIN / 2;
+    let taken = now.excess.0.saturating_add(now.dead_bytes);
     now.sealed == 0
-        && spacious
+        && (options.space_amplification_max == 0.0 || is_spacious(taken, EXCESS_MIN))
         && !(compacts && (level0 > options.level0_runs_unfelt() || now.debt > debt_max))
 }
 
@@ -230,11 +232,24 @@ fn resources(options: &CfOptions, now: &Pressure, drains: &Drains) -> [Resource;
     ]
 }
 
-/// Returns the space that levels may take beyond their targets. It matters from half of it on.
+/// Returns the bytes that a column family may have in levels beyond their targets, if its largest
+/// level has `largest` bytes within its target.
+pub(crate) fn excess_of(options: &CfOptions, largest: u64) -> u64 {
+    (largest as f64 * (options.space_amplification_max - 1.0).max(0.0)) as u64
+}
+
+/// Returns true if `taken` bytes beyond the targets are so few that they do not matter, with a
+/// limit of `most`.
+pub(crate) fn is_spacious(taken: u64, most: u64) -> bool {
+    taken <= most.max(EXCESS_MIN) / 2
+}
+
+/// Returns the space that levels beyond their targets and dead tables may take. It matters from
+/// half of it on.
 fn space(options: &CfOptions, now: &Pressure, drains: &Drains) -> Resource {
-    let more = (options.space_amplification_max - 1.0).max(0.0);
     let (excess, largest) = now.excess;
-    let most = ((largest as f64 * more) as u64).max(EXCESS_MIN);
+    let excess = excess.saturating_add(now.dead_bytes);
+    let most = excess_of(options, largest).max(EXCESS_MIN);
     let used = match options.space_amplification_max {
         0.0 => 0,
         _ => part(excess, most / 2, most).min(DEBT_PART_MAX),

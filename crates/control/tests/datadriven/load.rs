@@ -34,13 +34,15 @@ pub(crate) struct Load {
     gets: u64,
     runs: u64,
     scans: u64,
+    /// Bytes of dead tables that can be given back.
+    dead: u64,
 }
 
 impl Load {
     pub(crate) fn of(value: impl Fn(&str) -> u64) -> Load {
         let [reads, puts, device, busy] = ["reads", "puts", "device", "busy"].map(&value);
-        let [gets, runs, scans] = ["gets", "runs", "scans"].map(value);
-        Load { reads, puts, device, busy, gets, runs, scans }
+        let [gets, runs, scans, dead] = ["gets", "runs", "scans", "dead"].map(value);
+        Load { reads, puts, device, busy, gets, runs, scans, dead }
     }
 }
 
@@ -96,7 +98,8 @@ impl Device {
         let mut moved: BTreeMap<String, u64> = BTreeMap::new();
         for period in 0..periods {
             *now = *now + PERIOD;
-            let mut sample = Sample { user_bytes: load.puts / 100, ..Sample::default() };
+            let mut sample =
+                Sample { user_bytes: load.puts / 100, dead_bytes: load.dead, ..Sample::default() };
             let capacity = if load.device == 0 { u64::MAX } else { load.device / 100 };
             let mut left = capacity.saturating_sub(self.owed + load.reads / 100);
             self.owed = 0;

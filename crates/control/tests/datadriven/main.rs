@@ -74,12 +74,13 @@ impl World {
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
-    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N] [gets=N runs=N] [scans=N]`: clients read
-    ///   and put so many bytes a second, the device reads so many; `busy`: all of it takes so many
-    ///   microseconds longer; so many gets a second look into so many runs each, and so many scans
+    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N] [gets=N runs=N] [scans=N] [dead=N]`:
+    ///   clients read and put so many bytes a second, the device reads so many; `busy`: all of it
+    ///   takes so many microseconds longer; so many gets a second look into so many runs each, and
+    ///   so many scans; so many bytes of dead tables can be given back
     /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
-    /// - `reclaim N`: how fast so many bytes of dead tables are given back
+    /// - `reclaim N`: how fast dead tables that cost so many bytes are given back
     /// - `poll`: all that is to do, and when to ask again; `poll no-grants`: without grants, which
     ///   are given all the same
     fn run(&mut self, command: &str, input: &[&str]) -> String {
@@ -149,7 +150,9 @@ impl World {
             "sizes" => self.sizes(ColumnFamilyId(number(line.word(1)) as u32)),
             "reclaim" => {
                 let plane = self.plane.as_ref().expect("a plane");
-                format!("{:?}\n", plane.reclaim_rate(number(line.word(1))))
+                let pace = plane.reclaim_pace(number(line.word(1)));
+                let hurry = if pace.hurry { " in a hurry" } else { "" };
+                format!("{:?}{hurry}\n", pace.rate)
             }
             "busy" => self.busy(number(line.word(1)), false),
             "slow" => self.busy(number(line.word(1)), true),

@@ -13,6 +13,7 @@ use sateen_store::batch::{
 };
 
 mod items;
+pub(crate) mod rocksdb;
 
 pub use items::BatchItems;
 
@@ -583,11 +584,7 @@ impl<'a> Iterator for WriteBatchIter<'a> {
 #[cfg(any(test, feature = "test-support"))]
 pub(crate) fn fuzz(data: &[u8]) {
     if let Ok(batch) = WriteBatch::from_data(data.to_vec()) {
-        assert_eq!(
-            batch.iter().count(),
-            batch.iter().size_hint().0,
-            "a batch holds what it counts"
-        );
+        assert_eq!(batch.iter().count(), batch.iter().size_hint().0, "it holds what it counts");
         let mut again = WriteBatch::with_value_bytes_max(VALUE_BYTES_MAX);
         for item in batch.items() {
             assert!(again.add_item(&item).is_ok(), "an item is within the limits");

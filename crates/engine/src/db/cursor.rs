@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use sateen_control::ColumnFamilyId;
 use sateen_control::version::TableMeta;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::perf::{self, PerfMetric};
@@ -33,7 +34,7 @@ use crate::read::db_iter::{DbIter, DbIterStats};
 use crate::read::prefix_seek::PrefixSeek;
 use crate::read::regions_iter::RegionsIter;
 use crate::snapshot::Snapshot;
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, PREPARED};
 use crate::tree::super_version::SuperVersion;
 use crate::ttl::{self, TIME_BYTES};
 
@@ -60,6 +61,8 @@ use crate::ttl::{self, TIME_BYTES};
 pub struct Cursor {
     inner: DbIter<Source>,
     core: Arc<DbCore>,
+    /// The column family, for traces; `None` if clients do not see it.
+    traced: Option<ColumnFamilyId>,
     /// The super version that it reads. With regions, the source holds theirs.
     _pinned: Option<Arc<SuperVersion>>,
     prefix: Option<PrefixSeek>,
@@ -186,6 +189,7 @@ impl Cursor {
             time_bytes,
             hidden_before: core.hidden_before(family),
             core: core.clone(),
+            traced: (family.name() != PREPARED).then(|| family.id()),
             _pinned: pinned,
             steps: 0,
             charging: ScanCharging::new(family),
@@ -246,6 +250,7 @@ impl Cursor {
     pub fn seek_to_first(&mut self) {
         self.core.env.metrics.timeline.iterated();
         let begun = self.begin_seek();
+        self.trace_end(false);
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_first();
         self.end_move(false);
@@ -268,6 +273,7 @@ impl Cursor {
     pub fn seek_to_last(&mut self) {
         self.core.env.metrics.timeline.iterated();
         let begun = self.begin_seek();
+        self.trace_end(true);
         self.prefix.iter_mut().for_each(PrefixSeek::seek_to_end);
         self.inner.seek_to_last();
         self.end_move(true);
@@ -290,6 +296,7 @@ impl Cursor {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.core.env.metrics.timeline.iterated();
         let begun = self.begin_seek();
+        self.trace_seek(key.as_ref(), false);
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), false));
         self.inner.seek(key.as_ref());
         self.end_with_prefix();
@@ -312,6 +319,7 @@ impl Cursor {
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.core.env.metrics.timeline.iterated();
         let begun = self.begin_seek();
+        self.trace_seek(key.as_ref(), true);
         self.prefix.iter_mut().for_each(|prefix| prefix.seek(key.as_ref(), true));
         self.inner.seek_for_prev(key.as_ref());
         self.end_with_prefix();
@@ -411,6 +419,31 @@ impl Cursor {
         self.step(backwards);
         let moved = if backwards { PerfMetric::IterPrevCount } else { PerfMetric::IterNextCount };
         self.count(moved, &before);
+    }
+
+    /// Records a seek, if a trace is recorded.
+    #[inline]
+    fn trace_seek(&self, key: &[u8], backwards: bool) {
+        let tracing = &self.core.env.tracing;
+        if tracing.is_on()
+            && let Some(family) = self.traced
+        {
+            tracing.seek(family, key, self.inner.bounds(), backwards);
+        }
+    }
+
+    /// Records a seek to the first or last key as one to the bound there. The first key without a
+    /// bound is at or after the empty one, if keys are compared as bytes. RocksDB records neither.
+    #[inline]
+    fn trace_end(&self, last: bool) {
+        if !self.core.env.tracing.is_on() {
+            return;
+        }
+        let (lower, upper) = self.inner.bounds();
+        let first = || lower.or(self.inner.is_bytewise().then_some(&[][..]));
+        if let Some(key) = if last { upper } else { first() } {
+            self.trace_seek(key, last);
+        }
     }
 
     fn begin_seek(&self) -> (OpTimer, perf::Timed, DbIterStats) {

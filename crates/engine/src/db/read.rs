@@ -90,6 +90,9 @@ impl Db {
         let timer = core.env.metrics.start(Operation::MultiGet);
         let (mut hits, mut value_bytes) = (0, 0);
         let checked = core.env.check_open().and_then(|()| check_family(family));
+        if core.env.tracing.is_on() && checked.is_ok() {
+            core.env.tracing.multi_get(family.id(), keys);
+        }
         // In key order, neighbours share blocks.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         let comparator = family.comparator();
@@ -152,6 +155,9 @@ impl Db {
     ) -> Result<Option<S::Out>> {
         let core = &self.core;
         core.env.check_open()?;
+        if core.env.tracing.is_on() && !family.is_dropped() {
+            core.env.tracing.get(family.id(), key);
+        }
         let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The super version first, then the sequence number.

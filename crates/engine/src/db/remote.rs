@@ -15,8 +15,9 @@ impl Db {
     /// Carries out a compaction for the database in `path`, which another process has open, and
     /// returns the result for [`RemoteCompaction::finish`](crate::RemoteCompaction::finish).
     /// `input` is what [`RemoteCompaction::input`](crate::RemoteCompaction::input) returned there.
-    /// The outputs are written to a new directory in `output`, which is created if it is missing, and
-    /// must be on the database's file system. The database itself is only read, without its lock.
+    /// The outputs are written to a new directory in `output`, which is created if it is missing,
+    /// and must be on the database's file system. The database itself is only read, without its
+    /// lock.
     ///
     /// `path` is the database's directory as this process sees it. Directories of tables besides it
     /// have the names that they have there.
@@ -65,9 +66,10 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if the input is damaged or of another version, if `output` has tables of
-    /// the database or a directory of this job, or if a merge operator, a filter, a comparator or a prefix extractor of the
-    /// database is not in the options. `ManualCompactionPaused` if it was cancelled. `Io` and
-    /// `Corruption` if tables cannot be read, or outputs written. After an error no output is left.
+    /// the database or a directory of this job, or if a merge operator, a filter, a comparator or a
+    /// prefix extractor of the database is not in the options. `ManualCompactionPaused` if it was
+    /// cancelled. `Io` and `Corruption` if tables cannot be read, or outputs written. After an
+    /// error no output is left.
     pub fn open_and_compact(
         path: impl AsRef<Path>,
         output: impl AsRef<Path>,

@@ -236,6 +236,23 @@ impl Db {
         (self.core.env.health.health(), self.core.env.health.cause())
     }
 
+    /// Returns true while the machine is short of processors: other programs use half of their time
+    /// or more, and less than a tenth is idle. Everything works then, and takes longer. It is seen
+    /// within a second, and ends when others use less than 40 % or a fifth is idle.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// if db.is_short_of_processor() {
+    ///     println!("other programs take the processors");
+    /// }
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_short_of_processor(&self) -> bool {
+        self.core.background.driver.is_short_of_processor()
+    }
+
     /// Lets a database that refuses writes work again, once the cause is gone.
     ///
     /// ```

@@ -42,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     ("options", options),
     ("table", table),
     ("texts", texts),
+    ("trace", trace),
     ("wal", wal),
 ];
 
@@ -58,6 +59,11 @@ pub fn backup(bytes: &[u8]) {
 /// Reads a batch.
 pub fn batch(bytes: &[u8]) {
     crate::batch::fuzz(bytes);
+}
+
+/// Reads a trace of calls.
+pub fn trace(bytes: &[u8]) {
+    crate::trace::fuzz::fuzz(bytes);
 }
 
 /// Reads a manifest.
@@ -128,6 +134,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         seeds.push(("options", text.as_bytes().to_vec()));
     }
     seeds.push(("backup", crate::backup::fuzz_seed()));
+    seeds.push(("trace", crate::trace::fuzz::seed()));
     seeds
 }
 

@@ -188,6 +188,8 @@ pub struct ColumnFamilyMetrics {
     pub value_file_bytes: u64,
     /// Bytes of the values in these files that no table refers to.
     pub value_garbage_bytes: u64,
+    /// Its part of [`Metrics::obsolete_bytes`], in proportion to the bytes of its tables.
+    pub obsolete_bytes: u64,
     /// Rate to which its writers are slowed down, in bytes per second; 0 if they are stopped,
     /// `None` if they are not slowed down.
     pub write_rate_limit: Option<u64>,
@@ -213,6 +215,9 @@ pub struct SchedulerMetrics {
     /// 500 on, with less than 100 idle, the scheduler takes long requests for waits for a processor
     /// and not for the device.
     pub processors_others: u32,
+    /// Whether the machine is short of processors: the scheduler does so now. It ends below 400, or
+    /// from 200 idle on.
+    pub short_of_processor: bool,
     /// Time that deep compactions need to catch up at their current bandwidth, in nanoseconds.
     pub debt_ns: u64,
     /// Jobs that are paused now.
@@ -390,17 +395,30 @@ pub struct ScrubMetrics {
 }
 
 impl ColumnFamilyMetrics {
-    /// Returns the bytes of all levels for each byte of the deepest one that has any: about how
-    /// many times the space of the live data they take. 0 without tables below level 0.
+    /// Returns the bytes of all levels, and of dead tables that are not freed yet, for each byte of
+    /// the deepest level that has any: about how many times the space of the live data they take. 0
+    /// without tables below level 0.
     #[must_use]
     pub fn space_amplification(&self) -> f64 {
         let bytes = || self.levels.iter().map(|level| level.bytes);
         let deepest = bytes().skip(1).rev().find(|bytes| *bytes > 0).unwrap_or(0);
-        ratio(bytes().sum(), deepest)
+        ratio(bytes().sum::<u64>() + self.obsolete_bytes, deepest)
     }
 }
 
 impl Metrics {
+    /// Divides the obsolete bytes among the column families, in proportion to their tables.
+    pub(crate) fn divide_obsolete_bytes(&mut self) {
+        let bytes = |family: &ColumnFamilyMetrics| -> u64 {
+            family.levels.iter().map(|level| level.bytes).sum()
+        };
+        let all = self.column_families.iter().map(bytes).sum::<u64>().max(1);
+        for family in &mut self.column_families {
+            let part = u128::from(self.obsolete_bytes) * u128::from(bytes(family));
+            family.obsolete_bytes = u64::try_from(part / u128::from(all)).unwrap_or(u64::MAX);
+        }
+    }
+
     /// Returns the bytes written to tables for each byte of keys and values that clients wrote,
     /// since open; 0 before the first write. The WAL is not counted.
     #[must_use]

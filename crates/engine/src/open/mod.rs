@@ -430,6 +430,7 @@ impl Opening {
             health: HealthState::new(self.options.health_listener.clone(), events.clone()),
             events,
             metrics: EngineMetrics::new(self.options.sampling(), 0).with_timeline(timeline),
+            tracing: pipeline.tracing().clone(),
             closed: AtomicBool::new(false),
             work_ended: AtomicBool::new(false),
             forks: forks(),

@@ -8,8 +8,8 @@
 //!
 //! What must stay true: the database's directories are read only, without its lock. A table that is
 //! gone is an error, since the database gives nothing up while it waits for the job. If it ends
-//! nevertheless, the result is of no use to anyone. No file is changed or removed that the worker has
-//! not created.
+//! nevertheless, the result is of no use to anyone. No file is changed or removed that the worker
+//! has not created.
 
 use std::path::Path;
 use std::sync::Arc;

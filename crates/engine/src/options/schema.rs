@@ -322,8 +322,7 @@ option_struct! {
         shared_block_cache: Option<SharedBlockCache>,
         /// What the database shares with others of the process; see [`Runtime`].
         runtime: Option<Runtime>,
-        /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
-        /// count then.
+        /// A limit for memtables of several databases; `all_memtables_bytes` does not count then.
         write_buffer_manager: Option<WriteBufferManager>,
         /// A limit for the space of tables, which other databases may have, too.
         space_manager: Option<SpaceManager>,
@@ -438,9 +437,10 @@ option_struct! {
             "hard_pending_compaction_bytes_limit";
         /// How many times the bytes of its largest level a column family may take because
         /// compactions fall behind. Levels within their targets and level 0 do not count, and
-        /// neither does an excess below 4 GiB. From half of the way on writers are slowed down, at
-        /// most to half of what compactions really drain. 0: no limit. For leveled compaction with
-        /// the smooth write controller.
+        /// neither does an excess below 4 GiB. Dead tables count until they are freed, unless a
+        /// reader keeps them. From half of the way on they are freed faster, and writers are slowed
+        /// down, at most to half of what compactions really drain. 0: no limit. For leveled
+        /// compaction with the smooth write controller.
         space_amplification_max: f64 = 3.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Bytes of a level's tables, adjacent or not, that one compaction takes together, which
         /// saves fsyncs. While clients are active, at most what a second suffices for. 0: one table

@@ -283,7 +283,7 @@ impl Device {
 }
 
 /// Returns the error that says which thread panicked, and with which message.
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Error {
     let texts = [panic.downcast_ref::<&str>().copied(), panic.downcast_ref().map(String::as_str)];
     let message = texts.into_iter().flatten().next().unwrap_or("no text").to_owned();
     let thread = thread::current().name().unwrap_or_default().to_owned();

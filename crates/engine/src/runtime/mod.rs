@@ -21,11 +21,12 @@ use sateen_store::base::sync::{Mutex, lock};
 use sateen_store::block_cache::SharedBlockCache;
 
 use crate::admission::write_buffers::WriteBufferManager;
+pub(crate) use device::panicked;
 use device::{Device, Scheduling};
 pub use metrics::{DatabaseTotals, DeviceMetrics, RuntimeMetrics};
 use registry::Devices;
 pub(crate) use registry::Where;
-pub(crate) use threads::with_low_priority;
+pub(crate) use threads::{beside, start_trace, with_low_priority};
 
 /// What a call of [`Tenant::step`] did.
 pub(crate) enum Stepped {

@@ -1,6 +1,7 @@
 //! The only place that starts threads (ARCHITECTURE.md, invariant 2): for each device one that
-//! takes samples, some that do chores, and workers that step jobs, and one for each backup that is
-//! made. All but the first run at a lower CPU priority than clients.
+//! takes samples, some that do chores, and workers that step jobs, one for each backup that is made
+//! and each trace that is recorded, and those that replay a trace. All but the first and the last
+//! run at a lower CPU priority than clients.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -79,6 +80,30 @@ pub(crate) fn with_low_priority<T: Send>(
             work()
         }
     }
+}
+
+/// Starts the thread that writes the file of a trace.
+pub(crate) fn start_trace(work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>> {
+    start("sateen-trace", LOW_NICE, None, work)
+}
+
+/// Runs `work` on `count` threads while `act` runs on the calling one, and returns when all have
+/// ended. `act` is told how many threads there are: fewer if no more could be started.
+pub(crate) fn beside<T>(
+    name: &str,
+    count: u32,
+    work: impl Fn() + Sync,
+    act: impl FnOnce(u32) -> T,
+) -> T {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let spawn = || {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread.spawn_scoped(scope, work).ok()
+        };
+        let started = (0..count).map_while(|_| spawn()).count();
+        act(u32::try_from(started).unwrap_or(count))
+    })
 }
 
 fn wait_until(device: &Device, at: Option<Instant>) -> Duration {

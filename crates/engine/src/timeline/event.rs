@@ -181,6 +181,16 @@ pub enum EventKind {
         /// The delay.
         late_ns: u64,
     },
+    /// The machine is short of processors from now on, because other programs have most of them, or
+    /// is not any more.
+    Processors {
+        /// Whether it is.
+        short: bool,
+        /// Thousandths of the time of all processors that other programs used lately.
+        others: u32,
+        /// Thousandths that nobody used.
+        idle: u32,
+    },
     /// A memtable was sealed.
     Sealed {
         /// Its column family.

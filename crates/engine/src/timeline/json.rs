@@ -1,121 +1,14 @@
 //! Exports the timeline: as plain JSON ([`Timeline::to_json`]), and in the Chrome trace event
 //! format ([`Timeline::to_chrome_trace`]).
 
-use std::fmt::Write;
-
 use sateen_control::{
     AdmissionState, ColumnFamilyId, IoClass, JobId, JobResult, JobSlots, Limit, Overflow,
     PauseReason,
 };
 
 use super::event::{Event, EventKind, JobInfo, SlowOperation, Step, Worker};
+use super::objects::{Fields, Objects, fields};
 use super::{JobSpan, Overlap, Overlaps, StepKind, Timeline};
-
-/// A list of objects that is being written.
-struct Objects {
-    text: String,
-    first: bool,
-}
-
-impl Objects {
-    fn new(head: &str) -> Objects {
-        Objects { text: head.to_owned(), first: true }
-    }
-
-    /// Begins the next object, with the fields that `fill` writes.
-    fn object(&mut self, fill: impl FnOnce(&mut Fields<'_>)) {
-        self.text.push_str(if self.first { "\n" } else { ",\n" });
-        self.first = false;
-        fields(&mut self.text, fill);
-    }
-
-    fn end(mut self, tail: &str) -> String {
-        self.text.push_str(tail);
-        self.text
-    }
-}
-
-/// Writes the fields of an object.
-struct Fields<'a> {
-    text: &'a mut String,
-    first: bool,
-}
-
-fn fields(text: &mut String, fill: impl FnOnce(&mut Fields<'_>)) {
-    text.push('{');
-    fill(&mut Fields { text, first: true });
-    text.push('}');
-}
-
-impl Fields<'_> {
-    fn name(&mut self, name: &str) {
-        if !self.first {
-            self.text.push(',');
-        }
-        self.first = false;
-        quote(self.text, name);
-        self.text.push(':');
-    }
-
-    fn number(&mut self, name: &str, number: impl std::fmt::Display) -> &mut Self {
-        self.name(name);
-        // Writing to a string does not fail, here and below.
-        let _infallible = write!(self.text, "{number}");
-        self
-    }
-
-    fn text(&mut self, name: &str, text: &str) -> &mut Self {
-        self.name(name);
-        quote(self.text, text);
-        self
-    }
-
-    /// Writes nanoseconds as microseconds, the unit of trace files.
-    fn micros(&mut self, name: &str, ns: u64) -> &mut Self {
-        self.name(name);
-        let _infallible = write!(self.text, "{}.{:03}", ns / 1000, ns % 1000);
-        self
-    }
-
-    fn object(&mut self, name: &str, fill: impl FnOnce(&mut Fields<'_>)) -> &mut Self {
-        self.name(name);
-        fields(self.text, fill);
-        self
-    }
-
-    fn list<T>(
-        &mut self,
-        name: &str,
-        items: impl IntoIterator<Item = T>,
-        mut fill: impl FnMut(&mut Fields<'_>, T),
-    ) -> &mut Self {
-        self.name(name);
-        self.text.push('[');
-        for (number, item) in items.into_iter().enumerate() {
-            if number > 0 {
-                self.text.push(',');
-            }
-            fields(self.text, |fields| fill(fields, item));
-        }
-        self.text.push(']');
-        self
-    }
-}
-
-/// Appends `text` as a JSON string.
-fn quote(to: &mut String, text: &str) {
-    to.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => to.extend(['\\', c]),
-            c if (c as u32) < 0x20 => {
-                let _infallible = write!(to, "\\u{:04x}", c as u32);
-            }
-            c => to.push(c),
-        }
-    }
-    to.push('"');
-}
 
 fn result_name(result: Option<JobResult>) -> &'static str {
     match result {
@@ -289,6 +182,9 @@ impl Timeline {
             }
             EventKind::Late { late_ns } => {
                 fields.number("late_ns", late_ns);
+            }
+            EventKind::Processors { others, idle, .. } => {
+                fields.thousandths("others", others).thousandths("idle", idle);
             }
             EventKind::Sealed { column_family, bytes } => {
                 fields.text("column_family", &self.family_name(column_family));
@@ -487,6 +383,8 @@ fn event_name(kind: &EventKind) -> &'static str {
         EventKind::CannotUseLog => "cannot use log",
         EventKind::Device(_) => "device",
         EventKind::Late { .. } => "late",
+        EventKind::Processors { short: true, .. } => "short of processor",
+        EventKind::Processors { short: false, .. } => "no longer short of processor",
         EventKind::Sealed { .. } => "memtable sealed",
     }
 }

@@ -114,6 +114,16 @@ pub(crate) fn line(
             let text = format!("the sampling thread ran {} late: no processor", time(late_ns));
             (Weight::Warn, text)
         }
+        EventKind::Processors { short, others, idle } => {
+            let (weight, what) = match short {
+                true => (Weight::Warn, "short of processor"),
+                false => (Weight::Info, "no longer short of processor"),
+            };
+            let [others, idle] = [others, idle].map(|thousandths| thousandths / 10);
+            let text =
+                format!("{what}: others take {others} % of the processors, {idle} % is idle");
+            (weight, text)
+        }
         EventKind::Sealed { column_family, bytes } => (
             Weight::Info,
             format!("a memtable of {} is full: {}", name(column_family), size(bytes)),

@@ -13,6 +13,7 @@
 mod event;
 mod json;
 pub(crate) mod lines;
+mod objects;
 mod recorder;
 mod slow;
 #[cfg(test)]

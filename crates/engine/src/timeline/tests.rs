@@ -101,6 +101,29 @@ fn concurrent_writers_lose_nothing_and_each_keeps_its_order() {
 }
 
 #[test]
+fn it_says_from_when_to_when_the_machine_is_short_of_processors() {
+    let recorder = Recorder::new(Clock::now());
+    let short = EventKind::Processors { short: true, others: 905, idle: 20 };
+    let over = EventKind::Processors { short: false, others: 100, idle: 600 };
+    recorder.told(Instant(10), short);
+    recorder.told(Instant(20), over);
+    let timeline = copy(&recorder);
+    let [json, trace] = [timeline.to_json(), timeline.to_chrome_trace()];
+    for text in [
+        r#"{"at_ns":10,"what":"short of processor","others":0.905,"idle":0.02}"#,
+        r#"{"at_ns":20,"what":"no longer short of processor","others":0.1,"idle":0.6}"#,
+    ] {
+        assert!(json.contains(text), "{json}");
+    }
+    assert!(trace.contains(r#""name":"short of processor""#), "{trace}");
+    let line = |kind| super::lines::line(&Event { at_ns: 10, kind }, &|_| String::new());
+    let expected = "short of processor: others take 90 % of the processors, 2 % is idle";
+    assert_eq!(line(short), Some((super::lines::Weight::Warn, expected.into())));
+    let expected = "no longer short of processor: others take 10 % of the processors, 60 % is idle";
+    assert_eq!(line(over), Some((super::lines::Weight::Info, expected.into())));
+}
+
+#[test]
 fn a_job_is_known_from_its_end_alone_with_its_pauses() {
     let recorder = Recorder::new(Clock::now());
     recorder.job_started(Instant(10), info(1, IoClass::Deep(2)));

@@ -18,6 +18,7 @@ use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchItem, VALUE_BYTES_MAX, encode_entry, encode_log_data};
 
 use crate::batch::WriteBatch;
+pub(crate) use crate::entry::TIME_BYTES;
 use crate::entry::malformed;
 use crate::operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
@@ -28,9 +29,6 @@ use crate::options::ColumnFamilyOptions;
 
 #[cfg(test)]
 mod tests;
-
-/// Bytes of the time at the end of a value.
-pub(crate) const TIME_BYTES: usize = 4;
 
 /// The second in which RocksDB began to write times. A value that ends with an earlier one was
 /// written without a time.

@@ -32,7 +32,7 @@ impl CommitPipeline {
             if self.would_wait(&stage, bytes) {
                 return Ok(None);
             }
-            slot.prepare(payload.count(), logging, payload);
+            slot.prepare(payload, logging, logging == Logging::None && self.tracing.is_on());
             if self.conflicts.is_on() {
                 slot.prepare_keys(payload, None);
                 self.order(&mut stage, slot, &[])?;

@@ -32,6 +32,7 @@ mod payload;
 pub(crate) mod prepared;
 mod publish;
 mod queue;
+mod traced;
 mod validated;
 
 use std::collections::BTreeSet;
@@ -52,6 +53,7 @@ use sateen_store::memtable::MemTable;
 use sateen_store::wal::{WalSync, WalWriter};
 
 use crate::timeline::Recorder;
+use crate::trace::Tracing;
 use crate::tree::families::ColumnFamilyData;
 
 /// The memtables that take writes, one per column family. Replaced as a whole when one is sealed.
@@ -132,6 +134,8 @@ pub(crate) struct CommitPipeline {
     groups: AtomicU64,
     /// When keys were written last, for transactions.
     conflicts: Conflicts,
+    /// The trace of calls, to which a leader adds the writes of its group.
+    tracing: Arc<Tracing>,
 }
 
 /// The arguments of [`CommitPipeline::new`].
@@ -174,6 +178,7 @@ impl CommitPipeline {
             sealed_through: AtomicU64::new(0),
             groups: AtomicU64::new(0),
             conflicts: Conflicts::default(),
+            tracing: Arc::default(),
         }
     }
 
@@ -227,7 +232,8 @@ impl CommitPipeline {
             return Ok(Some(self.visible_seqno()));
         }
         let assignment = queue::with_slot(|slot| {
-            slot.prepare(count, logging, payload);
+            // A logged write is encoded in any case, and its leader looks whether it is traced.
+            slot.prepare(payload, logging, logging == Logging::None && self.tracing.is_on());
             if self.conflicts.is_on() {
                 slot.prepare_keys(payload, condition);
             }
@@ -357,6 +363,9 @@ impl CommitPipeline {
             those(true).zip(parts).for_each(|(slot, bytes)| slot.return_bytes(bytes));
             appended?;
         }
+        if self.tracing.is_on() {
+            those(true).chain(those(false)).for_each(|slot| self.trace_slot(stage, slot));
+        }
         self.count_group();
         let log = stage.sync_handle();
         for wanted in [true, false] {
@@ -388,6 +397,9 @@ impl CommitPipeline {
                 let entries = u32::try_from(count).unwrap_or(u32::MAX);
                 let _timed = perf::time(PerfMetric::WriteWalTime);
                 wal.append(SeqNo(first_seqno), entries, [bytes])?;
+            }
+            if self.tracing.is_on() {
+                self.trace(stage, bytes);
             }
             self.count_group();
             stage.next_seqno += count;

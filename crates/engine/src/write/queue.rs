@@ -57,7 +57,7 @@ pub(crate) struct WriterSlot {
 
 /// The write of a slot, and what its leader decided.
 struct WriterSlotInner {
-    /// The encoded entries for the WAL; empty if the write is not logged.
+    /// The encoded entries for the WAL and the trace; empty if neither gets them.
     bytes: Vec<u8>,
     /// The length of `bytes`, also while the leader has them.
     bytes_len: usize,
@@ -162,10 +162,11 @@ impl WriterSlot {
         }
     }
 
-    /// Fills the slot with a write, before it enters the queue.
-    pub(crate) fn prepare(&self, count: u64, logging: Logging, payload: &Payload<'_>) {
+    /// Fills the slot with a write, before it enters the queue. `traced`: while a trace is
+    /// recorded.
+    pub(crate) fn prepare(&self, payload: &Payload<'_>, logging: Logging, traced: bool) {
         let mut inner = lock(&self.inner);
-        inner.count = count;
+        inner.count = payload.count();
         inner.logging = logging;
         inner.exclusive = false;
         inner.error = None;
@@ -176,7 +177,7 @@ impl WriterSlot {
         inner.bytes.clear();
         // A large batch must not stay in memory with the thread.
         inner.bytes.shrink_to(1 << 20);
-        if logging != Logging::None {
+        if logging != Logging::None || traced {
             match *payload {
                 Payload::Single { family, kind, key, value } => {
                     encode_entry(&mut inner.bytes, family, kind, key, value);

@@ -79,6 +79,9 @@ impl CommitPipeline {
                 self.seal_full(stage);
             }
             self.commit_leading(stage, batch, logging)?;
+            if self.tracing.is_on() {
+                self.trace(stage, batch.data());
+            }
             Ok((stage.last_seqno(), stage.sync_handle()))
         })?;
         if logging == Logging::Synced

@@ -9,6 +9,7 @@
 //! 4. [`sleep`] only lets time pass. It panics if nothing else happens for ten virtual minutes.
 //! 5. [`computed`] tells the simulation what a step of the background computed. Its [`Compute`]
 //!    function says how long that took, and for how much of it there was no processor.
+//! 6. [`virtual_processors`] says how other programs use the processors of a simulated machine.
 //!
 //! What must stay true: without virtual time, [`now`] costs one inlined call of the system's clock
 //! and one load of a flag that is never written.
@@ -18,6 +19,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use sateen_control::Processors;
 
 use crate::base::sync::{self, Condvar, Mutex, MutexGuard};
 
@@ -47,6 +50,9 @@ pub struct Computed {
 /// Returns how long the computing for that many bytes takes.
 pub type Compute = Rc<dyn Fn(u64) -> Computed>;
 
+/// Returns how the processors of the simulated machine are used.
+pub type Host = Rc<dyn Fn() -> Processors>;
+
 struct Virtual {
     begin: Instant,
     passed: Duration,
@@ -54,6 +60,7 @@ struct Virtual {
     cpu: Duration,
     pass: Option<Pass>,
     compute: Option<Compute>,
+    host: Option<Host>,
     /// Whether `pass` was set. `pass` itself is `None` while it runs.
     has_pass: bool,
     /// The part of `passed` since something last happened: only waits.
@@ -79,6 +86,7 @@ impl VirtualTime {
             cpu: Duration::ZERO,
             pass: None,
             compute: None,
+            host: None,
             has_pass: false,
             idle: Duration::ZERO,
             seed,
@@ -106,6 +114,15 @@ impl VirtualTime {
         VIRTUAL.with(|time| {
             if let Some(time) = &mut *time.borrow_mut() {
                 time.compute = compute;
+            }
+        });
+    }
+
+    /// Sets how the processors are used. Without it nobody else uses them.
+    pub fn on_host(&self, host: Option<Host>) {
+        VIRTUAL.with(|time| {
+            if let Some(time) = &mut *time.borrow_mut() {
+                time.host = host;
             }
         });
     }
@@ -155,6 +172,13 @@ pub fn computed(bytes: u64) {
 #[must_use]
 pub fn virtual_cpu_time() -> Option<Duration> {
     VIRTUAL.with(|time| time.borrow().as_ref().map(|time| time.cpu))
+}
+
+/// Returns how the processors of the simulated machine are used.
+#[must_use]
+pub fn virtual_processors() -> Processors {
+    let host = VIRTUAL.with(|time| time.borrow().as_ref().and_then(|time| time.host.clone()));
+    host.map_or_else(Processors::default, |host| host())
 }
 
 /// Returns the current time: virtual if the thread has virtual time.

@@ -384,8 +384,18 @@ impl Accounts {
 
     /// Returns the cost of freeing everything that may be freed, as far as is known.
     pub(super) fn due_cost(&self) -> u64 {
+        self.own_due().map(Extents::cost).sum()
+    }
+
+    /// Returns the bytes of it.
+    pub(super) fn due_bytes(&self) -> u64 {
+        self.own_due().map(Extents::bytes).sum()
+    }
+
+    /// Returns what may be freed now or when it is due, as far as is known.
+    fn own_due(&self) -> impl Iterator<Item = &Extents> {
         let due = self.due.iter().filter_map(|(_, file)| self.files.get(file));
-        due.filter(|account| account.shared_until.is_none()).map(|a| a.dead.cost()).sum()
+        due.filter(|account| account.shared_until.is_none()).map(|account| &account.dead)
     }
 
     /// Returns the bytes of dead tables in files with live tables. Bytes that a checkpoint shares

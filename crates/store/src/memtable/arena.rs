@@ -40,7 +40,7 @@ pub(super) const CHUNK_BYTES: usize = 2 << 20;
 const CHUNK_BYTES_MIN: usize = 16 << 10;
 /// A memtable has about this number of chunks at least, so that the unused part of the last one is
 /// a small part of the whole.
-const CHUNKS_MIN: usize = 32;
+const CHUNKS_MIN: usize = 8;
 /// A node or value above 1/`OWN_BLOCK_DIVISOR` of a chunk gets a block of its own.
 const OWN_BLOCK_DIVISOR: usize = 16;
 

@@ -206,8 +206,8 @@ impl TableImages {
         self.give_back(&mut state);
     }
 
-    /// Returns the unused charge, and keeps as much memory for the next images as stays charged. The
-    /// expected charge is kept only while there is an image.
+    /// Returns the unused charge, and keeps as much memory for the next images as stays charged.
+    /// The expected charge is kept only while there is an image.
     fn give_back(&self, state: &mut ImagesState) {
         if state.kept.is_empty() {
             state.expect_none();

@@ -163,10 +163,7 @@ impl DeviceModel {
         if client.reads + wal.syncs > 0 || slow_writes {
             self.awaited_at = Some(now);
         }
-        let busy = match self.host_is_busy {
-            true => !sample.processors.are_free(),
-            false => sample.processors.are_taken(),
-        };
+        let busy = sample.processors.are_short(self.host_is_busy);
         if self.host_is_busy != busy {
             (self.host_is_busy, self.sure) = (busy, 0);
             self.clients.iter_mut().for_each(Requests::forget_rest);

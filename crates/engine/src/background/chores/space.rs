@@ -56,17 +56,16 @@ impl Chores {
         let before = self.tree.reclaimer.counters.given_back();
         let could_punch = self.tree.reclaimer.can_punch();
         // A degraded database reclaims without a limit, because the disk may be full.
-        let paced = self.driver.reclaim_rate(self.tree.reclaimer.due_bytes());
+        let mut pace = self.driver.reclaim_pace(self.tree.reclaimer.due_cost());
         let options = self.env.options.load();
         let limit = options.space_manager.as_ref().map_or(0, SpaceManager::delete_rate);
-        let paced = match limit {
-            0 => paced,
-            limit => Some(paced.map_or(limit, |paced| paced.min(limit))),
-        };
-        let rate = paced.filter(|_| self.env.health.health() == Health::Ok);
+        if limit > 0 {
+            pace.rate = Some(pace.rate.map_or(limit, |rate| rate.min(limit)));
+        }
+        pace.rate = pace.rate.filter(|_| self.env.health.health() == Health::Ok);
         self.tree.reclaimer.limit_leases(self.lease_limits());
         // A failed removal is tried again, and is no reason to refuse writes.
-        let next = self.tree.reclaimer.reclaim(self.env.now(), rate).unwrap_or(None);
+        let next = self.tree.reclaimer.reclaim(self.env.now(), pace).unwrap_or(None);
         self.board.again_at(next);
         let after = self.tree.reclaimer.counters.given_back();
         self.env.metrics.timeline.end_reclaim(watch, (after.0 - before.0, after.1 - before.1));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sateen_control::compaction::CompactionChain;
 use sateen_control::{
     CfOptions, ColumnFamilyId, ControlPlane, DeviceProfile, Event, Instant, IoClass, JobId,
-    JobResult, Note, Outlook, Pace, PaceStep, PauseReason, ScrubStep,
+    JobResult, Note, Outlook, Pace, PaceStep, PauseReason, ReclaimPace, ScrubStep,
 };
 use sateen_store::base::clock;
 use sateen_store::base::error::Result;
@@ -115,9 +115,14 @@ impl Driver {
         self.lend().plane.device()
     }
 
-    /// Returns the rate of reclaiming dead tables, in bytes per second; `None` means without limit.
-    pub(crate) fn reclaim_rate(&self, backlog: u64) -> Option<u64> {
-        self.lend().plane.reclaim_rate(backlog)
+    /// Returns the pace at which dead tables are reclaimed. `backlog` is what that costs, in bytes.
+    pub(crate) fn reclaim_pace(&self, backlog: u64) -> ReclaimPace {
+        self.lend().plane.reclaim_pace(backlog)
+    }
+
+    /// Returns true while other programs have most of the machine's processors.
+    pub(crate) fn is_short_of_processor(&self) -> bool {
+        self.lend().plane.is_short_of_processor()
     }
 
     /// Asks control for a scrub, at `rate` bytes per second if given.
@@ -173,6 +178,7 @@ impl Driver {
             device_write_bandwidth: device.write_bytes_per_second,
             device_barrier_ns: device.barrier_ns,
             processors_others: shared.plane.processors().others,
+            short_of_processor: shared.plane.is_short_of_processor(),
             debt_ns: shared.plane.debt_ns(),
             paused_jobs: shared.jobs.values().filter(|slot| slot.paused).count() as u64,
             ..told

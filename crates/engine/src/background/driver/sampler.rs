@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use sateen_control::{
-    ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, ReadSample, SAMPLE_PERIOD, Sample,
+    ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, Processors, ReadSample, SAMPLE_PERIOD,
+    Sample,
 };
+use sateen_store::base::clock;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::vfs::ClassTotals;
@@ -24,6 +26,8 @@ pub(crate) struct Sampler {
     quiet: u32,
     /// What was recorded last about the device.
     device: DeviceProfile,
+    /// Whether the machine was short of processors when that was last recorded.
+    is_short_of_processor: bool,
     /// When the last sample was taken. Only used without a sampling thread.
     told_at: Instant,
 }
@@ -69,6 +73,7 @@ impl Driver {
             block_misses: self.tree.blocks.misses(),
             ..self.env.metrics.client_reads()
         };
+        sample.dead_bytes = self.tree.reclaimer.reclaimable_bytes();
         sample.reads = reads.since(&sampler.reads);
         sampler.reads = reads;
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;
@@ -102,14 +107,21 @@ impl Driver {
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
         let device = shared.plane.device();
+        let is_short = shared.plane.is_short_of_processor();
         let mut sampler = lock(&self.sampler);
         let news = is_news(&device, &sampler.device);
         if news {
             sampler.device = device;
         }
+        let was_short = std::mem::replace(&mut sampler.is_short_of_processor, is_short);
         drop(sampler);
         if news {
             self.env.metrics.timeline.told(now, EventKind::Device(device));
+        }
+        if is_short != was_short {
+            let Processors { others, idle } = shared.plane.processors();
+            let kind = EventKind::Processors { short: is_short, others, idle };
+            self.env.metrics.timeline.told(now, kind);
         }
         if self.is_gated() {
             // The gate that was not open may be that of a dropped column family.
@@ -146,8 +158,9 @@ impl Driver {
             return;
         }
         sampler.told_at = now;
-        let sample = self.take_sample(&mut sampler);
+        let mut sample = self.take_sample(&mut sampler);
         drop(sampler);
+        sample.processors = clock::virtual_processors();
         lock(&self.place.device.scheduler).sample(now, &sample);
         self.report_sample(sample);
     }
@@ -163,7 +176,74 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Db, Options};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use sateen_store::base::clock::{self, VirtualTime};
+    use sateen_store::vfs::MemVfs;
+
+    use super::*;
+    use crate::{CompactRangeOptions, Db, Options, ReadOptions};
+
+    /// Writes 24 MiB twice and compacts.
+    fn rewrite(db: &Db) {
+        for turn in 0..2_u8 {
+            for key in 0..96_u8 {
+                db.put([key], vec![key ^ turn; 256 << 10]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
+    }
+
+    /// Lets a tenth of a second pass in which clients write. Returns the most bytes of dead tables
+    /// that control was told of.
+    fn told_of_dead(db: &Db) -> u64 {
+        let driver = &db.core().background.driver;
+        let told = |_| {
+            db.put("beside", "1").unwrap();
+            clock::advance(Duration::from_millis(1));
+            db.step().unwrap();
+            driver.take_sample(&mut Sampler::default()).dead_bytes
+        };
+        (0..100).map(told).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn what_an_iterator_keeps_is_no_space_that_control_could_free() {
+        let _time = VirtualTime::begin(1);
+        let mut options = Options { background_threads: 0, ..Options::default() };
+        options.column_family.compression = vec![crate::Compression::None];
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        rewrite(&db);
+        let mut cursor = db.cursor(&ReadOptions::default()).unwrap();
+        cursor.seek_to_first();
+        rewrite(&db);
+        while db.metrics().obsolete_bytes > 30 << 20 {
+            told_of_dead(&db);
+        }
+        // The iterator keeps what the second round has replaced.
+        for _ in 0..100 {
+            told_of_dead(&db);
+        }
+        assert_eq!(told_of_dead(&db), 0);
+        let metrics = db.metrics();
+        assert!(metrics.obsolete_bytes > 20 << 20, "{}", metrics.obsolete_bytes);
+        let [family] = metrics.column_families.as_slice() else { panic!("one column family") };
+        assert_eq!(family.obsolete_bytes, metrics.obsolete_bytes);
+        assert!(family.space_amplification() > 1.9, "{}", family.space_amplification());
+        drop(cursor);
+        // A step beside clients gives back a part of it.
+        let pace = sateen_control::ReclaimPace { rate: Some(1 << 20), hurry: false };
+        let (core, now) = (db.core(), db.core().env.now());
+        core.tree.reclaimer.reclaim(now, pace).unwrap();
+        let sample = core.background.driver.take_sample(&mut Sampler::default());
+        assert!(sample.dead_bytes > 20 << 20, "{}", sample.dead_bytes);
+        while db.metrics().obsolete_bytes > 0 {
+            told_of_dead(&db);
+        }
+        assert_eq!(told_of_dead(&db), 0);
+    }
 
     #[test]
     fn control_learns_of_each_run_that_a_get_looks_into() {

@@ -59,9 +59,19 @@ pub(super) const SCHEDULING: &[Family] = &[
         },
     ),
     gauge(
+        "sateen_short_of_processor",
+        "1 or 0",
+        "1 while other programs use half of the time of the machine's processors, and a tenth is \
+         idle at most.",
+        |m, s| {
+            s.number(u64::from(m.scheduler.short_of_processor));
+        },
+    ),
+    gauge(
         "sateen_space_amplification",
         "ratio",
-        "Bytes of all levels for each byte of the deepest one, by column family.",
+        "Bytes of all levels and of dead tables that are not freed yet for each byte of the \
+         deepest level, by column family.",
         |m, s| {
             for family in &m.column_families {
                 s.labelled(&[("cf", &family.name)], family.space_amplification());

@@ -159,6 +159,7 @@ fn busy() -> Metrics {
                 LevelShape { runs: 3, tables: 4, bytes: 5, good_bytes: 2, target_bytes: 6 };
                 2
             ],
+            obsolete_bytes: 5,
             ..ColumnFamilyMetrics::default()
         },
         ColumnFamilyMetrics {
@@ -174,6 +175,7 @@ fn busy() -> Metrics {
     metrics.scheduler.device_write_bandwidth = 200;
     metrics.scheduler.preemptions = 4;
     metrics.scheduler.processors_others = 750;
+    metrics.scheduler.short_of_processor = true;
     metrics.scheduler.compaction_slots = 3;
     metrics.scheduler.adjustments = [0, 5, 0];
     metrics.health = "degraded";
@@ -199,8 +201,9 @@ fn the_text_is_valid_and_holds_the_numbers() {
     assert_eq!(value("sateen_level_tables", &[("cf", "default"), ("level", "1")]), 4.0);
     assert_eq!(value("sateen_compaction_debt_bytes", &[("cf", "a \"quoted\\\nname")]), 9.0);
     assert_eq!(value("sateen_compaction_chain_levels", &[("cf", "a \"quoted\\\nname")]), 2.0);
-    assert_eq!(value("sateen_space_amplification", &[("cf", "default")]), 2.0);
+    assert_eq!(value("sateen_space_amplification", &[("cf", "default")]), 3.0);
     assert_eq!(value("sateen_processors_others", &[]), 0.75);
+    assert_eq!(value("sateen_short_of_processor", &[]), 1.0);
     let device_write = [("operation", "write")];
     assert_eq!(value("sateen_device_bandwidth_bytes_per_second", &device_write), 200.0);
     assert_eq!(value("sateen_pauses_total", &[("reason", "preempted")]), 4.0);

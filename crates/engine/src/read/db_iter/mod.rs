@@ -148,6 +148,16 @@ impl<I: InternalIterator> DbIter<I> {
         self
     }
 
+    /// Returns the lower and the upper bound.
+    pub(crate) fn bounds(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+        (self.bounds.lower(), self.bounds.upper())
+    }
+
+    /// Returns true if keys are compared as bytes.
+    pub(crate) fn is_bytewise(&self) -> bool {
+        self.comparator.is_bytewise()
+    }
+
     /// Returns true if the cursor stands at `saved_key` or behind it.
     #[inline]
     fn is_at_or_behind_saved(&self) -> bool {

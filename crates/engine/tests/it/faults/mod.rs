@@ -12,3 +12,4 @@ mod golden;
 mod refused;
 pub(crate) mod repair;
 mod scrub;
+mod traces;

@@ -37,6 +37,7 @@
 
 mod found;
 mod leased;
+mod reclaimable;
 mod step;
 mod values;
 
@@ -48,7 +49,7 @@ use std::time::Duration;
 
 use sateen_control::compaction::FileSpace;
 use sateen_control::version::TableMeta;
-use sateen_control::{FileId, Instant, IoClass, TableId};
+use sateen_control::{FileId, Instant, IoClass, ReclaimPace, TableId};
 
 use super::leases::{LeaseLimits, Leases, Round};
 use super::space::{Accounts, DeadFile, Extents};
@@ -128,9 +129,10 @@ struct ReclaimState {
 }
 
 impl ReclaimState {
-    /// Returns when the next step is due, if there is work.
-    fn next(&self) -> Option<Instant> {
-        let unlink = (!self.unlink.is_empty()).then_some(self.next_step);
+    /// Returns when the next step is due, if there is work. `early` dead bytes do not wait.
+    fn next(&self, early: bool) -> Option<Instant> {
+        let now = !self.unlink.is_empty() || early && self.accounts.has_own();
+        let unlink = now.then_some(self.next_step);
         let punch = self.accounts.next_due().map(|due| due.max(self.next_step));
         unlink.into_iter().chain(punch).min()
     }
@@ -141,9 +143,9 @@ impl ReclaimState {
     }
 
     /// Returns when the next step is due, or when leases must be looked at again.
-    fn next_round(&self, now: Instant) -> Option<Instant> {
+    fn next_round(&self, now: Instant, early: bool) -> Option<Instant> {
         let look_again = self.is_leased().then(|| now + LEASES_EVERY);
-        self.next().into_iter().chain(look_again).min()
+        self.next(early).into_iter().chain(look_again).min()
     }
 
     /// Returns true if leases keep anything that could be freed otherwise.
@@ -151,12 +153,6 @@ impl ReclaimState {
         !self.orphans.is_empty()
             || (!self.unseen.is_empty() && self.leases.needs(Round::default()))
             || self.zombies.iter().any(|zombie| self.leases.needs(zombie.retired))
-    }
-
-    /// Returns the cost of everything that can be freed.
-    fn due_bytes(&self) -> u64 {
-        let unlink = self.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
-        unlink + self.accounts.due_cost()
     }
 }
 
@@ -190,6 +186,8 @@ pub struct Reclaimer {
     no_holes: AtomicBool,
     /// Whether the last attempt failed.
     failing: AtomicBool,
+    /// Bytes that can be freed now or soon, as the last step left them.
+    reclaimable: AtomicU64,
     lease_limits: Mutex<LeaseLimits>,
     pub counters: ReclaimCounters,
 }
@@ -213,6 +211,7 @@ impl Reclaimer {
             state: Mutex::default(),
             no_holes: AtomicBool::new(false),
             failing: AtomicBool::new(false),
+            reclaimable: AtomicU64::new(0),
             lease_limits: Mutex::new(LeaseLimits::NONE),
             counters: ReclaimCounters::default(),
         }
@@ -270,11 +269,6 @@ impl Reclaimer {
         zombies + unlink + state.accounts.dead_bytes()
     }
 
-    /// Returns the bytes that can be freed now or soon.
-    pub fn due_bytes(&self) -> u64 {
-        lock(&self.state).due_bytes()
-    }
-
     /// Returns the space of each file that holds a table.
     pub fn spaces(&self) -> Vec<FileSpace> {
         lock(&self.state).accounts.spaces(self.can_punch())
@@ -306,7 +300,7 @@ impl Reclaimer {
         let state = lock(&self.state);
         !state.zombies.is_empty()
             || !state.orphans.is_empty()
-            || state.next().is_some()
+            || state.next(false).is_some()
             || !state.unseen.is_empty()
     }
 
@@ -324,7 +318,8 @@ impl Reclaimer {
 
     /// Frees everything that is not pinned. What fails stays.
     pub fn reclaim_all(&self, now: Instant) {
-        while self.reclaim(now, None).is_ok() && !self.is_held() && lock(&self.state).has_more() {}
+        let pace = ReclaimPace::default();
+        while self.reclaim(now, pace).is_ok() && !self.is_held() && lock(&self.state).has_more() {}
     }
 
     /// Stops reclaiming until the hold is dropped.
@@ -355,20 +350,25 @@ impl Reclaimer {
         state.holds -= std::mem::take(&mut state.keeps);
     }
 
-    /// Frees what is no longer pinned, in one step. With `rate` in bytes a second, the step is
-    /// small. Without clients there is no rate, and the step is as large as a client that arrives
-    /// meanwhile can bear. Returns when the next step is due. What fails is kept for another call.
-    pub fn reclaim(&self, now: Instant, rate: Option<u64>) -> Result<Option<Instant>> {
+    /// Frees what is no longer pinned, in one step. With a rate the step is small. Without clients
+    /// there is no rate, and the step is as large as a client that arrives meanwhile can bear.
+    /// Returns when the next step is due. What fails is kept for another call.
+    pub fn reclaim(&self, now: Instant, pace: ReclaimPace) -> Result<Option<Instant>> {
+        let rate = pace.rate;
+        // What failed waits as if it had died then.
+        let hurry = pace.hurry && !self.failing.load(Ordering::Relaxed);
         self.look_at_leases(now);
         self.remove_orphans();
         let (mut unlink, step) = {
             let mut state = lock(&self.state);
             if state.holds > 0 {
+                self.note_reclaimable(&state);
                 return Ok(None);
             }
             self.bury(&mut state, now);
             if rate.is_some() && now < state.next_step {
-                return Ok(state.next_round(now));
+                self.note_reclaimable(&state);
+                return Ok(state.next_round(now, hurry));
             }
             state.busy = true;
             let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
@@ -393,7 +393,7 @@ impl Reclaimer {
                 }
             }
         }
-        let punched = self.punch_due(now, &mut left, rate.is_none(), &mut shrunk);
+        let punched = self.punch_due(now, &mut left, rate.is_none() || hurry, &mut shrunk);
         let is_synced = shrunk.is_some();
         let synced = match shrunk {
             Some((path, file)) if rate.is_some() => {
@@ -410,10 +410,11 @@ impl Reclaimer {
             if is_synced {
                 state.step.learn(step - left, took);
             }
-            state.next_step = now + took + step::pause(step - left, rate, took);
+            state.next_step = now + took + step::pause(step - left, rate, took, hurry);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
-        result.map(|()| state.next_round(now))
+        self.note_reclaimable(state);
+        result.map(|()| state.next_round(now, hurry))
     }
 
     /// Frees dead bytes of files that also have live tables, `early` before they are due. What

@@ -17,6 +17,8 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// A step is followed by a pause of at least this multiple of its duration.
 const REST: u32 = 4;
+/// The same where the space of dead tables nears its limit.
+const REST_IN_A_HURRY: u32 = 1;
 
 /// The size of the next step.
 pub(super) struct StepSize {
@@ -54,9 +56,10 @@ impl StepSize {
 
 /// Returns the pause after a step that freed `freed` bytes and took `took`, at `rate` bytes a
 /// second.
-pub(super) fn pause(freed: u64, rate: u64, took: Duration) -> Duration {
+pub(super) fn pause(freed: u64, rate: u64, took: Duration, hurry: bool) -> Duration {
     let ns = u128::from(freed) * 1_000_000_000 / u128::from(rate.max(1));
-    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took * REST)
+    let rest = if hurry { REST_IN_A_HURRY } else { REST };
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took * rest)
 }
 
 #[cfg(test)]
@@ -108,8 +111,10 @@ mod tests {
     #[test]
     fn a_pause_keeps_the_rate_and_rests_after_a_slow_step() {
         let ms = Duration::from_millis;
-        assert_eq!(pause(1 << 20, 10 << 20, ms(1)), ms(100));
-        assert_eq!(pause(1 << 20, 10 << 20, ms(100)), ms(400));
-        assert_eq!(pause(u64::MAX, 0, ms(0)), Duration::from_nanos(u64::MAX));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(1), false), ms(100));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(100), false), ms(400));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(200), true), ms(200));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(1), true), ms(100));
+        assert_eq!(pause(u64::MAX, 0, ms(0), false), Duration::from_nanos(u64::MAX));
     }
 }

@@ -13,7 +13,9 @@ use crate::table::table_cache::TableCacheOptions;
 use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsOperation};
 
 const FILE: FileId = FileId(7);
-const RATE: u64 = 40 << 20;
+const PACED: ReclaimPace = ReclaimPace { rate: Some(40 << 20), hurry: false };
+const IN_A_HURRY: ReclaimPace = ReclaimPace { hurry: true, ..PACED };
+const UNPACED: ReclaimPace = ReclaimPace { rate: None, hurry: false };
 
 struct Fixture {
     directory: TempDir,
@@ -95,11 +97,11 @@ fn beside_clients_a_file_goes_step_by_step() {
     let no_holes = || fixture.reclaimer.no_holes.load(Ordering::Relaxed);
     let mut now = Instant(0);
     let mut sizes = Vec::new();
-    while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
+    while let Some(next) = fixture.reclaimer.reclaim(now, PACED).unwrap() {
         sizes.push(fixture.allocated());
         assert!(next.since(now) >= Duration::from_millis(25), "{next:?}");
         // Nothing happens before it is due.
-        assert_eq!(fixture.reclaimer.reclaim(now, Some(RATE)).unwrap(), Some(next));
+        assert_eq!(fixture.reclaimer.reclaim(now, PACED).unwrap(), Some(next));
         assert_eq!(fixture.allocated(), sizes.last().copied().unwrap());
         let content = std::fs::read(fixture.path()).unwrap();
         assert_eq!(content.last(), Some(&1), "its end goes last");
@@ -118,7 +120,7 @@ fn where_holes_cannot_be_a_file_is_cut_shorter_step_by_step() {
     fixture.reclaimer.retire(metas.into_iter());
     let mut now = Instant(0);
     let mut lengths = Vec::new();
-    while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
+    while let Some(next) = fixture.reclaimer.reclaim(now, PACED).unwrap() {
         lengths.push(fixture.length().unwrap());
         now = next;
     }
@@ -133,7 +135,7 @@ fn holes_are_punched_step_by_step() {
     fixture.reclaimer.retire(metas.into_iter());
     let mut now = Instant(0);
     let mut steps = 0;
-    while let Some(next) = fixture.reclaimer.reclaim(now, Some(RATE)).unwrap() {
+    while let Some(next) = fixture.reclaimer.reclaim(now, PACED).unwrap() {
         now = next;
         steps += 1;
     }
@@ -149,7 +151,7 @@ fn holes_are_punched_step_by_step() {
 fn without_clients_all_goes_at_once() {
     let (fixture, metas) = Fixture::new(&[8 << 20]);
     fixture.reclaimer.retire(metas.into_iter());
-    assert_eq!(fixture.reclaimer.reclaim(Instant(0), None).unwrap(), None);
+    assert_eq!(fixture.reclaimer.reclaim(Instant(0), UNPACED).unwrap(), None);
     assert_eq!(fixture.length(), None);
 }
 
@@ -168,7 +170,7 @@ fn another_name_of_a_file_keeps_its_bytes() {
         let (reclaimer, minute) = (&fixture.reclaimer, |n: u64| Instant(n * 60_000_000_000));
         reclaim_until(reclaimer, minute(0), minute(1));
         // Without clients, too.
-        assert!(reclaimer.reclaim(minute(1), None).unwrap().is_some());
+        assert!(reclaimer.reclaim(minute(1), UNPACED).unwrap().is_some());
         reclaimer.retire(last.into_iter());
         assert_eq!(reclaim_until(reclaimer, minute(1), minute(2)), None);
         assert_eq!(fixture.length(), None);
@@ -200,7 +202,7 @@ fn dead_ranges_are_freed_once_the_other_name_is_gone() {
 /// Runs every step that is due until then.
 fn reclaim_until(reclaimer: &Reclaimer, mut now: Instant, until: Instant) -> Option<Instant> {
     loop {
-        let next = reclaimer.reclaim(now, Some(RATE)).unwrap();
+        let next = reclaimer.reclaim(now, PACED).unwrap();
         match next {
             Some(next) if next <= until => now = next,
             next => return next,
@@ -241,12 +243,52 @@ fn tables_that_die_one_after_the_other_leave_one_hole() {
 }
 
 #[test]
+fn in_a_hurry_dead_tables_do_not_wait_for_their_neighbours() {
+    let (fixture, mut metas) = Fixture::new(&[4 << 20, 1 << 20]);
+    let (reclaimer, _live) = (&fixture.reclaimer, metas.pop());
+    reclaimer.retire(metas.into_iter());
+    let mut now = Instant(0);
+    assert_eq!(reclaimer.reclaim(now, PACED).unwrap(), Some(now + Duration::from_secs(10)));
+    assert_eq!(reclaimer.reclaimable_bytes(), 4 << 20);
+    // Holes may be impossible here.
+    while reclaimer.can_punch()
+        && reclaimer.reclaimable_bytes() > 0
+        && let Some(next) = reclaimer.reclaim(now, IN_A_HURRY).unwrap()
+    {
+        assert!(next.since(now) < Duration::from_secs(5), "{next:?}");
+        now = next;
+    }
+    assert!(!reclaimer.can_punch() || fixture.allocated() == 1 << 20);
+}
+
+#[test]
+fn what_a_reader_or_a_hold_keeps_cannot_be_given_back() {
+    let (fixture, metas) = Fixture::new(&[1 << 20, 2 << 20]);
+    let reclaimer = &fixture.reclaimer;
+    let pinned = metas.clone();
+    reclaimer.retire(metas.into_iter());
+    let reclaimable = || {
+        reclaimer.reclaim(Instant(0), PACED).unwrap();
+        reclaimer.reclaimable_bytes()
+    };
+    assert_eq!((reclaimable(), reclaimer.obsolete_bytes()), (0, 3 << 20));
+    let [first, second] = <[_; 2]>::try_from(pinned).unwrap();
+    drop(first);
+    assert_eq!((reclaimable(), reclaimer.obsolete_bytes()), (1 << 20, 3 << 20));
+    let hold = reclaimer.hold();
+    assert_eq!((reclaimable(), reclaimer.obsolete_bytes()), (0, 3 << 20));
+    drop((hold, second));
+    reclaimer.reclaim(Instant(0), UNPACED).unwrap();
+    assert_eq!((reclaimer.reclaimable_bytes(), reclaimer.obsolete_bytes()), (0, 0));
+}
+
+#[test]
 fn where_holes_cannot_be_what_is_dead_is_known() {
     let (fixture, mut metas) = Fixture::new(&[1 << 20, 1 << 20]);
     fixture.reclaimer.no_holes.store(true, Ordering::Relaxed);
     let live = metas.pop();
     fixture.reclaimer.retire(metas.into_iter());
-    assert_eq!(fixture.reclaimer.reclaim(Instant(0), None).unwrap(), None);
+    assert_eq!(fixture.reclaimer.reclaim(Instant(0), UNPACED).unwrap(), None);
     let space = *fixture.reclaimer.spaces().first().unwrap();
     assert_eq!((space.live_bytes, space.dead_bytes, space.gives_back), (1 << 20, 1 << 20, false));
     drop(live);
@@ -285,7 +327,7 @@ fn ranges_dead_at_open_are_found_and_freed() {
         reclaimer.found(live.iter());
         assert!(reclaimer.has_due_work());
         assert!(!reclaimer.look_at_found_files(16, Instant(0)));
-        reclaimer.reclaim(Instant(0), None).unwrap();
+        reclaimer.reclaim(Instant(0), UNPACED).unwrap();
         let punched = reclaimer.counters.bytes_punched.load(Ordering::Relaxed);
         if reclaimer.can_punch() {
             assert_eq!(punched, if again { 0 } else { 2 << 20 });
@@ -355,7 +397,7 @@ fn an_unreadable_file_is_examined_again_and_blocks_no_other() {
 #[test]
 fn where_holes_turn_out_not_to_be_nothing_stays_due() {
     // A paced step frees a part of the dead bytes, and so does a large one without clients.
-    for (rate, mib) in [(Some(RATE), 8), (None, 256)] {
+    for (pace, mib) in [(PACED, 8), (UNPACED, 256)] {
         let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
         faults.add(FaultRule::new(Fault::Unsupported).on(VfsOperation::PunchHole));
         let (fixture, mut metas) = Fixture::on(Arc::new(faults), &[4096, 4096]);
@@ -366,7 +408,7 @@ fn where_holes_turn_out_not_to_be_nothing_stays_due() {
         fixture.reclaimer.retire([long].into_iter());
         let mut now = Instant(0);
         let mut steps = 0;
-        while let Some(next) = fixture.reclaimer.reclaim(now, rate).unwrap() {
+        while let Some(next) = fixture.reclaimer.reclaim(now, pace).unwrap() {
             now = now.max(next);
             steps += 1;
             assert!(steps < 10, "it does not end");
@@ -380,7 +422,7 @@ fn where_holes_turn_out_not_to_be_nothing_stays_due() {
 
 #[test]
 fn a_file_that_cannot_be_punched_does_not_block_others() {
-    for rate in [Some(RATE), None] {
+    for pace in [PACED, IN_A_HURRY, UNPACED] {
         let faults = FaultVfs::new(Arc::new(PosixVfs::new()));
         let (fixture, mut metas) = Fixture::on(Arc::new(faults.clone()), &[1 << 20, 1 << 20]);
         faults.add(FaultRule::new(Fault::Io).on(VfsOperation::PunchHole).path(fixture.path()));
@@ -402,13 +444,13 @@ fn a_file_that_cannot_be_punched_does_not_block_others() {
         for _ in 0..100 {
             now = now + Duration::from_secs(1);
             // The error is reported each time.
-            let _failed = fixture.reclaimer.reclaim(now, rate);
+            let _failed = fixture.reclaimer.reclaim(now, pace);
         }
         assert_eq!(punched(), 1 << 20, "that of the other file");
         faults.clear();
         for _ in 0..100 {
             now = now + Duration::from_secs(1);
-            fixture.reclaimer.reclaim(now, rate).unwrap();
+            fixture.reclaimer.reclaim(now, pace).unwrap();
         }
         assert_eq!(punched(), 2 << 20);
         drop((kept, live));
@@ -437,7 +479,7 @@ fn a_failed_call_does_not_stop_freeing() {
                 for round in 0..80 {
                     now = now + Duration::from_secs(1);
                     // The error is reported each time.
-                    let _failed = fixture.reclaimer.reclaim(now, Some(RATE));
+                    let _failed = fixture.reclaimer.reclaim(now, PACED);
                     if round == 40 {
                         *happened.entry(operation).or_default() += faults.remove_rule(rule);
                     }

@@ -5,9 +5,9 @@
 
 use crate::vfs::buffer::free_kept;
 
-/// Returns free heap memory, and that of buffers, to the operating system. glibc keeps what a thread freed for later
-/// allocations of the same thread, without a limit. Memory that the block cache gave up for
-/// memtables would then be taken twice.
+/// Returns free heap memory, and that of buffers, to the operating system. glibc keeps what a
+/// thread freed for later allocations of the same thread, without a limit. Memory that the block
+/// cache gave up for memtables would then be taken twice.
 pub fn give_back_free_memory() {
     free_kept();
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]

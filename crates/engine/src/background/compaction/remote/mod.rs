@@ -218,8 +218,8 @@ impl CompactionJob {
         State::Away { sent, files, tables }
     }
 
-    /// Checks a result, and moves its files to where the job's outputs are. The directory of the job
-    /// is removed, with whatever is left in it.
+    /// Checks a result, and moves its files to where the job's outputs are. The directory of the
+    /// job is removed, with whatever is left in it.
     fn take_over(
         &mut self,
         bytes: &[u8],

@@ -49,6 +49,7 @@ const FAULTS: [Fault; 10] = [
 const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("manifest/mod.rs", "fuzz", "", "is there for the fuzzer"),
     ("wal/mod.rs", "fuzz", "", "is there for the fuzzer"),
+    ("trace/fuzz.rs", "fuzz", "", "is there for the fuzzer"),
     ("wal/chain.rs", "make_durable", "", "is there for tests"),
     ("files/reclaim/mod.rs", "shrink", "", "only beside clients: its own test fails each call"),
     ("files/reclaim/mod.rs", "reclaim", "sync_data", "only beside clients: its own test fails it"),
@@ -81,6 +82,8 @@ const FAILED_ELSEWHERE: &[(&str, &str)] = &[
     ("backup/directory.rs", "faults::backups"),
     ("backup/mod.rs", "faults::backups"),
     ("backup/restore.rs", "faults::backups"),
+    ("trace/reader.rs", "faults::traces"),
+    ("trace/recorder.rs", "faults::traces"),
 ];
 
 /// One passing of a call by a scenario: its number among the calls of the same operation, class

@@ -1,0 +1,92 @@
+//! What dead tables take until they are given back: a part of the space that has a limit
+//! (`space_amplification_max`).
+//!
+//! 1. Each sample says how many bytes of dead tables can be given back ([`DeadTables`]). Waiting
+//!    would not free what a snapshot, an iterator, a lease or a checkpoint keeps, so those bytes
+//!    hold up nobody.
+//! 2. [`ControlPlane::pressure`] adds to each column family its part of them, in proportion to the
+//!    bytes of its tables. So writers are slowed down for them as for levels beyond their targets.
+//! 3. [`ControlPlane::reclaim_pace`] has them given back faster from half of the limit on, where
+//!    writers begin to be slowed down. There the column families have one limit together.
+//!
+//! What must stay true: writers of a column family without a limit, or without targets of levels,
+//! are not slowed down for dead tables.
+
+use std::collections::BTreeMap;
+
+use super::ControlPlane;
+use crate::arithmetic::scale;
+use crate::column_family::ColumnFamily;
+use crate::event::Processors;
+use crate::scheduler::ReclaimPace;
+use crate::types::ColumnFamilyId;
+use crate::write_controller::{Pressure, excess_of, is_spacious};
+
+/// The dead tables at the last sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DeadTables {
+    /// Bytes that can be given back.
+    bytes: u64,
+    /// Bytes of the tables of all column families.
+    of: u64,
+}
+
+impl DeadTables {
+    pub(super) fn of(bytes: u64, families: &BTreeMap<ColumnFamilyId, ColumnFamily>) -> DeadTables {
+        let of = if bytes == 0 { 0 } else { table_bytes(families.values()) };
+        DeadTables { bytes, of }
+    }
+}
+
+fn table_bytes<'a>(families: impl Iterator<Item = &'a ColumnFamily>) -> u64 {
+    families.map(ColumnFamily::table_bytes).sum()
+}
+
+impl ControlPlane {
+    /// Returns the state of a column family on which its writers' rate depends.
+    pub(super) fn pressure(&self, family: &ColumnFamily) -> Pressure {
+        let mut pressure = family.pressure();
+        let DeadTables { bytes, of } = self.dead;
+        if of > 0 && family.is_limited_in_space() {
+            pressure.dead_bytes = scale(bytes, family.table_bytes().min(of), of);
+        }
+        pressure
+    }
+
+    /// Returns the pace at which dead tables are reclaimed. `backlog` is what that costs, in bytes.
+    #[must_use]
+    pub fn reclaim_pace(&self, backlog: u64) -> ReclaimPace {
+        self.scheduler.reclaim_pace(backlog, self.nears_space_limit())
+    }
+
+    /// Returns true if levels beyond their targets and dead tables together take more than half of
+    /// their limit, and dead tables a quarter. Fewer would not be worth a slower device.
+    fn nears_space_limit(&self) -> bool {
+        let limited = || self.families.values().filter(|family| family.is_limited_in_space());
+        if limited().next().is_none() {
+            return false;
+        }
+        let (excess, most) = limited().fold((0_u64, 0_u64), |(excess, most), family| {
+            let (beyond, largest) = family.excess();
+            let own = excess_of(family.options(), largest);
+            (excess.saturating_add(beyond), most.saturating_add(own))
+        });
+        let DeadTables { bytes, of } = self.dead;
+        // Without tables all that is dead was theirs.
+        let dead = if of == 0 { bytes } else { scale(bytes, table_bytes(limited()).min(of), of) };
+        let few = is_spacious(dead.saturating_mul(2), most);
+        !few && !is_spacious(excess.saturating_add(dead), most)
+    }
+
+    /// Returns how the machine's processors were used lately.
+    #[must_use]
+    pub fn processors(&self) -> Processors {
+        self.scheduler.processors().0
+    }
+
+    /// Returns true while other programs have most of the machine's processors and nothing is left.
+    #[must_use]
+    pub fn is_short_of_processor(&self) -> bool {
+        self.scheduler.processors().1
+    }
+}

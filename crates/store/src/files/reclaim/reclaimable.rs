@@ -1,0 +1,32 @@
+//! How much can be freed: what the pace is computed from, and what counts as space with a limit.
+//!
+//! What must stay true: bytes that something keeps are in neither. These are pinned tables, those
+//! that a lease needs, files with another name, and all files during a hold.
+
+use super::{ReclaimState, Reclaimer};
+use crate::base::sync::atomic::Ordering;
+use crate::base::sync::lock;
+
+impl Reclaimer {
+    /// Returns the cost of everything that can be freed now or soon: a small hole costs as much as
+    /// a larger one.
+    pub fn due_cost(&self) -> u64 {
+        let state = lock(&self.state);
+        let unlink = state.unlink.iter().map(|dead| dead.rest.cost()).sum::<u64>();
+        unlink + state.accounts.due_cost()
+    }
+
+    /// Returns the bytes that can be freed now or soon, as the last step left them. It takes no
+    /// lock.
+    pub fn reclaimable_bytes(&self) -> u64 {
+        self.reclaimable.load(Ordering::Relaxed)
+    }
+
+    /// Notes the bytes that can be freed now or soon; 0 during a hold and after a failure.
+    pub(super) fn note_reclaimable(&self, state: &ReclaimState) {
+        let kept = state.holds > 0 || self.failing.load(Ordering::Relaxed);
+        let own = state.unlink.iter().filter(|dead| !dead.shared);
+        let bytes = || own.map(|dead| dead.rest.bytes()).sum::<u64>() + state.accounts.due_bytes();
+        self.reclaimable.store(if kept { 0 } else { bytes() }, Ordering::Relaxed);
+    }
+}
