@@ -15,6 +15,9 @@ use crate::features::remote::{
 };
 use crate::support::common::{Random, as_vfs, assert_sound, contents, tiny};
 
+/// Seconds since 1970, long before now, and late enough for values to expire.
+const START: u64 = 1_600_000_000;
+
 /// Writes a few runs of level 0, which nothing compacts by itself.
 fn fill(db: &Db) {
     for round in 0..3 {
@@ -81,7 +84,7 @@ fn a_worker_leaves_files_of_others_alone() {
 #[test]
 fn values_expire_by_the_clock_of_the_database() {
     let mem = MemVfs::new();
-    let seconds = Arc::new(AtomicU64::new(1000));
+    let seconds = Arc::new(AtomicU64::new(START));
     let clock = seconds.clone();
     let mut options = still();
     options.column_family.ttl = Some(Duration::from_secs(100));
@@ -93,10 +96,10 @@ fn values_expire_by_the_clock_of_the_database() {
     compact(&db);
     assert!(told.installed() > 0, "{:?}", told.reasons());
     assert_eq!(contents(&db), before);
-    seconds.store(1101, Ordering::Relaxed);
+    seconds.store(START + 101, Ordering::Relaxed);
     db.put("key015", "later").unwrap();
     compact(&db);
-    seconds.store(1000, Ordering::Relaxed);
+    seconds.store(START, Ordering::Relaxed);
     assert_eq!(contents(&db).len(), 1, "the others were dropped");
 }
 
