@@ -48,6 +48,7 @@ const VERBS: &[&str] = &[
     "Read",
     "Repair",
     "Repeat",
+    "Replay",
     "Report",
     "Restore",
     "Rewrite",

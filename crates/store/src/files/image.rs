@@ -5,10 +5,10 @@
 //! to [`SparePieces`]: a new mapping is a page fault for each page, which costs more than the copy
 //! into it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::sync::leaf::lock;
+use crate::base::sync::{Mutex, lock};
 use crate::vfs::AlignedBuffer;
 
 const PIECE_BYTES: usize = 1 << 20;
