@@ -10,6 +10,7 @@ use sateen::{CompactionInfo, FlushInfo, IngestInfo, LiveTable, SealInfo, StallSt
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend};
 use crate::getters::{no_texts, nothing, numbers, texts};
 use crate::table_properties::{file_number, rocksdb_table_properties_t};
+use crate::value_codes::reason_code;
 
 /// A flush.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
@@ -161,15 +162,8 @@ fn level0_files(info: &CompactionInfo) -> c_int {
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
-/// Returns RocksDB's number of the reason for a compaction; 0 for none.
 fn reason(info: &CompactionInfo) -> u32 {
-    match info.reason {
-        "level0-runs" | "intra-level0" => 1,
-        "level-size" | "unneeded-level" => 2,
-        "value-garbage" => 17,
-        _ if info.is_manual => 9,
-        _ => 0,
-    }
+    reason_code(info.reason, info.is_manual)
 }
 
 numbers! {

@@ -60,6 +60,7 @@ pub mod perf;
 pub mod prefix;
 pub mod promises;
 pub mod reads;
+pub mod remote_compaction;
 pub mod secondary;
 mod settings;
 pub mod sizes;

@@ -293,8 +293,8 @@ cancel_flags! {
 /// The answer of a remote compaction service to a job.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionservice_scheduleresponse_t {
-    job: String,
-    status: i32,
+    pub(crate) job: String,
+    pub(crate) status: i32,
 }
 
 /// The largest status. RocksDB's are 0 to 3: success, failure, aborted, run locally.

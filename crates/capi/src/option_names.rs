@@ -166,7 +166,7 @@ fn directories(value: &str) -> sateen::Result<String> {
 }
 
 /// Returns an option under our names; nothing if it has no counterpart.
-fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
+pub(crate) fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
     if let Some(name) = name.strip_prefix("sateen.") {
         return one(name, value);

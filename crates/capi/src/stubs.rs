@@ -12,7 +12,8 @@ use crate::settings::{Keeps, Setting, Settings};
 #[allow(unused_imports, reason = "handles that functions are missing of")]
 use crate::{
     backup_options::*, cache::*, calls::*, compact_files::*, compaction_styles::*, exports::*,
-    odd_options::*, options::*, table_options::*, transaction_dbs::*, transaction_options::*,
+    odd_options::*, options::*, remote_compaction::*, table_options::*, transaction_dbs::*,
+    transaction_options::*,
 };
 
 /// Stores at `errptr` that a function is not implemented.

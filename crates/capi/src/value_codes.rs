@@ -71,6 +71,17 @@ pub(crate) fn compression_code(name: &str) -> Option<c_int> {
     })
 }
 
+/// Returns RocksDB's number of the reason for a compaction; 0 for none.
+pub(crate) fn reason_code(reason: &str, is_manual: bool) -> u32 {
+    match reason {
+        "level0-runs" | "intra-level0" => 1,
+        "level-size" | "unneeded-level" => 2,
+        "value-garbage" => 17,
+        _ if is_manual => 9,
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

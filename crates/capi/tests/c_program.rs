@@ -56,6 +56,11 @@ fn directories_of_tables_and_filters_of_the_wal() {
 }
 
 #[test]
+fn compactions_in_other_processes() {
+    run_with("remote", &["-pthread"]);
+}
+
+#[test]
 fn files_ranges_and_a_copy_by_files() {
     run("files");
 }
@@ -488,6 +493,9 @@ fn what_is_not_there_says_so() {
     let output = command(&program).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "libsateen_rocksdb: Not implemented: rocksdb_compactionservice_create\n");
+    assert_eq!(
+        said,
+        "libsateen_rocksdb: Not implemented: rocksdb_blob_file_addition_info_total_blob_count\n"
+    );
     assert_eq!(output.status.signal(), Some(libc::SIGABRT));
 }

@@ -69,6 +69,14 @@ pub enum Event {
         /// CPU time of the step in nanoseconds; 0 if not measured.
         cpu_ns: u64,
     },
+    /// A job has ended a step and waits for another process, or has heard from it. While it is away
+    /// it keeps its claim and its slot, and gets no grant.
+    JobAway {
+        /// The job.
+        job: JobId,
+        /// Whether it waits.
+        away: bool,
+    },
     /// A job has ended. Its last step was reported with `JobStepped`, unless it did nothing.
     JobFinished {
         /// The job.

@@ -250,6 +250,8 @@ impl DbCore {
                 self.env.work_ended.store(false, Ordering::Release);
                 return Err(error);
             }
+            self.background.driver.discard_away();
+            self.background.driver.tell_service_of_end();
         }
         Ok(())
     }
@@ -268,7 +270,8 @@ impl DbCore {
         if self.env.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        if self.env.work_ended.swap(false, Ordering::AcqRel) {
+        let was_told = self.env.work_ended.swap(false, Ordering::AcqRel);
+        if was_told {
             // Unlogged entries are flushed once more. The caller may have ended the pause already.
             self.background.resume_manual();
             let _ended = self.background.driver.continue_background();
@@ -292,6 +295,9 @@ impl DbCore {
         self.background.scrubber.stop();
         self.background.stop_threads();
         self.background.driver.abandon_all();
+        if !self.env.read_only && !was_told {
+            self.background.driver.tell_service_of_end();
+        }
         if !self.env.read_only {
             self.background.chores.keep_device_hint(true);
             self.background.chores.store_options_again();

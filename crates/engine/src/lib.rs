@@ -178,8 +178,13 @@ pub use events::{
 pub use health::{Health, HealthListener};
 pub use inspection::Inspection;
 pub use live_table::LiveTable;
+pub use open::OpenAndCompactOptions;
 pub use operators::compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
+};
+pub use operators::compaction_service::{
+    CompactionService, RemoteCompaction, RemoteCompactionEnd, RemoteCompactionInfo,
+    RemoteCompactions,
 };
 pub use operators::merge::{MergeOperator, Merging};
 pub use operators::wal_filter::{WalDecision, WalFamily, WalFilter, WalFiltering, WalRecord};

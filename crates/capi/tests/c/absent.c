@@ -67,6 +67,6 @@ int main(void) {
     options_of_what_is_not_there();
     puts("all is well");
     fflush(stdout);
-    rocksdb_compactionservice_create(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    rocksdb_blob_file_addition_info_total_blob_count(NULL);
     return 1;
 }

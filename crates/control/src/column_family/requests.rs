@@ -76,6 +76,11 @@ impl ColumnFamily {
         Some(Action::ManualDone { request, complete: false })
     }
 
+    /// Returns the job of a cancelled request.
+    pub(crate) fn cancelled_job(&self) -> Option<JobId> {
+        self.requests.iter().filter(|request| request.cancelled).find_map(|request| request.job)
+    }
+
     /// Notes the job of the first request.
     pub(crate) fn manual_started(&mut self, job: JobId) {
         if let Some(request) = self.requests.front_mut() {

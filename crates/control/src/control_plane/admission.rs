@@ -171,7 +171,7 @@ impl ControlPlane {
         let mut families = self.families.values();
         let due = families.any(|family| family.pending_bytes() > family.debt_tolerated());
         let urgent = due && self.scheduler.debt_is_urgent();
-        (urgent && self.scheduler.running(Lane::Deep) > 0)
+        (urgent && self.scheduler.works(Lane::Deep))
             .then(|| self.scheduler.device().write_bytes_per_second)
     }
 

@@ -12,6 +12,7 @@
 //! 6. `finish` releases a job's claims, and lets a failed one be retried later.
 
 mod admission;
+mod away;
 mod flushes;
 mod scrubbing;
 mod shared;
@@ -171,8 +172,7 @@ impl ControlPlane {
                 };
                 self.sampled_at = now;
                 self.dead = DeadTables::of(sample.dead_bytes, &self.families);
-                let running =
-                    [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.running(lane) > 0);
+                let running = [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
                 let urgent = self.urgent_deep_work();
                 self.drains.observe(now, &sample, running, urgent);
                 self.families.values_mut().for_each(|family| family.sampled(over_ns));
@@ -201,6 +201,7 @@ impl ControlPlane {
                 }
             }
             Event::JobFinished { job, result } => self.finish(now, job, result),
+            Event::JobAway { job, away } => self.set_away(job, away),
             Event::OptionsChanged { options } => self.set_options(now, *options),
             Event::CfOptionsChanged { cf, options } => self.set_family_options(cf, options),
             Event::CompactRange { request, cf, begin, end, bottommost } => {
@@ -232,11 +233,7 @@ impl ControlPlane {
             Event::FilesSparse { files } => {
                 self.families.values_mut().for_each(|family| family.set_sparse(&files));
             }
-            Event::CompactRangeCancelled { request } => {
-                for family in self.families.values_mut() {
-                    self.actions.extend(family.cancel_request(request));
-                }
-            }
+            Event::CompactRangeCancelled { request } => self.cancel_request(request),
             Event::Paused(paused) => {
                 self.paused = paused;
                 self.scheduler.set_paused(paused);

@@ -174,6 +174,16 @@ impl CompactionPlan {
         self.rewrite.is_empty()
     }
 
+    /// Returns true if another process can do the work: tables are rewritten, and no value of them
+    /// is in another file.
+    #[must_use]
+    pub fn can_be_sent(&self) -> bool {
+        let mut tables = self.rewrite.iter().flat_map(|input| &input.tables);
+        !self.rewrite.is_empty()
+            && self.collect.is_empty()
+            && tables.all(|table| table.values.is_empty() && table.placement.values().is_none())
+    }
+
     /// Returns the key ranges that the inputs and the outputs take, ascending. Breaks divide them.
     #[must_use]
     pub fn ranges(&self) -> Vec<(UserKey, UserKey)> {

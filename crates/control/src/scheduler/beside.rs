@@ -1,7 +1,8 @@
-//! Work beside clients: the rate of reclaiming, the inputs of a compaction, and room for the scrub
-//! and for copies of backups.
+//! Work beside clients: the rate of reclaiming, the inputs of a compaction, jobs of other
+//! processes, and room for the scrub and for copies of backups.
 
 use super::allocator::Allocation;
+use super::running::RunningState;
 use super::{IoScheduler, Lane, Running};
 use crate::arithmetic::{NS_PER_SECOND, per_second, scale, to_i64};
 use crate::event::Processors;
@@ -46,6 +47,35 @@ pub(super) struct Limits {
 }
 
 impl IoScheduler {
+    /// Takes back the grant of a job whose work another process does, or queues a job that is back.
+    /// Unknown jobs are ignored.
+    pub(crate) fn set_away(&mut self, job: JobId, away: bool) {
+        let Some(running) = self.jobs.get(&job).copied() else { return };
+        match (running.state, away) {
+            (RunningState::Granted(bytes, source), true) => {
+                self.settle(&running, bytes, source, 0, 0);
+                self.jobs.insert(job, Running { state: RunningState::Away, ..running });
+            }
+            (RunningState::Waiting(place), true) => {
+                self.queue.remove(&self.key(job, &running, place));
+                self.jobs.insert(job, Running { state: RunningState::Away, ..running });
+            }
+            (RunningState::Away, false) => self.wait(job, running),
+            (RunningState::Away, true) | (_, false) => {}
+        }
+    }
+
+    /// Returns true if another process does the work of a job.
+    pub(crate) fn is_away(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(Running::is_away)
+    }
+
+    /// Returns true if a job of the database whose own lane is `lane` runs in this process.
+    pub(crate) fn works(&self, lane: Lane) -> bool {
+        let own = |job: &Running| job.database == self.members.current && job.own_lane == lane;
+        self.jobs.values().any(|job| own(job) && !job.is_preempted() && !job.is_away())
+    }
+
     /// Returns the limits on compactions at `now`.
     pub(super) fn limits(&self, now: Instant) -> Limits {
         let beside = self.monitor.clients_active() && self.may_harm(now);
@@ -72,7 +102,8 @@ impl IoScheduler {
     /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
     /// Jobs of a paused database do not count.
     pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
-        let is_urgent = |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted();
+        let is_urgent =
+            |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted() && !job.is_away();
         let urgent = self.unpaused_jobs().any(is_urgent);
         let of = |job: &JobId| self.jobs.get(job).map(|job| job.database);
         let mut waiting = self.queue.iter().filter_map(|place| of(&place.job));

@@ -169,7 +169,7 @@ impl IoScheduler {
             .iter()
             .filter_map(|(job, running)| match running.state {
                 RunningState::Waiting(place) => Some(self.key(*job, running, place)),
-                RunningState::Granted(..) => None,
+                RunningState::Granted(..) | RunningState::Away => None,
             })
             .collect();
     }
@@ -211,7 +211,7 @@ impl IoScheduler {
                 self.wait(job, running);
                 self.has_moved(running.database, moved);
             }
-            RunningState::Waiting(_) => {
+            RunningState::Waiting(_) | RunningState::Away => {
                 // The last step is reported together with the end, after its grant was settled.
                 self.settle(&running, 0, self.source(), read, written);
                 self.has_moved(running.database, moved);
@@ -227,6 +227,7 @@ impl IoScheduler {
                 self.queue.remove(&self.key(job, &running, place));
             }
             RunningState::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
+            RunningState::Away => {}
         }
         self.call_next();
     }

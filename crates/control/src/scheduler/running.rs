@@ -50,13 +50,15 @@ pub(super) struct Running {
     pub(super) share: u64,
 }
 
-/// Whether a job waits for a grant or uses one.
+/// Whether a job waits for a grant, uses one, or needs none.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunningState {
     /// It waits in the queue, with this number of arrival.
     Waiting(u64),
     /// It has a grant of this many bytes.
     Granted(u64, Source),
+    /// Another process does its work.
+    Away,
 }
 
 impl Running {
@@ -68,6 +70,11 @@ impl Running {
 
     pub(super) fn is_granted(&self) -> bool {
         matches!(self.state, RunningState::Granted(..))
+    }
+
+    /// Returns true if another process does its work.
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self.state, RunningState::Away)
     }
 
     /// Returns true if it is paused because it has no slot.

@@ -58,6 +58,7 @@ impl World {
     ///
     /// With one:
     /// - `plane key=value…`: starts over; `set key=value…`: changes its options
+    /// - `away j1`, `back j1`: another process does the work of a job, or has answered
     /// - `cf N [defaults] key=value…`: adds a column family, or changes its options
     /// - `version cf=N` + lines as above: a version is installed
     /// - `memtables cf=N sealed=N bytes=N active=N [size=N]`, `flush cf=N`, `drop cf=N`
@@ -415,6 +416,7 @@ fn event(line: &Line<'_>) -> Event {
             written_bytes: line.number("w"),
             cpu_ns: line.number("cpu") * 1000,
         },
+        "away" | "back" => Event::JobAway { job: job(), away: line.word(0) == "away" },
         "finished" => Event::JobFinished {
             job: job(),
             result: match line.word(2) {

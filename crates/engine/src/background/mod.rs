@@ -45,7 +45,7 @@ use crate::tree::Tree;
 use crate::write::path::WritePath;
 
 /// How long a thread that waits sleeps in virtual time when it finds nothing to do.
-const VIRTUAL_WAIT: Duration = Duration::from_millis(1);
+const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// The longest time for which `open` opens tables in advance, so that the first reads find indexes
 /// and filters in memory. The chores open the remaining tables while clients run.
@@ -136,10 +136,10 @@ impl Background {
     }
 
     /// Like [`Background::step_here`], but if there was nothing to do, it sleeps in virtual time,
-    /// which would otherwise stand still.
+    /// which would otherwise stand still, and while another process works.
     pub(crate) fn step_or_wait(self: &Arc<Self>) -> Result<()> {
-        if !self.step_here()? && clock::is_virtual() {
-            clock::sleep(VIRTUAL_WAIT);
+        if !self.step_here()? && (clock::is_virtual() || self.driver.has_away()) {
+            clock::sleep(SHORT_WAIT);
         }
         Ok(())
     }

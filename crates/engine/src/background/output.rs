@@ -289,6 +289,30 @@ impl Output {
         Ok(std::mem::take(&mut self.tables).into_iter().map(Arc::new).collect())
     }
 
+    /// Makes a file that another process wrote part of the output. The caller moves it to its name.
+    pub(crate) fn adopt(&mut self, file: FileId) {
+        self.files.push(file);
+        self.has_new_names = true;
+    }
+
+    /// Removes the files of the output, which may then be written anew. No table is open.
+    pub(crate) fn give_back(&mut self) {
+        for id in self.files.drain(..) {
+            let path = table_file_name(&self.context.directory, id);
+            let _orphan = self.context.vfs.remove(&path);
+        }
+    }
+
+    /// Returns the file system of the output's files.
+    pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.context.vfs
+    }
+
+    /// Returns the options of the database.
+    pub(crate) fn options(&self) -> &Arc<Options> {
+        &self.context.options
+    }
+
     /// Returns the directory of the output's files.
     pub(crate) fn directory(&self) -> &Path {
         &self.context.directory
@@ -309,10 +333,7 @@ impl Output {
         if let Some(images) = &self.context.images {
             self.files.iter().for_each(|file| images.images.forget_file(*file));
         }
-        for id in self.files.drain(..) {
-            let path = table_file_name(&self.context.directory, id);
-            let _orphan = self.context.vfs.remove(&path);
-        }
+        self.give_back();
     }
 }
 
@@ -334,10 +355,13 @@ fn create_file(
             (counters.file(), OpenOptions::CREATE)
         }
     };
-    // The output owns the file from here on, and `abandon` removes it if a later step fails.
-    files.push(id);
     let path = table_file_name(directory, id);
     let file = vfs.open(&path, options.direct(direct));
+    // The output owns the file from here on, and `abandon` removes it if a later step fails. A file
+    // that was there already is not the output's. After any other error it may have been created.
+    if !matches!(&file, Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists) {
+        files.push(id);
+    }
     let doing = if options.create_new { "create" } else { "open" };
     let file = file.map_err(|error| Error::io(doing, &path, error))?;
     let begun = if for_values {

@@ -37,6 +37,7 @@ pub(crate) mod observe;
 pub(crate) mod overlay;
 pub(crate) mod properties;
 mod read;
+mod remote;
 mod secondary;
 pub(crate) mod sources;
 mod tables;

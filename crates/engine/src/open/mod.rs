@@ -84,12 +84,15 @@ mod files;
 mod kept;
 pub(crate) mod paths;
 mod read_only;
+mod remote;
 mod replay;
 mod secondary;
 mod store;
 
 pub(crate) use families::comparators as find_comparators;
 pub(crate) use read_only::open_read_only;
+pub use remote::OpenAndCompactOptions;
+pub(crate) use remote::open_and_compact;
 pub(crate) use secondary::{current_manifest, find_manifest, open_secondary};
 
 const LOCK_FILE: &str = "LOCK";

@@ -29,6 +29,7 @@ use crate::admission::write_buffers::WriteBufferManager;
 use crate::events::Listeners;
 use crate::health::HealthListener;
 use crate::operators::compaction_filter::Filtering;
+use crate::operators::compaction_service::RemoteCompactions;
 use crate::operators::merge::Merging;
 use crate::operators::wal_filter::WalFiltering;
 use crate::operators::wall_clock::WallClock;
@@ -315,12 +316,13 @@ option_struct! {
         wall_clock: WallClock,
         /// Decides at an open what becomes of the writes that only the WAL has.
         wal_filter: Option<WalFiltering>,
+        /// What has compactions carried out by other processes.
+        compaction_service: Option<RemoteCompactions>,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
         /// What the database shares with others of the process; see [`Runtime`].
         runtime: Option<Runtime>,
-        /// A limit for memtables that other databases have, too; `all_memtables_bytes` does not
-        /// count then.
+        /// A limit for memtables of several databases; `all_memtables_bytes` does not count then.
         write_buffer_manager: Option<WriteBufferManager>,
         /// A limit for the space of tables, which other databases may have, too.
         space_manager: Option<SpaceManager>,

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use sateen_store::base::error::{CorruptionKind, Error, Result};
-use sateen_store::base::names::shown_path;
+use sateen_store::base::names::{shown, shown_path};
 use sateen_store::base::prefix::Prefixing;
 use sateen_store::files::{FileName, checked_text, options_file};
 use sateen_store::vfs::{PosixVfs, Vfs};
@@ -116,6 +116,38 @@ impl StoredOptions {
             }
         }
         checked_text::seal(&text)
+    }
+
+    /// Returns the options in what [`StoredOptions::text`] returned.
+    pub(crate) fn from_text(bytes: &[u8]) -> Result<StoredOptions> {
+        let text = checked_text::unseal(bytes);
+        let rest = text.and_then(|text| text.strip_prefix(FIRST_LINE)?.strip_prefix('\n'));
+        let Some(rest) = rest else {
+            return Err(Error::InvalidArgument("the stored options are malformed".into()));
+        };
+        StoredOptions::parse(rest, false)
+    }
+
+    /// Returns the options with those operators, filters and comparators of `objects` whose names
+    /// are stored. Fails if one is not among them.
+    pub(crate) fn with_objects(self, objects: &ColumnFamilyOptions) -> Result<Options> {
+        let mut options = self.options;
+        let own = named(objects);
+        for (_, field, name) in &self.named {
+            if !own.iter().any(|(own, by)| own == field && by == name) {
+                let name = shown(name);
+                let text = format!("the database has the {field} {name}, which has to be set here");
+                return Err(Error::InvalidArgument(text));
+            }
+            let (family, objects) = (&mut options.column_family, objects.clone());
+            match field.as_str() {
+                "merge_operator" => family.merge_operator = objects.merge_operator,
+                "compaction_filter" => family.compaction_filter = objects.compaction_filter,
+                "comparator" => family.comparator = objects.comparator,
+                _ => family.prefix_extractor = objects.prefix_extractor,
+            }
+        }
+        Ok(options)
     }
 
     fn parse(text: &str, ignore_unknown: bool) -> Result<StoredOptions> {

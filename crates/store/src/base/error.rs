@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::names::{shown, shown_path};
-use crate::base::system::{is_out_of_descriptors, open_files_limit};
+use crate::base::system::{error_number, is_out_of_descriptors, open_files_limit};
 
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -403,7 +403,7 @@ pub fn refused_by_system(error: &io::Error) -> bool {
 pub fn failed_in_device(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let failures = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN, Errno::ILSEQ];
-    failures.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    failures.iter().any(|errno| error_number(error) == Some(errno.raw_os_error()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! contains the next numbers ([`Counters::stamp`]), and recovery takes them from there
 //! ([`Counters::absorb`]).
 
+use std::ops::Range;
+
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Epoch, FileId, LogNumber, TableId};
 
@@ -41,6 +43,19 @@ impl Counters {
     /// Returns a new table id.
     pub fn table(&self) -> TableId {
         TableId(self.next_table.fetch_add(1, Ordering::Relaxed))
+    }
+    /// Returns `files` new file numbers and `tables` new table ids.
+    pub fn reserve(&self, files: u64, tables: u64) -> (Range<u64>, Range<u64>) {
+        let of = |counter: &AtomicU64, count: u64| {
+            let first = counter.fetch_add(count, Ordering::Relaxed);
+            first..first + count
+        };
+        (of(&self.next_file, files), of(&self.next_table, tables))
+    }
+    /// Returns counters that begin with these file numbers and table ids.
+    pub fn starting_at(file: u64, table: u64) -> Counters {
+        let [next_file, next_table] = [file, table].map(AtomicU64::new);
+        Counters { next_file, next_table, ..Counters::default() }
     }
     /// Returns a new epoch, for a run in L0.
     pub fn epoch(&self) -> Epoch {

@@ -17,9 +17,10 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::io;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::{fmt, io};
 
 use super::{OpenOptions, Vfs, VfsFile};
 use crate::base::names::shown_path;
@@ -147,6 +148,25 @@ impl PathsVfs {
     }
 }
 
+/// An error of one of several directories.
+#[derive(Debug)]
+struct InDirectory {
+    directory: PathBuf,
+    source: io::Error,
+}
+
+impl fmt::Display for InDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", shown_path(&self.directory), self.source)
+    }
+}
+
+impl Error for InDirectory {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
 /// Returns the error of a table that is in two directories. One of them may be cut or punched.
 fn twice(first: &Path, second: &Path, name: &Path) -> io::Error {
     let name = name.file_name().unwrap_or_default();
@@ -204,8 +224,8 @@ impl Vfs for PathsVfs {
         let mut places: BTreeMap<u64, usize> =
             names.iter().filter_map(table).map(|file| (file, 0)).collect();
         for (nth, other) in others.iter().enumerate() {
-            let listing = self.inner.list(other).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", shown_path(other)))
+            let listing = self.inner.list(other).map_err(|source| {
+                io::Error::new(source.kind(), InDirectory { directory: other.clone(), source })
             })?;
             for name in listing {
                 let Some(file) = table(&name) else { continue };
@@ -243,7 +263,8 @@ impl Vfs for PathsVfs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::{IoClass, MemVfs};
+    use crate::base::error::failed_in_device;
+    use crate::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
 
     fn number(name: &str) -> Option<u64> {
         name.strip_suffix(".sat")?.parse().ok()
@@ -319,6 +340,18 @@ mod tests {
         assert_eq!(content(&paths, "/db/3.sat"), None);
         create(&mem, "/b/3.sat");
         assert_eq!(content(&paths, "/db/3.sat").as_deref(), Some("/b/3.sat"));
+    }
+
+    #[test]
+    fn an_error_of_another_directory_names_it_and_keeps_its_number() {
+        let (mem, paths) = made();
+        let faulty = FaultVfs::new(Arc::new(mem));
+        faulty.add(FaultRule::new(Fault::Io).on(VfsOperation::List).path("/b"));
+        let (home, others) = (Path::new("/db"), paths.others());
+        let paths = PathsVfs::new(Arc::new(faulty), home, others, number);
+        let error = paths.list(home).unwrap_err();
+        assert!(error.to_string().contains("/b"), "{error}");
+        assert!(failed_in_device(&error), "{error:?}");
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl IoScheduler {
     fn queue_again(&mut self) {
         let place = |(job, running): (&JobId, &Running)| match running.state {
             RunningState::Waiting(arrival) => Some(self.key(*job, running, arrival)),
-            RunningState::Granted(..) => None,
+            RunningState::Granted(..) | RunningState::Away => None,
         };
         self.queue = self.jobs.iter().filter_map(place).collect();
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
-use sateen_control::version::{AddedTable, TableMeta, Version, VersionEdit};
+use sateen_control::version::{AddedTable, RangeTombstones, TableMeta, Version, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +37,7 @@ use sateen_store::table::table_cache::TableCache;
 use sateen_store::table::{TableIter, TableIterOptions, ValueMode};
 
 use super::iter::{CompactionIter, CompactionStats, EncodedValues, Pulled};
+use super::remote::Remote;
 use crate::background::driver::step::{Step, StepBytes};
 use crate::background::output::{Output, OutputContext};
 use crate::background::value_output::EncodedInput;
@@ -85,7 +86,9 @@ pub(crate) struct CompactionJob {
     pub(crate) family: Arc<ColumnFamilyData>,
     pub(crate) plan: Arc<CompactionPlan>,
     /// The version that keeps the inputs from being reclaimed.
-    _version: Arc<Version>,
+    version: Arc<Version>,
+    /// Set if another process may do the work, or does it.
+    pub(super) remote: Option<Remote>,
     input: Option<Merged>,
     /// The filter that the first step creates. That calls the user's code, which may take a while.
     filter: Option<FilterToBe>,
@@ -93,7 +96,7 @@ pub(crate) struct CompactionJob {
     cutter: OutputCutter,
     /// The keys at which the job may end early, once it was told to.
     finish_early: Option<EarlyEnd>,
-    output: Output,
+    pub(super) output: Output,
     /// The next input run to be opened; `None` once all are open.
     to_open: Option<usize>,
     stats: CompactionStats,
@@ -120,6 +123,9 @@ pub(crate) struct CompactionContext {
     /// The newest snapshot that a client holds.
     pub(crate) newest_snapshot: Option<SeqNo>,
     pub(crate) version: Arc<Version>,
+    pub(crate) ranges: Arc<RangeTombstones>,
+    /// Whether the inputs are all tables of the column family.
+    pub(crate) is_full: bool,
 }
 
 impl CompactionJob {
@@ -135,7 +141,7 @@ impl CompactionJob {
         if encoded.is_some() {
             context.read.values = ValueMode::Encoded;
         }
-        let ranges = context.version.range_tombstones().clone();
+        let ranges = context.ranges.clone();
         let oldest_reader = context.snapshots.first().copied().unwrap_or_default();
         let seen = SeenRanges { ranges: ranges.clone(), as_of: oldest_reader };
         let seen = Some(seen).filter(|seen| !seen.ranges.is_empty());
@@ -170,7 +176,8 @@ impl CompactionJob {
             family,
             cutter: plan.output_cutter(),
             plan,
-            _version: context.version,
+            version: context.version,
+            remote: None,
             input,
             is_filtered: filter.is_some(),
             filter,
@@ -194,8 +201,26 @@ impl CompactionJob {
         self.runs * self.chunk_bytes_most + crate::background::output::BUFFER_BYTES
     }
 
+    /// Has `remote` do the work, if it can.
+    pub(crate) fn sent_by(self, remote: Option<Remote>) -> CompactionJob {
+        CompactionJob { remote, ..self }
+    }
+
+    /// Returns the version that has the inputs.
+    pub(super) fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Notes what another process has done.
+    pub(super) fn ended_elsewhere(&mut self, stats: CompactionStats, bytes_out: u64) {
+        (self.input, self.stats, self.bytes_out) = (None, stats, bytes_out);
+    }
+
     /// Does at most about `bytes` bytes of work. A plan without inputs to rewrite is done at once.
     pub(crate) fn step(&mut self, bytes: u64, counters: &Counters) -> Result<Step> {
+        if let Some(stepped) = self.step_remote(bytes, counters) {
+            return stepped;
+        }
         let Some(mut input) = self.input.take() else {
             return self.finish(0, self.plan.edit());
         };
@@ -319,6 +344,7 @@ impl CompactionJob {
     }
 
     pub(crate) fn abandon(&mut self) {
+        self.cancel_remote();
         self.input = None;
         self.output.abandon();
     }
@@ -345,13 +371,10 @@ fn filter_to_be(
     context: &CompactionContext,
 ) -> Option<FilterToBe> {
     let filtering = family.options().stored_filtering(&context.output.options.wall_clock)?;
-    let runs = context.version.levels().iter().flat_map(|level| level.runs());
-    let tables: usize = runs.map(|run| run.len()).sum();
-    let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();
     Some(FilterToBe {
         filtering,
         context: CompactionFilterContext {
-            is_full_compaction: taken == tables,
+            is_full_compaction: context.is_full,
             is_manual_compaction: plan.reason.is_manual(),
             column_family: family.whole(),
             output_level: plan.output_level,

@@ -19,6 +19,7 @@
 //! - At the end of a job its edit is installed first. Then control hears of the new version, of the
 //!   memtables and of the end, in this order, before it is polled again.
 
+mod away;
 mod failures;
 mod install;
 #[cfg(any(test, feature = "test-support"))]
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lent::Lent;
-use observe::{finished, memtables_event, stepped_event};
+use observe::{finished, memtables_event, part_event, stepped_event};
 use step::{Edits, Step, StepBytes};
 
 use super::chores::board::ChoreBoard;
@@ -130,8 +131,25 @@ pub(crate) struct RunningJob {
     pub(crate) finish_early: bool,
     /// Whether control has paused the job.
     pub(crate) paused: bool,
+    /// Whether another process does the job's work.
+    pub(crate) away: bool,
     /// Approximate memory of the buffers that the job reads and writes through.
     pub(crate) buffer_bytes: u64,
+}
+
+impl RunningJob {
+    fn new(job: Job, buffer_bytes: u64) -> RunningJob {
+        RunningJob {
+            is_flush: matches!(job, Job::Flush(_)),
+            job: Some(Box::new(job)),
+            announced: false,
+            discard: false,
+            finish_early: false,
+            paused: false,
+            away: false,
+            buffer_bytes,
+        }
+    }
 }
 
 /// The state of the driver, under its lock.
@@ -195,8 +213,13 @@ impl Driver {
             writes: writes.clone(),
             outputs: outputs.clone(),
         };
-        let compactor =
-            Compactor { env: env.clone(), tree: tree.clone(), writes: writes.clone(), outputs };
+        let compactor = Compactor {
+            env: env.clone(),
+            tree: tree.clone(),
+            writes: writes.clone(),
+            outputs,
+            place: place.clone(),
+        };
         Driver {
             place,
             env,
@@ -308,6 +331,7 @@ impl Driver {
             if shared.stop {
                 return Stepped::Idle(None);
             }
+            shared.take_back(self.env.now());
             self.poll_control(&mut shared);
             if let Some(mut job) = shared.abandoned.pop() {
                 shared.abandoning += 1;
@@ -430,20 +454,8 @@ impl Driver {
         match job {
             Some(job) => {
                 self.env.metrics.timeline.job_started(now, job.info(id));
-                let is_flush = matches!(job, Job::Flush(_));
                 let buffer_bytes = job.buffer_bytes();
-                let job = Some(Box::new(job));
-                let (announced, discard, finish_early, paused) = (false, false, false, false);
-                let slot = RunningJob {
-                    job,
-                    is_flush,
-                    announced,
-                    discard,
-                    finish_early,
-                    paused,
-                    buffer_bytes,
-                };
-                shared.jobs.insert(id, slot);
+                shared.jobs.insert(id, RunningJob::new(job, buffer_bytes));
             }
             // The job has nothing to work on, for example because its column family is being
             // dropped.
@@ -492,11 +504,13 @@ impl Driver {
         stepped: Result<Step<Edits>>,
     ) {
         match stepped {
-            Ok(Step::More(moved)) => {
+            Ok(part @ (Step::More(_) | Step::Away)) => {
                 let mut shared = self.lend();
-                let now = self.env.now();
-                shared.plane.handle(now, stepped_event(id, moved));
-                let discard = shared.stop || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
+                let (now, away) = (self.env.now(), matches!(part, Step::Away));
+                shared.plane.handle(now, part_event(id, &part));
+                let ended = away && self.env.work_ended.load(Ordering::Acquire);
+                let discard =
+                    shared.stop || ended || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
                 if discard {
                     shared.jobs.remove(&id);
                     drop(shared);
@@ -506,7 +520,7 @@ impl Driver {
                     self.report(now, finished(id, JobResult::Cancelled));
                 } else if let Some(slot) = shared.jobs.get_mut(&id) {
                     slot.buffer_bytes = job.buffer_bytes();
-                    slot.job = Some(job);
+                    (slot.job, slot.away) = (Some(job), away);
                 }
             }
             Ok(Step::Done(moved, edits)) => {
@@ -514,6 +528,9 @@ impl Driver {
                 let outcome = self.outcome_of(id, &job, &edits);
                 let installed = self.install_result(&mut job, edits);
                 self.env.metrics.timeline.end_install(watch, id, job.class());
+                if let Job::Compaction(job) = &*job {
+                    job.tell_service(installed.is_err());
+                }
                 let result = match &installed {
                     Ok(_) => JobResult::Done,
                     // If one of several families was dropped, the flush of the others starts over

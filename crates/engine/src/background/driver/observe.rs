@@ -237,7 +237,7 @@ pub(crate) fn moved(stepped: &Result<Step<Edits>>) -> Moved {
         Ok(Step::More(moved) | Step::Done(moved, _)) => {
             Moved { read_bytes: moved.read, written_bytes: moved.written, cpu_ns: moved.cpu_ns }
         }
-        Err(_) => Moved::default(),
+        Ok(Step::Away) | Err(_) => Moved::default(),
     }
 }
 
@@ -260,6 +260,14 @@ pub(crate) fn stepped_event(job: JobId, moved: StepBytes) -> Event {
         written_bytes: moved.written,
         // What it computed says nothing about bytes that it has only read.
         cpu_ns: if moved.has_read_its_grant { 0 } else { moved.cpu_ns },
+    }
+}
+
+/// Returns the event of a step that did not end the job.
+pub(crate) fn part_event(job: JobId, part: &Step<Edits>) -> Event {
+    match part {
+        Step::More(moved) | Step::Done(moved, _) => stepped_event(job, *moved),
+        Step::Away => Event::JobAway { job, away: true },
     }
 }
 

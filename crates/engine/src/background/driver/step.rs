@@ -24,6 +24,8 @@ impl StepBytes {
 pub(crate) enum Step<E = Box<VersionEdit>> {
     /// The grant is used up.
     More(StepBytes),
+    /// Another process does the work, and the job needs no grant until it has answered.
+    Away,
     /// The job is done, and this is to be installed.
     Done(StepBytes, E),
 }
@@ -36,6 +38,7 @@ impl Step {
     pub(crate) fn of_one(self) -> Step<Edits> {
         match self {
             Step::More(moved) => Step::More(moved),
+            Step::Away => Step::Away,
             Step::Done(moved, edit) => Step::Done(moved, vec![*edit]),
         }
     }

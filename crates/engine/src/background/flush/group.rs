@@ -53,6 +53,7 @@ impl FlushGroup {
                 Step::More(moved) => {
                     return Ok(Step::More(StepBytes::written(written + moved.written)));
                 }
+                Step::Away => return Ok(Step::Away),
                 Step::Done(moved, edit) => {
                     written += moved.written;
                     // A grant limits the work, not only the writes.

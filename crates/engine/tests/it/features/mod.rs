@@ -23,6 +23,8 @@ pub(crate) mod range;
 pub(crate) mod ranges;
 pub(crate) mod readers;
 pub(crate) mod regions;
+pub(crate) mod remote;
+mod remote_ends;
 pub(crate) mod runtime;
 pub(crate) mod secondary;
 pub(crate) mod seek_compaction;

@@ -12,6 +12,7 @@ mod calls;
 mod damaged;
 mod directories;
 mod loads;
+mod remote;
 mod run;
 mod scenarios;
 mod transactions;
@@ -72,6 +73,13 @@ const NEVER_PASSED: &[(&str, &str, &str, &str)] = &[
     ("table/many.rs", "load_blocks", "", "is repeated by the reader: `vfs::many` fails it"),
     ("backup/create.rs", "catalogue", "create_dir_all", "is of a file system in memory"),
     ("backup/create.rs", "contents", "", "is of a file system in memory"),
+    (
+        "background/compaction/remote/mod.rs",
+        "remove_outputs",
+        "remove",
+        "only after a result is refused",
+    ),
+    ("open/remote.rs", "open_and_compact", "remove_dir", "only after the worker has failed"),
 ];
 
 /// Files whose calls other tests fail one by one, each with these tests.

@@ -13,7 +13,7 @@ use sateen::{
 };
 
 use super::run::{MARK, OTHER, Run, Start, TAKEN_IN, open};
-use super::{backups, damaged, directories, loads, transactions};
+use super::{backups, damaged, directories, loads, remote, transactions};
 use crate::support::common::{as_vfs, small, tiny};
 
 pub(super) struct Scenario {
@@ -69,6 +69,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "transactions in small logs",
         start: transactions::small_logs,
         act: transactions::commits,
+    },
+    Scenario {
+        name: "other processes",
+        start: || Start::fresh(tiny()),
+        act: remote::life_elsewhere,
     },
     Scenario { name: "logs alone", start: damaged::logs_alone, act: damaged::repair_damaged },
 ];
@@ -174,7 +179,7 @@ fn compact(db: &Db) -> Result<(), Error> {
     Ok(())
 }
 
-fn life(run: &mut Run) -> Option<()> {
+pub(super) fn life(run: &mut Run) -> Option<()> {
     let db = run.open()?;
     for number in 1..=36 {
         run.commit(&db, number % 7 == 0)?;
