@@ -68,7 +68,6 @@ const PLACES: &[Place] = &[
         &[
             "crates/store/src/base/",
             "crates/store/src/block_cache.rs",
-            "crates/store/src/files/image.rs",
             "crates/store/src/memtable/",
             "crates/store/src/vfs/",
             "crates/engine/src/metrics/",
