@@ -10,7 +10,8 @@ use crate::db::observe::Observer;
 use crate::metrics::LevelShape;
 use crate::tree::families::ColumnFamilyData;
 
-/// The names that [`Db::property`] knows, without prefix. `<N>` stands for a level.
+/// The names that [`Db::property`](crate::Db::property) knows, without prefix. `<N>` stands for a
+/// level.
 pub const PROPERTIES: &[&str] = &[
     "stats",
     "dbstats",
