@@ -346,8 +346,23 @@ pub(crate) fn keeping(
     (sent, told, kept)
 }
 
+/// Writes until a job is away, and steps until there is nothing else to do.
+pub(crate) fn write_until_away(db: &Db, kept: &Mutex<Vec<RemoteCompaction>>) {
+    for number in 0..400 {
+        db.put(format!("key{:03}", number % 50), vec![b'x'; 60]).unwrap();
+        if number % 40 == 39 {
+            db.flush_with(&sateen::FlushOptions { wait: false }).unwrap();
+        }
+        if !kept.lock().unwrap().is_empty() {
+            break;
+        }
+        db.step().unwrap();
+    }
+    step_until_away(db, kept);
+}
+
 /// Steps until a job is away and there is nothing else to do.
-pub(crate) fn step_until_away(db: &Db, kept: &Mutex<Vec<RemoteCompaction>>) {
+fn step_until_away(db: &Db, kept: &Mutex<Vec<RemoteCompaction>>) {
     for _ in 0..10_000 {
         if !db.step().unwrap() && !kept.lock().unwrap().is_empty() {
             return;
@@ -380,17 +395,7 @@ fn a_job_without_an_answer_ends_with_the_database_or_its_column_family() {
     assert_eq!(*told.cancelled.lock().unwrap(), [first.job]);
     assert!(kept.lock().unwrap().pop().unwrap().is_cancelled());
     // A job of the other one is away at the close.
-    for number in 0..400 {
-        db.put(format!("key{:03}", number % 50), vec![b'x'; 60]).unwrap();
-        if number % 40 == 39 {
-            db.flush_with(&sateen::FlushOptions { wait: false }).unwrap();
-        }
-        if !kept.lock().unwrap().is_empty() {
-            break;
-        }
-        db.step().unwrap();
-    }
-    step_until_away(&db, &kept);
+    write_until_away(&db, &kept);
     let before = contents(&db);
     db.close().unwrap();
     let job = kept.lock().unwrap().pop().unwrap();
@@ -459,17 +464,7 @@ fn what_cannot_be_done_there_is_refused() {
     let mem = MemVfs::new();
     let (sent, _, kept) = keeping(&tiny());
     let db = open(&mem, &sent);
-    for number in 0..400 {
-        db.put(format!("key{:03}", number % 50), vec![b'x'; 60]).unwrap();
-        if number % 40 == 39 {
-            db.flush_with(&sateen::FlushOptions { wait: false }).unwrap();
-        }
-        if !kept.lock().unwrap().is_empty() {
-            break;
-        }
-        db.step().unwrap();
-    }
-    step_until_away(&db, &kept);
+    write_until_away(&db, &kept);
     let job = kept.lock().unwrap().pop().unwrap();
     let refused = |output: &str, input: &[u8], with: &OpenAndCompactOptions| {
         let made = Db::open_and_compact_with(as_vfs(&mem), "/db", output, input, with);

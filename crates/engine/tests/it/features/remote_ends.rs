@@ -11,7 +11,7 @@ use sateen::{
 };
 
 use crate::features::remote::{
-    OUTPUT, compact, compacted, elsewhere, keeping, open, outputs, served, step_until_away, write,
+    OUTPUT, compact, compacted, elsewhere, keeping, open, outputs, served, write, write_until_away,
 };
 use crate::support::common::{Random, as_vfs, assert_sound, contents, tiny};
 
@@ -167,17 +167,7 @@ fn an_answer_that_comes_too_late_for_the_database_leaves_no_files() {
     let mem = MemVfs::new();
     let (sent, told, kept) = keeping(&tiny());
     let db = open(&mem, &sent);
-    for number in 0..400 {
-        db.put(format!("key{:03}", number % 50), vec![b'x'; 60]).unwrap();
-        if number % 40 == 39 {
-            db.flush_with(&sateen::FlushOptions { wait: false }).unwrap();
-        }
-        if !kept.lock().unwrap().is_empty() {
-            break;
-        }
-        db.step().unwrap();
-    }
-    step_until_away(&db, &kept);
+    write_until_away(&db, &kept);
     let mut jobs = std::mem::take(&mut *kept.lock().unwrap());
     let job = jobs.pop().unwrap();
     let result = compacted(as_vfs(&mem), &job, &tiny()).unwrap();
