@@ -38,7 +38,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) deadline: Option<Instant>,
     pub(crate) low_priority: bool,
     pub(crate) metrics: &'a EngineMetrics,
-    /// Called before each sleep. An error from it ends the wait.
+    /// Called before each sleep and each `WouldStall`, with the gate locked. Its error is returned
+    /// instead.
     pub(crate) give_up: &'a dyn Fn() -> Result<()>,
 }
 
@@ -124,13 +125,13 @@ impl AdmissionGate {
         let mut place = None;
         let mut waiting = None;
         loop {
-            (writer.give_up)()?;
             let now = clock::now();
             let clock = self.clock(now);
             let mut gate = lock_timed(&self.gate);
             let Some(rate) = gate.rate() else { return Ok(()) };
             let cause = gate.admission().cause.unwrap_or(StallCause::BackgroundError);
             if rate == 0 {
+                (writer.give_up)()?;
                 if writer.deadline.is_some_and(|deadline| now >= deadline) {
                     return Err(would_stall(WAIT_MAX, cause));
                 }
@@ -150,6 +151,7 @@ impl AdmissionGate {
                     let rest = (left - piece).saturating_mul(slower);
                     let wait = booked.wait(clock, next.saturating_add(rest));
                     if !wait.is_zero() && writer.deadline.is_some_and(|until| now + wait > until) {
+                        (writer.give_up)()?;
                         return Err(would_stall(wait, cause));
                     }
                     *gate = booked;
@@ -160,6 +162,7 @@ impl AdmissionGate {
             if wait.is_zero() {
                 return Ok(());
             }
+            (writer.give_up)()?;
             // The rate may have fallen since the place was booked.
             if writer.deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(would_stall(wait, cause));
@@ -288,6 +291,22 @@ mod tests {
         gate.publish(stopped());
         gate.publish(Admission::default());
         pass(&gate, 1, Some(Duration::MAX / 4)).unwrap();
+    }
+
+    #[test]
+    fn the_error_that_ends_waits_meets_only_those_who_would_wait() {
+        let gate = AdmissionGate::default();
+        gate.publish(delayed(1_000));
+        let metrics = &EngineMetrics::new(LatencySampling::default(), 0);
+        let give_up = &|| Err(Error::Closed);
+        let pass = |deadline| {
+            gate.wait(&Writer { bytes: 1_000, deadline, low_priority: false, metrics, give_up })
+        };
+        pass(None).unwrap();
+        for deadline in [None, Some(Instant::now())] {
+            let refused = pass(deadline);
+            assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+        }
     }
 
     #[test]

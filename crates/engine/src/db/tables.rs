@@ -377,8 +377,8 @@ impl Db {
     /// Ends flushes and compactions for good, as a preparation of [`Db::close`]: none begins any
     /// more, and those that run stop within a step. Entries that are in no WAL are flushed before.
     /// With `wait`, returns once none is at work. Reads and writes go on, but a flush, and a write
-    /// once the memtables are full, fail with `Closed`, and a manual compaction with
-    /// `ManualCompactionPaused`. RocksDB: `CancelAllBackgroundWork`.
+    /// that would have to wait because memtables fill up, fail with `Closed`, and a manual
+    /// compaction with `ManualCompactionPaused`. RocksDB: `CancelAllBackgroundWork`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
