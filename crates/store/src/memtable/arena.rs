@@ -9,7 +9,8 @@
 //!    is as large as all before it together, up to the maximum.
 //! 4. Chunks of full size are mapped ([`MappedChunk`]) or come from the [`ArenaPool`], which all
 //!    memtables of a database share. A page fault for every 4 KiB costs more than the insert that
-//!    causes it, so a memtable reuses the pages of a flushed one.
+//!    causes it, so a memtable reuses the pages of a flushed one. They are huge pages by then
+//!    ([`ArenaPool::make_huge`]).
 //! 5. [`Arena::seal`] reports the final size to the [`MemoryLedger`], if there is one.
 //! 6. Dropping the arena frees both lists of chunks (`free_list`) or returns them to the pool.
 //!
@@ -34,7 +35,7 @@ use crate::base::sync::leaf::lock;
 use crate::base::sync::loom_atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Size of a full chunk, and of everything in an [`ArenaPool`]: that of a huge page. Searches then
-/// need few address translations, and a fresh chunk costs one page fault.
+/// need few address translations.
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
 /// Size of the first chunk, so that a column family that is hardly used costs little.
 const CHUNK_BYTES_MIN: usize = 16 << 10;
@@ -104,6 +105,21 @@ impl ArenaPool {
         drop(surplus);
     }
 
+    /// Gives free chunks huge pages. Their first page fault fills 2 MiB with zeros, which can take
+    /// milliseconds, in a virtual machine above all. So writers do not pay for it, but the thread
+    /// that calls this.
+    pub fn make_huge(&self) {
+        let next = || {
+            let mut free = lock(&self.free);
+            let at = free.chunks.iter().position(|chunk| chunk.pages == Pages::Small)?;
+            Some(free.chunks.swap_remove(at))
+        };
+        while let Some(mut chunk) = next() {
+            chunk.make_huge();
+            drop(self.give(chunk));
+        }
+    }
+
     /// Takes a free chunk, if there is one.
     fn take(&self) -> Option<MappedChunk> {
         lock_timed(&self.free).chunks.pop()
@@ -120,45 +136,63 @@ impl ArenaPool {
     }
 }
 
+/// The pages of a mapped chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    Small,
+    /// Of 2 MiB if the system had them.
+    Huge,
+}
+
 /// Owns [`CHUNK_BYTES`] of page-aligned memory from the system.
-struct MappedChunk(NonNull<u8>);
+struct MappedChunk {
+    address: NonNull<u8>,
+    pages: Pages,
+}
 
 // SAFETY: it owns the memory that it points to, and shares it with no other value.
 unsafe impl Send for MappedChunk {}
 
 impl MappedChunk {
-    #[cfg(not(miri))]
     fn new() -> MappedChunk {
+        #[cfg(not(miri))]
         let address =
             map_aligned().unwrap_or_else(|| std::alloc::handle_alloc_error(chunk_layout()));
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::mm::{Advice, madvise};
-            // SAFETY: the bytes are mapped, and the advice does not change their content. If the
-            // advice is refused, the pages are small.
-            let _ = unsafe { madvise(address.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxHugepage) };
-        }
-        MappedChunk(address)
+        #[cfg(miri)]
+        let address = allocate(chunk_layout());
+        MappedChunk { address, pages: Pages::Small }
     }
 
-    #[cfg(miri)]
-    fn new() -> MappedChunk {
-        MappedChunk(allocate(chunk_layout()))
+    /// Replaces the pages by huge ones, whose content is zero.
+    fn make_huge(&mut self) {
+        self.pages = Pages::Huge;
+        #[cfg(all(target_os = "linux", not(miri)))]
+        {
+            use rustix::mm::{Advice, madvise};
+            // The pages go first, because a range with small pages gets no huge one.
+            for advice in [Advice::LinuxDontNeed, Advice::LinuxHugepage] {
+                // SAFETY: the bytes are mapped and belong to this value alone, which promises
+                // nothing about their content. If the advice is refused, the pages are small.
+                let _ = unsafe { madvise(self.address.as_ptr().cast(), CHUNK_BYTES, advice) };
+            }
+            // SAFETY: the byte belongs to this value.
+            unsafe { self.address.as_ptr().write_volatile(0) };
+        }
     }
 
     /// Gives up ownership; [`MappedChunk::from_raw`] takes it back.
-    fn into_raw(self) -> NonNull<u8> {
-        let address = self.0;
+    fn into_raw(self) -> (NonNull<u8>, Pages) {
+        let parts = (self.address, self.pages);
         mem::forget(self);
-        address
+        parts
     }
 
     /// Takes ownership of a chunk.
     ///
     /// # Safety
-    /// `address` is from [`MappedChunk::into_raw`], and nothing refers to its memory.
-    unsafe fn from_raw(address: NonNull<u8>) -> MappedChunk {
-        MappedChunk(address)
+    /// Both are from [`MappedChunk::into_raw`], and nothing refers to the memory.
+    unsafe fn from_raw(address: NonNull<u8>, pages: Pages) -> MappedChunk {
+        MappedChunk { address, pages }
     }
 }
 
@@ -167,12 +201,12 @@ impl Drop for MappedChunk {
         // SAFETY: `new` mapped exactly these bytes, and no other value has the address.
         #[cfg(not(miri))]
         unsafe {
-            unmap(self.0, CHUNK_BYTES);
+            unmap(self.address, CHUNK_BYTES);
         }
         // SAFETY: `new` allocated it with this layout.
         #[cfg(miri)]
         unsafe {
-            std::alloc::dealloc(self.0.as_ptr(), chunk_layout());
+            std::alloc::dealloc(self.address.as_ptr(), chunk_layout());
         }
     }
 }
@@ -248,8 +282,8 @@ struct Chunk {
     used: AtomicU64,
     /// Size of the memory.
     bytes: usize,
-    /// Whether the memory came from [`MappedChunk::into_raw`].
-    mapped: bool,
+    /// If the memory came from [`MappedChunk::into_raw`].
+    mapped: Option<Pages>,
     /// The chunk before this one in its list.
     before: *mut Chunk,
 }
@@ -391,12 +425,12 @@ impl Arena {
         let doubled = self.reserved_bytes().clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max);
         let least = (needed_bytes + mem::size_of::<Chunk>()).max(doubled).next_power_of_two();
         let bytes = least.min(CHUNK_BYTES);
-        let mapped = bytes == CHUNK_BYTES;
-        let address = if mapped {
+        let (address, mapped) = if bytes == CHUNK_BYTES {
             let pooled = self.pool.as_ref().and_then(|pool| pool.take());
-            pooled.unwrap_or_else(MappedChunk::new).into_raw()
+            let (address, pages) = pooled.unwrap_or_else(MappedChunk::new).into_raw();
+            (address, Some(pages))
         } else {
-            allocate(layout(bytes))
+            (allocate(layout(bytes)), None)
         };
         let chunk = Chunk::place(address, bytes, mapped, full);
         match self.current.compare_exchange(full, chunk, Ordering::AcqRel, Ordering::Acquire) {
@@ -411,7 +445,7 @@ impl Arena {
         let total = bytes + mem::size_of::<Chunk>();
         let address = allocate(layout(total));
         let mut before = self.own_blocks.load(Ordering::Relaxed);
-        let block = Chunk::place(address, total, false, before);
+        let block = Chunk::place(address, total, None, before);
         // The list is read only in drop, which is ordered after everything. The release is for the
         // next thread that pushes, whose block's `before` will be followed then.
         while let Err(now) =
@@ -434,13 +468,13 @@ impl Arena {
         // SAFETY: the caller's promise.
         let (bytes, mapped) = unsafe { ((*chunk).bytes, (*chunk).mapped) };
         let Some(address) = NonNull::new(chunk.cast::<u8>()) else { return };
-        if !mapped {
+        let Some(pages) = mapped else {
             // SAFETY: `place` was given memory of this layout.
             unsafe { std::alloc::dealloc(address.as_ptr(), layout(bytes)) };
             return;
-        }
-        // SAFETY: `mapped` says that it is from `into_raw`.
-        let chunk = unsafe { MappedChunk::from_raw(address) };
+        };
+        // SAFETY: `mapped` says that both are from `into_raw`.
+        let chunk = unsafe { MappedChunk::from_raw(address, pages) };
         if let Some(pool) = &self.pool {
             drop(pool.give(chunk));
         }
@@ -476,7 +510,12 @@ impl Drop for Arena {
 
 impl Chunk {
     /// Writes the header at `address`, the start of `bytes` of memory that the caller owns.
-    fn place(address: NonNull<u8>, bytes: usize, mapped: bool, before: *mut Chunk) -> *mut Chunk {
+    fn place(
+        address: NonNull<u8>,
+        bytes: usize,
+        mapped: Option<Pages>,
+        before: *mut Chunk,
+    ) -> *mut Chunk {
         assert!(bytes >= mem::size_of::<Chunk>());
         // Links have room for 48 bits.
         assert!((address.addr().get() + bytes) >> ADDRESS_BITS == 0);

@@ -296,6 +296,9 @@ fn the_pool_keeps_what_it_may() {
     assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
     fill();
     assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
+    pool.make_huge();
+    assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
+    fill();
     pool.set_bytes_max(CHUNK_BYTES);
     assert_eq!(pool.bytes(), CHUNK_BYTES);
     fill();

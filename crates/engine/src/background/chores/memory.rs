@@ -77,6 +77,7 @@ impl Chores {
         // The pool keeps no less than at open.
         let next = next.unwrap_or(0).max(self.env.options.load().column_family.memtable_bytes);
         self.writes.memtable_pool.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
+        self.writes.memtable_pool.make_huge();
     }
 
     /// Drops images of tables if they take too much of the cache by now.
