@@ -6,7 +6,6 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
@@ -36,7 +35,8 @@ import sateen.kafka.SateenDslStoreSuppliers;
  * ADDRESS STATE sateen|rocksdb MEMORY_BYTES
  * </pre>
  *
- * <p>It prints {@code running RESTORED_RECORDS} when it has its state, and ends when its input does.
+ * <p>It prints {@code running RESTORED_RECORDS MILLISECONDS} when it has its state (the time from the first
+ * record to the last), and ends when its input does.
  */
 final class BenchmarkApplication {
     /** The topics, before the name of the stores. */
@@ -67,7 +67,7 @@ final class BenchmarkApplication {
                 BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class.getName());
             settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, BoundedMemory.class.getName());
         }
-        AtomicLong restored = new AtomicLong();
+        Restorations restored = new Restorations();
         CountDownLatch running = new CountDownLatch(1);
         try (KafkaStreams streams = new KafkaStreams(topology(stores), settings)) {
             streams.setStateListener((now, before) -> {
@@ -75,13 +75,13 @@ final class BenchmarkApplication {
                     running.countDown();
                 }
             });
-            streams.setGlobalStateRestoreListener(counting(restored));
+            streams.setGlobalStateRestoreListener(restored);
             streams.start();
             running.await();
             if (streams.state() == KafkaStreams.State.ERROR) {
                 throw new IllegalStateException("the application did not start; its messages say why");
             }
-            System.out.println("running " + restored.get());
+            System.out.println("running " + restored);
             while (System.in.read() >= 0) {}
             streams.close(Duration.ofSeconds(60));
         }
@@ -97,19 +97,28 @@ final class BenchmarkApplication {
         return builder.build();
     }
 
-    private static StateRestoreListener counting(AtomicLong restored) {
-        return new StateRestoreListener() {
-            @Override
-            public void onRestoreStart(TopicPartition partition, String store, long from, long to) {}
+    /** Counts what is restored, and the time from the first beginning to the last end. */
+    private static final class Restorations implements StateRestoreListener {
+        private long records, began, ended;
 
-            @Override
-            public void onBatchRestored(TopicPartition partition, String store, long end, long count) {}
+        @Override
+        public synchronized void onRestoreStart(TopicPartition partition, String store, long from, long to) {
+            began = began == 0 ? System.nanoTime() : began;
+        }
 
-            @Override
-            public void onRestoreEnd(TopicPartition partition, String store, long total) {
-                restored.addAndGet(total);
-            }
-        };
+        @Override
+        public void onBatchRestored(TopicPartition partition, String store, long end, long count) {}
+
+        @Override
+        public synchronized void onRestoreEnd(TopicPartition partition, String store, long total) {
+            records += total;
+            ended = System.nanoTime();
+        }
+
+        @Override
+        public synchronized String toString() {
+            return records + " " + (ended - began) / 1_000_000;
+        }
     }
 
     /** One block cache for all RocksDB stores, in which memtables count, too, up to half of it. */

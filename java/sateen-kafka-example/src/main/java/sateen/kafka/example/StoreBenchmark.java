@@ -37,7 +37,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public final class StoreBenchmark {
     private static final Map<String, String> DEFAULTS = Map.of("directory", "", "state", "", "stores",
         "rocksdb,sateen", "seconds", "60", "rate", "4000", "keys", "500000", "value-bytes", "400",
-        "memory-bytes", String.valueOf(64 << 20));
+        "memory-bytes", String.valueOf(64 << 20), "restorations", "3");
 
     private final Map<String, String> settings;
     private final String address, stores;
@@ -122,17 +122,17 @@ public final class StoreBenchmark {
         application.kill();
         bursts(2);
         application = new Application();
-        long restored = application.awaitRunning();
+        application.awaitRunning();
         awaitOutputs();
-        System.out.printf("%s: after a kill, %d records restored; running after %.1f s%n", stores, restored,
-            application.startSeconds);
+        application.printRestored("after a kill");
         application.close();
-        delete(state);
-        application = new Application();
-        restored = application.awaitRunning();
-        System.out.printf("%s: without state, %d records restored; running after %.1f s%n", stores, restored,
-            application.startSeconds);
-        application.close();
+        for (int round = 0; round < number("restorations"); round++) {
+            delete(state);
+            application = new Application();
+            application.awaitRunning();
+            application.printRestored("without state");
+            application.close();
+        }
         done = true;
         reader.join();
         delete(state);
@@ -247,6 +247,7 @@ public final class StoreBenchmark {
         private final BufferedReader output;
         private final long began = System.nanoTime();
         private double startSeconds;
+        private long restoredRecords, restoreMilliseconds;
 
         Application() throws IOException {
             Path log = Path.of(settings.get("directory"), "application-" + stores + ".log");
@@ -258,15 +259,22 @@ public final class StoreBenchmark {
             output = process.inputReader();
         }
 
-        /** Returns how many records were restored. */
-        long awaitRunning() throws IOException {
+        void awaitRunning() throws IOException {
             for (String line; (line = output.readLine()) != null; ) {
                 if (line.startsWith("running ")) {
                     startSeconds = (System.nanoTime() - began) / 1e9;
-                    return Long.parseLong(line.substring("running ".length()));
+                    String[] words = line.split(" ");
+                    restoredRecords = Long.parseLong(words[1]);
+                    restoreMilliseconds = Long.parseLong(words[2]);
+                    return;
                 }
             }
             throw new IOException("the application ended; its log in " + settings.get("directory") + " says why");
+        }
+
+        void printRestored(String when) {
+            System.out.printf("%s: %s, %d records restored in %d ms; running after %.1f s%n", stores, when,
+                restoredRecords, restoreMilliseconds, startSeconds);
         }
 
         double processorSeconds() {
