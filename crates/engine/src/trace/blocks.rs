@@ -2,8 +2,7 @@
 //! cache (docs/format/trace-blocks-io.md).
 //!
 //! 1. The reader of a table tells of each block that it needs. `db/trace_blocks.rs` hears of it,
-//! and
-//!    adds the column family and the level of the table.
+//!    and adds the column family and the level of the table.
 //! 2. [`Tracing::block`] encodes the record and gives it to the recorder. [`Tracing::point_reads`]
 //!    says which call of this thread needs the block.
 //! 3. [`BlockTraceReader`] decodes records, of Sateen and of RocksDB.

@@ -102,7 +102,7 @@ pub(crate) struct Tap {
 impl IoObserver for Tap {
     fn done(&self, event: &IoEvent<'_>) {
         let Some(recorder) = self.tracing.recorder() else { return };
-        if event.path != self.own && recorder.is_sample() {
+        if event.path.as_os_str() != self.own.as_os_str() && recorder.is_sample() {
             recorder.offer(IO, &payload(event));
         }
     }
