@@ -34,6 +34,13 @@ kept_options! {
     rocksdb_flushwaloptions_t: rocksdb_flushwaloptions_create, rocksdb_flushwaloptions_destroy;
     /// What a trace records.
     rocksdb_trace_options_t: rocksdb_trace_options_create, rocksdb_trace_options_destroy;
+    /// What a trace of blocks records.
+    rocksdb_block_cache_trace_options_t:
+        rocksdb_block_cache_trace_options_create, rocksdb_block_cache_trace_options_destroy;
+    /// How a trace of blocks is written.
+    rocksdb_block_cache_trace_writer_options_t:
+        rocksdb_block_cache_trace_writer_options_create,
+        rocksdb_block_cache_trace_writer_options_destroy;
     /// How a trace is replayed.
     rocksdb_replay_options_t: rocksdb_replay_options_create, rocksdb_replay_options_destroy;
     /// How the files of a database are listed.

@@ -1,7 +1,7 @@
 //! Reads of many keys, reads without a copy or into the caller's memory, and several iterators at
 //! once.
 
-use std::ffi::{c_char, c_uchar};
+use std::ffi::{c_char, c_int, c_uchar};
 use std::ptr::null_mut;
 
 use sateen::{ColumnFamily, Db, PinnedSlice, ReadOptions};
@@ -150,6 +150,107 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
+}
+
+/// The answers for many keys, whose values stay in memory until it is freed.
+#[expect(non_camel_case_types, reason = "RocksDB's name")]
+pub struct rocksdb_pinnable_multi_get_t(Vec<Outcome>);
+
+/// The answer for a key.
+enum Outcome {
+    NotFound,
+    Found(PinnedSlice),
+    /// A text that ends with a zero.
+    Failed(Vec<u8>),
+}
+
+// What `rocksdb_pinnable_multi_get_result` returns.
+const NOT_FOUND: c_int = 0;
+const FOUND: c_int = 1;
+const FAILED: c_int = 2;
+const OUT_OF_BOUNDS: c_int = 3;
+
+/// Returns the answers for keys of one column family, without copies of the values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_batched_multi_get_pinned_cf(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    family: *mut Family,
+    count: usize,
+    keys: *const Slice,
+    _sorted_input: c_uchar,
+) -> *mut rocksdb_pinnable_multi_get_t {
+    // SAFETY: the contract of the module.
+    quiet(null_mut(), || unsafe {
+        let found = answers(db, count, |db| {
+            let slices = (0..count).map(|nth| *keys.add(nth));
+            let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
+            values_of(&of(db, family), options, &keys)
+        });
+        let outcomes = found.into_iter().map(|answer| match answer {
+            Ok(None) => Outcome::NotFound,
+            Ok(Some(value)) => Outcome::Found(value),
+            Err(error) => {
+                let mut text = sateen::shown(&status(&error)).as_bytes().to_vec();
+                text.push(0);
+                Outcome::Failed(text)
+            }
+        });
+        give(rocksdb_pinnable_multi_get_t(outcomes.collect()))
+    })
+}
+
+/// Returns the number of keys.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_multi_get_count(
+    answers: *const rocksdb_pinnable_multi_get_t,
+) -> usize {
+    // SAFETY: the contract of the module.
+    unsafe { answers.as_ref() }.map_or(0, |answers| answers.0.len())
+}
+
+/// Stores the value of a key, or its error, and returns which of the two: 0 for a missing key, 1
+/// for a value, 2 for an error, 3 behind the last key. Both are valid until the answers are freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_multi_get_result(
+    answers: *const rocksdb_pinnable_multi_get_t,
+    index: usize,
+    value: *mut *const c_char,
+    value_length: *mut usize,
+    error: *mut *const c_char,
+    error_length: *mut usize,
+) -> c_int {
+    // SAFETY: the contract of the module.
+    unsafe {
+        let outcome = answers.as_ref().and_then(|answers| answers.0.get(index));
+        let (found, failed) = match outcome {
+            Some(Outcome::Found(value)) => (Some(&**value), None),
+            Some(Outcome::Failed(text)) => (None, text.split_last().map(|(_, text)| text)),
+            Some(Outcome::NotFound) | None => (None, None),
+        };
+        for (place, length, bytes) in [(value, value_length, found), (error, error_length, failed)]
+        {
+            let text = lend(bytes, length);
+            if let Some(place) = place.as_mut() {
+                *place = text;
+            }
+        }
+        match outcome {
+            Some(Outcome::NotFound) => NOT_FOUND,
+            Some(Outcome::Found(_)) => FOUND,
+            Some(Outcome::Failed(_)) => FAILED,
+            None => OUT_OF_BOUNDS,
+        }
+    }
+}
+
+/// Frees the answers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_pinnable_multi_get_destroy(
+    answers: *mut rocksdb_pinnable_multi_get_t,
+) {
+    // SAFETY: the contract of the module.
+    unsafe { free(answers) };
 }
 
 fn pinned(value: Option<PinnedSlice>) -> *mut rocksdb_pinnableslice_t {

@@ -1,16 +1,22 @@
-//! Traces of calls, and replaying them. Traces of I/O and of reads of blocks are not there.
+//! Traces of calls, and replaying them. Traces of I/O and of blocks.
 
 use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sateen::{Db, Error, ReplayOptions, Replayer, TraceKinds, TraceOptions, TraceReader};
+use sateen::{
+    BlockTraceOptions, Db, Error, IoTraceOptions, ReplayOptions, Replayer, TraceKinds,
+    TraceOptions, TraceReader,
+};
 
 use crate::abi::{ErrPtr, free, give, guard, malloc_copy, missing, path, quiet};
 use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::{rocksdb_env_t, vfs_of};
-use crate::odd_options::{rocksdb_replay_options_t, rocksdb_trace_options_t};
+use crate::odd_options::{
+    rocksdb_block_cache_trace_options_t, rocksdb_block_cache_trace_writer_options_t,
+    rocksdb_replay_options_t, rocksdb_trace_options_t,
+};
 use crate::settings::Setting;
 
 // The bits of a filter: the kinds of calls that are not recorded.
@@ -108,6 +114,119 @@ pub unsafe extern "C" fn rocksdb_start_trace(
 pub unsafe extern "C" fn rocksdb_end_trace(db: *mut rocksdb_t, errptr: ErrPtr) {
     // SAFETY: the contract of the crate.
     unsafe { guard(errptr, (), || the(db)?.end_trace().map(drop)) };
+}
+
+/// Begins to record calls on files in the file `trace_path`, in the file system of `env`, or of the
+/// database if that is null. An existing file is replaced. The filter of calls has no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_start_io_trace(
+    db: *mut rocksdb_t,
+    env: *mut rocksdb_env_t,
+    _env_options: *const c_void,
+    options: *const rocksdb_trace_options_t,
+    trace_path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            let (db, path) = (the(db)?, path_of(trace_path)?);
+            let TraceOptions { max_file_bytes, sampling_frequency, replace, .. } =
+                trace_options(options.as_ref());
+            let options = IoTraceOptions { max_file_bytes, sampling_frequency, replace };
+            if env.is_null() {
+                return db.start_io_trace(path, &options);
+            }
+            db.start_io_trace_with(vfs_of(env).as_ref(), path, &options)
+        });
+    }
+}
+
+/// Ends the trace of I/O. Reports the error that has ended it before, if there was one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_end_io_trace(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || the(db)?.end_io_trace().map(drop)) };
+}
+
+/// Begins a trace of blocks in the file `trace_path`.
+///
+/// # Safety
+/// `env` is null or an environment; `trace_path` is null or ends with a zero.
+unsafe fn start_block_trace(
+    db: &Db,
+    env: *mut rocksdb_env_t,
+    options: &BlockTraceOptions,
+    trace_path: *const c_char,
+) -> sateen::Result<()> {
+    // SAFETY: the caller's promise.
+    let path = unsafe { path_of(trace_path) }?;
+    if env.is_null() {
+        return db.start_block_trace(path, options);
+    }
+    // SAFETY: the caller's promise.
+    let vfs = unsafe { vfs_of(env) };
+    db.start_block_trace_with(vfs.as_ref(), path, options)
+}
+
+/// Begins to record reads of data blocks in the file `trace_path`, in the file system of `env`, or
+/// of the database if that is null. An existing file is replaced. The filter of calls has no
+/// effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_start_block_cache_trace(
+    db: *mut rocksdb_t,
+    env: *mut rocksdb_env_t,
+    _env_options: *const c_void,
+    options: *const rocksdb_trace_options_t,
+    trace_path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            let TraceOptions { max_file_bytes, sampling_frequency, replace, .. } =
+                trace_options(options.as_ref());
+            let options = BlockTraceOptions { max_file_bytes, sampling_frequency, replace };
+            start_block_trace(the(db)?, env, &options, trace_path)
+        });
+    }
+}
+
+/// Does the same with other options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_start_block_cache_trace_with_options(
+    db: *mut rocksdb_t,
+    env: *mut rocksdb_env_t,
+    _env_options: *const c_void,
+    options: *const rocksdb_block_cache_trace_options_t,
+    writer_options: *const rocksdb_block_cache_trace_writer_options_t,
+    trace_path: *const c_char,
+    errptr: ErrPtr,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        guard(errptr, (), || {
+            let mut chosen = BlockTraceOptions { replace: true, ..BlockTraceOptions::default() };
+            if let Some(rocksdb_block_cache_trace_options_t(settings)) = options.as_ref() {
+                let every = u64::get(settings, "sampling_frequency");
+                chosen.sampling_frequency = every.unwrap_or(chosen.sampling_frequency);
+            }
+            if let Some(rocksdb_block_cache_trace_writer_options_t(settings)) =
+                writer_options.as_ref()
+            {
+                let max = u64::get(settings, "max_trace_file_size");
+                chosen.max_file_bytes = max.unwrap_or(chosen.max_file_bytes);
+            }
+            start_block_trace(the(db)?, env, &chosen, trace_path)
+        });
+    }
+}
+
+/// Ends the trace of blocks. Reports the error that has ended it before, if there was one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_end_block_cache_trace(db: *mut rocksdb_t, errptr: ErrPtr) {
+    // SAFETY: the contract of the crate.
+    unsafe { guard(errptr, (), || the(db)?.end_block_trace().map(drop)) };
 }
 
 /// Opens a trace in the file system of `env`, or of the disk if that is null.

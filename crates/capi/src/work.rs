@@ -145,6 +145,21 @@ pub unsafe extern "C" fn rocksdb_enable_manual_compaction(db: *mut rocksdb_t) {
     quiet((), || unsafe { the(db) }.map_or((), |db| db.resume_manual_compactions()));
 }
 
+/// Discards all compactions, and lets none start until the function that resumes them is called as
+/// often. Returns when none is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_abort_all_compactions(db: *mut rocksdb_t) {
+    // SAFETY: the contract of the crate.
+    quiet((), || unsafe { the(db) }.and_then(|db| db.stop_compactions()).unwrap_or_default());
+}
+
+/// Ends one `rocksdb_abort_all_compactions`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_resume_all_compactions(db: *mut rocksdb_t) {
+    // SAFETY: the contract of the crate.
+    quiet((), || unsafe { the(db) }.and_then(|db| db.resume_compactions()).unwrap_or_default());
+}
+
 /// Keeps obsolete table files until file deletions are enabled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_disable_file_deletions(db: *mut rocksdb_t, errptr: ErrPtr) {

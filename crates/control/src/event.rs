@@ -163,6 +163,8 @@ pub enum Event {
     /// Background work is paused (after a background error, for a shutdown), or continues. While it
     /// is paused no job is started and none gets a grant.
     Paused(bool),
+    /// A client has stopped compactions, or lets them start again. Flushes go on.
+    CompactionsStopped(bool),
     /// The I/O of the device and the writes of clients since the last sample.
     Sample(Box<Sample>),
 }

@@ -18,13 +18,19 @@
 //! | `next` | a step of a cursor; `range` and `rev`: of an iterator and its reverse |
 //! | `compact` | an entry that a compaction reads and writes |
 //!
+//! A third argument traces the rounds: `calls`, `blocks` or `io`. The trace goes to memory, by a
+//! thread whose work counts, too: `costs get 1 calls`.
+//!
 //! The database is on a file system in memory and has no threads: nothing else runs.
 
 use std::hint::black_box;
 use std::sync::Arc;
 
 use sateen::vfs::MemVfs;
-use sateen::{CompactRangeOptions, Db, Error, Options, ReadOptions, WalMode};
+use sateen::{
+    BlockTraceOptions, CompactRangeOptions, Db, Error, IoTraceOptions, Options, ReadOptions,
+    TraceOptions, WalMode,
+};
 
 const KEYS: u64 = 10_000;
 
@@ -70,12 +76,25 @@ fn round(db: &Db, operation: &str) -> sateen::Result<u64> {
     Ok(KEYS)
 }
 
+/// Begins the trace of this name.
+fn start_trace(db: &Db, trace: &str) -> sateen::Result<()> {
+    match trace {
+        "calls" => db.start_trace("/trace", &TraceOptions::default()),
+        "blocks" => db.start_block_trace("/trace", &BlockTraceOptions::default()),
+        "io" => db.start_io_trace("/trace", &IoTraceOptions::default()),
+        other => Err(Error::InvalidArgument(format!("there is no trace {other:?}"))),
+    }
+}
+
 fn main() -> sateen::Result<()> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [operation, rounds] = &arguments[..] else {
-        return Err(Error::InvalidArgument(
-            "an operation and a number of rounds are wanted".into(),
-        ));
+    let (operation, rounds, trace) = match &arguments[..] {
+        [operation, rounds] => (operation, rounds, None),
+        [operation, rounds, trace] => (operation, rounds, Some(trace)),
+        _ => {
+            let text = "an operation, a number of rounds and perhaps a trace are wanted";
+            return Err(Error::InvalidArgument(text.into()));
+        }
     };
     let mut options = Options { background_threads: 0, ..Options::default() };
     if operation == "put" {
@@ -86,10 +105,14 @@ fn main() -> sateen::Result<()> {
     db.flush()?;
     // The first round fills the block cache.
     let rounds = rounds.parse().unwrap_or(1);
-    let mut done = 0;
-    for _ in 0..=rounds {
+    let mut done = round(&db, operation)?;
+    if let Some(trace) = trace {
+        start_trace(&db, trace)?;
+    }
+    for _ in 0..rounds {
         done += round(&db, operation)?;
     }
     println!("{done} operations");
+    // The close ends the trace.
     db.close()
 }

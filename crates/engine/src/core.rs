@@ -256,6 +256,14 @@ impl DbCore {
         Ok(())
     }
 
+    /// Ends all traces. Nobody can be told an error any more.
+    pub(crate) fn end_traces(&self) {
+        let env = &self.env;
+        let _unheard = env.tracing.end();
+        let _unheard = env.block_trace.end_after(|| self.tree.blocks.observed().set(None));
+        let _unheard = env.io_trace.end_after(|| env.vfs.observe(None));
+    }
+
     /// Stores what a crash would lose, ends the background and releases the locks. Further calls do
     /// nothing. If storing fails, the database is closed nevertheless, and the error is returned.
     pub(crate) fn close(self: &Arc<Self>) -> Result<()> {
@@ -289,8 +297,8 @@ impl DbCore {
         if self.env.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        // The file of a trace becomes whole. Nobody can be told an error any more.
-        let _unheard = self.env.tracing.end();
+        // The files of traces become whole.
+        self.end_traces();
         self.background.driver.stop();
         self.background.scrubber.stop();
         self.background.stop_threads();

@@ -14,8 +14,8 @@ use sateen_store::vfs::{MeteredVfs, PathsVfs, forks};
 use crate::events::Events;
 use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
-use crate::options::Options;
-use crate::trace::Tracing;
+use crate::options::{Options, ReadOptions};
+use crate::trace::{PointReadsGuard, Tracing};
 
 /// The surroundings of an open database. All its services share one.
 pub(crate) struct Environment {
@@ -31,6 +31,10 @@ pub(crate) struct Environment {
     pub(crate) metrics: EngineMetrics,
     /// The trace of calls, which the commit pipeline shares.
     pub(crate) tracing: Arc<Tracing>,
+    /// The trace of data blocks that readers need.
+    pub(crate) block_trace: Arc<Tracing>,
+    /// The trace of calls on files.
+    pub(crate) io_trace: Arc<Tracing>,
     pub(crate) closed: AtomicBool,
     /// True once background work was ended for good.
     pub(crate) work_ended: AtomicBool,
@@ -61,6 +65,17 @@ impl Environment {
     /// Returns true in a process that was forked from the one that opened the database.
     pub(crate) fn is_of_parent(&self) -> bool {
         self.forks != forks()
+    }
+
+    /// Notes for a trace of blocks that this thread reads one key or many from now on.
+    #[inline]
+    pub(crate) fn point_reads(
+        &self,
+        is_many: bool,
+        options: &ReadOptions,
+    ) -> Option<PointReadsGuard> {
+        let is_on = self.block_trace.is_on();
+        is_on.then(|| self.block_trace.point_reads(is_many, options.snapshot.is_some()))
     }
 
     /// Fails if the database is closed, or belongs to the parent process.

@@ -110,6 +110,8 @@
 //! - [`Db::checkpoint`], [`BackupEngine`], [`Db::ingest`], [`Db::bulk_load`],
 //!   [`Db::updates_since`], [`Db::open_secondary`]: data in and out
 //! - [`Db::start_trace`], [`Replayer`]: the calls of a service, recorded and made again
+//! - [`Db::start_block_trace`], [`Db::start_io_trace`]: reads of blocks and calls on files,
+//!   recorded
 //! - [`check`], [`repair`], [`Db::scrub`]: damage
 //! - [`vfs`]: file systems, one of them in memory for tests
 //! - The pages of the repository: the command, the C interface, formats, decisions, benchmarks
@@ -280,8 +282,9 @@ pub use tools::repair::{
     repair_families_with, repair_with,
 };
 pub use trace::{
-    TraceCall, TraceKinds, TraceOptions, TraceReader, TraceRecord, TraceSeek, TraceSummary,
-    TraceWriter,
+    BlockCaller, BlockFound, BlockKind, BlockPoint, BlockTraceOptions, BlockTraceReader,
+    BlockTraceRecord, IoTraceOptions, IoTraceReader, IoTraceRecord, TraceCall, TraceKinds,
+    TraceOptions, TraceReader, TraceRecord, TraceSeek, TraceSummary, TraceWriter,
 };
 pub use txn::batch_with_index::{
     BatchReading, BatchValue, FamilyBatchWithIndex, WriteBatchWithIndex,
@@ -329,6 +332,11 @@ struct Transactions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/replaying.md")]
 struct Replaying;
+
+/// The examples of the page about traces of blocks run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/block-traces.md")]
+struct BlockTraces;
 
 /// The examples of the page about the Rust interface run.
 #[cfg(doctest)]

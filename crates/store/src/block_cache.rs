@@ -5,6 +5,8 @@
 //! 2. After a miss the reader loads the block and calls [`BlockCache::insert`].
 //! 3. The cache evicts blocks beyond its capacity. `Pinned` remembers those that a reader still
 //!    holds.
+//!    An observer of the blocks that the database reads hears of the block afterwards
+//!    ([`BlockObserver`]).
 //! 4. [`SharedBlockCache::charge`] takes memory from the capacity for something else: memtables,
 //!    and images of tables in L0.
 //!
@@ -18,9 +20,10 @@ use std::sync::{Arc, Mutex, Weak};
 
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
-use sateen_control::TableId;
+use sateen_control::{IoClass, SeqNo, TableId};
 
 use crate::base::locks::leaf::lock_timed;
+use crate::base::observed::Observed;
 use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::leaf::lock;
 use crate::base::waited;
@@ -305,6 +308,43 @@ pub struct BlockCache {
     /// Whether the cache is shared. If so, this database does not set its capacity.
     of_others: bool,
     counters: [Counters; COUNTERS],
+    observed: Arc<Observed<dyn BlockObserver>>,
+}
+
+/// A data block that was needed.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockAccess<'a> {
+    pub table: TableId,
+    /// Offset in the table.
+    pub offset: u64,
+    /// Bytes of the decompressed block.
+    pub bytes: u64,
+    pub class: IoClass,
+    /// True if the block was in the cache.
+    pub is_hit: bool,
+    /// True if a block that is missing in the cache is added.
+    pub fills_cache: bool,
+    /// The key that a point read looks for.
+    pub point: Option<PointAccess<'a>>,
+    /// True if the block was read together with others for point reads, which ask for it later.
+    pub is_ahead: bool,
+}
+
+/// What a point read has found in a block.
+#[derive(Clone, Copy, Debug)]
+pub struct PointAccess<'a> {
+    pub user_key: &'a [u8],
+    pub snapshot: SeqNo,
+    /// Bytes of the entry's key and value; `None` if the block does not have it.
+    pub entry_bytes: Option<u64>,
+    /// Number of entries in the block.
+    pub entries: u64,
+}
+
+/// Somebody who is told of each data block that is needed, on the thread that needs it.
+pub trait BlockObserver: Send + Sync {
+    /// Is told of a block. It must not wait.
+    fn accessed(&self, access: &BlockAccess<'_>);
 }
 
 /// Ids of tables are below this power of two: more than a trillion.
@@ -323,14 +363,26 @@ impl BlockCache {
     /// Returns a cache of at most `capacity` bytes, overhead included. With 0 it keeps nothing.
     pub fn new(capacity: u64) -> BlockCache {
         let shared = SharedBlockCache::new(capacity);
-        BlockCache { shared, base: 0, of_others: false, counters: Default::default() }
+        BlockCache {
+            shared,
+            base: 0,
+            of_others: false,
+            counters: Default::default(),
+            observed: Arc::default(),
+        }
     }
 
     /// Returns the part of `shared` for a database that is being opened.
     pub fn part_of(shared: SharedBlockCache) -> BlockCache {
         // Each open gets a base of its own.
         let base = shared.0.databases.fetch_add(1, Ordering::Relaxed) << TABLE_BITS;
-        BlockCache { shared, base, of_others: true, counters: Default::default() }
+        BlockCache {
+            shared,
+            base,
+            of_others: true,
+            counters: Default::default(),
+            observed: Arc::default(),
+        }
     }
 
     /// Returns the cache key of a block.
@@ -361,6 +413,12 @@ impl BlockCache {
     /// Returns true if the block at `offset` of `table` is cached. It counts as no use of it.
     pub fn has(&self, table: TableId, offset: u64) -> bool {
         self.shared.0.cache.peek(&self.key(table, offset)).is_some()
+    }
+
+    /// Returns the observer of the blocks that the database needs.
+    #[inline]
+    pub fn observed(&self) -> &Arc<Observed<dyn BlockObserver>> {
+        &self.observed
     }
 
     /// Adds a block.

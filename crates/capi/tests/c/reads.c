@@ -192,6 +192,34 @@ static void many(rocksdb_t* db, rocksdb_column_family_handle_t* base,
     CHECK(pinned[0] == NULL && errors[0] == NULL);
     CHECK(rocksdb_pinnableslice_value(pinned[1], &length)[0] == '2' && length == 1);
     rocksdb_pinnableslice_destroy(pinned[1]);
+
+    rocksdb_slice_t three[] = {{"none", 4}, {"a", 1}, {"pieces", 6}};
+    rocksdb_pinnable_multi_get_t* all =
+        rocksdb_batched_multi_get_pinned_cf(db, read, base, 3, three, false);
+    CHECK(rocksdb_pinnable_multi_get_count(all) == 3);
+    const char *value = "", *error = "";
+    size_t error_length = 9;
+    CHECK(rocksdb_pinnable_multi_get_result(all, 0, &value, &length, &error, &error_length) ==
+          rocksdb_pinnable_multi_get_not_found);
+    CHECK(value == NULL && length == 0 && error == NULL && error_length == 0);
+    CHECK(rocksdb_pinnable_multi_get_result(all, 1, &value, &length, &error, &error_length) ==
+          rocksdb_pinnable_multi_get_found);
+    CHECK(length == 1 && value[0] == '1' && error == NULL);
+    CHECK(rocksdb_pinnable_multi_get_result(all, 2, &value, &length, &error, &error_length) ==
+          rocksdb_pinnable_multi_get_found);
+    CHECK(length == 3 && memcmp(value, "val", 3) == 0);
+    CHECK(rocksdb_pinnable_multi_get_result(all, 3, &value, &length, &error, &error_length) ==
+          rocksdb_pinnable_multi_get_out_of_bounds);
+    CHECK(value == NULL && error == NULL);
+    rocksdb_pinnable_multi_get_destroy(all);
+    all = rocksdb_batched_multi_get_pinned_cf(NULL, read, base, 2, three, true);
+    CHECK(rocksdb_pinnable_multi_get_result(all, 1, &value, &length, &error, &error_length) ==
+          rocksdb_pinnable_multi_get_error);
+    CHECK(value == NULL && error_length > 0 && strlen(error) == error_length);
+    rocksdb_pinnable_multi_get_destroy(all);
+    all = rocksdb_batched_multi_get_pinned_cf(db, read, base, 0, NULL, true);
+    CHECK(rocksdb_pinnable_multi_get_count(all) == 0);
+    rocksdb_pinnable_multi_get_destroy(all);
     rocksdb_readoptions_destroy(read);
 }
 

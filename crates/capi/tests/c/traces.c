@@ -1,4 +1,4 @@
-/* Traces of calls are recorded, read and replayed. */
+/* Traces of calls are recorded, read and replayed; those of blocks and I/O are recorded. */
 #include "rocksdb/c.h"
 
 #include <stdio.h>
@@ -108,10 +108,92 @@ static void replay(rocksdb_t* db, rocksdb_env_t* env, const char* trace, unsigne
     rocksdb_replayer_destroy(replayer);
 }
 
+/* The number of records of a kind in a trace of blocks or I/O, of a file on the disk. */
+static int records_of(const char* trace, char kind) {
+    FILE* file = fopen(trace, "rb");
+    CHECK(file);
+    int count = 0;
+    unsigned char head[13];
+    for (int nth = 0; fread(head, 1, sizeof head, file) == sizeof head; nth++) {
+        uint32_t length = head[9] | head[10] << 8 | head[11] << 16 | (uint32_t)head[12] << 24;
+        char magic[17] = "";
+        if (nth == 0) {
+            CHECK(head[8] == 1 && length == 25 && fread(magic, 1, 17, file) == 17);
+            CHECK(!memcmp(magic, "\x10" "feedcafedeadbeef", 17));
+            length -= 17;
+        }
+        count += head[8] == kind;
+        CHECK(fseek(file, length, SEEK_CUR) == 0);
+    }
+    fclose(file);
+    return count;
+}
+
+/* Traces of blocks and of I/O. */
+static void of_blocks_and_io(const char* directory) {
+    char trace[1000];
+    snprintf(trace, sizeof trace, "%s/traces-of-blocks", directory);
+    rocksdb_options_t* options = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(options, 1);
+    rocksdb_t* db = open_at(options, directory, "blocks");
+    rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+    put(db, "key", "value");
+    rocksdb_flush(db, flush, &err);
+    CHECK(err == NULL);
+
+    rocksdb_end_block_cache_trace(db, &err);
+    REFUSED("no trace of blocks");
+    rocksdb_start_block_cache_trace(db, NULL, NULL, NULL, trace, &err);
+    CHECK(err == NULL);
+    rocksdb_start_block_cache_trace(db, NULL, NULL, NULL, trace, &err);
+    REFUSED("already");
+    for (int i = 0; i < 5; i++) CHECK(has(db, "key", "value"));
+    rocksdb_end_block_cache_trace(db, &err);
+    CHECK(err == NULL && records_of(trace, 9) == 5 && records_of(trace, 2) == 1);
+
+    rocksdb_block_cache_trace_options_t* sampled = rocksdb_block_cache_trace_options_create();
+    rocksdb_block_cache_trace_writer_options_t* small =
+        rocksdb_block_cache_trace_writer_options_create();
+    CHECK(rocksdb_block_cache_trace_options_get_sampling_frequency(sampled) == 1);
+    rocksdb_block_cache_trace_writer_options_set_max_trace_file_size(small, 400);
+    CHECK(rocksdb_block_cache_trace_writer_options_get_max_trace_file_size(small) == 400);
+    rocksdb_start_block_cache_trace_with_options(db, NULL, NULL, sampled, small, trace, &err);
+    CHECK(err == NULL);
+    for (int i = 0; i < 100; i++) CHECK(has(db, "key", "value"));
+    rocksdb_end_block_cache_trace(db, &err);
+    CHECK(err == NULL && records_of(trace, 9) >= 1 && records_of(trace, 9) < 4);
+    rocksdb_start_block_cache_trace_with_options(db, NULL, NULL, NULL, NULL, trace, &err);
+    CHECK(err == NULL);
+    rocksdb_end_block_cache_trace(db, &err);
+    CHECK(err == NULL && records_of(trace, 9) == 0);
+    rocksdb_block_cache_trace_writer_options_destroy(small);
+    rocksdb_block_cache_trace_options_destroy(sampled);
+
+    rocksdb_end_io_trace(db, &err);
+    REFUSED("no trace of I/O");
+    rocksdb_start_io_trace(db, NULL, NULL, NULL, trace, &err);
+    CHECK(err == NULL);
+    put(db, "other", "value");
+    rocksdb_flush(db, flush, &err);
+    CHECK(err == NULL);
+    rocksdb_end_io_trace(db, &err);
+    CHECK(err == NULL && records_of(trace, 12) > 3 && records_of(trace, 2) == 1);
+    CHECK(!rocksdb_trace_reader_create(NULL, NULL, trace, &err));
+    REFUSED("not calls");
+    rocksdb_start_io_trace(db, NULL, NULL, NULL, "/no/such/directory/trace", &err);
+    REFUSED("IO error");
+    rocksdb_start_block_cache_trace(db, NULL, NULL, NULL, NULL, &err);
+    REFUSED("is null");
+    rocksdb_flushoptions_destroy(flush);
+    rocksdb_close(db);
+    rocksdb_options_destroy(options);
+}
+
 static void in(rocksdb_env_t* env, const char* directory, const char* name) {
-    char trace[1000], second[20];
+    char trace[1000], second[20], blocks[1000];
     snprintf(trace, sizeof trace, "%s/traces-%s.trace", directory, name);
     snprintf(second, sizeof second, "%s2", name);
+    snprintf(blocks, sizeof blocks, "%s/traces-%s.blocks", directory, name);
     rocksdb_options_t* options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
     if (env) rocksdb_options_set_env(options, env);
@@ -154,7 +236,13 @@ static void in(rocksdb_env_t* env, const char* directory, const char* name) {
     rocksdb_trace_options_destroy(chosen);
 
     rocksdb_start_io_trace(db, env, NULL, NULL, trace, &err);
-    REFUSED("Not implemented");
+    CHECK(err == NULL);
+    rocksdb_start_block_cache_trace(db, env, NULL, NULL, blocks, &err);
+    CHECK(err == NULL);
+    rocksdb_end_block_cache_trace(db, &err);
+    CHECK(err == NULL);
+    rocksdb_end_io_trace(db, &err);
+    CHECK(err == NULL);
     CHECK(!rocksdb_trace_reader_create(env, NULL, "/no/such/trace", &err));
     REFUSED("IO error");
     rocksdb_close(other);
@@ -168,6 +256,7 @@ int main(int argc, char** argv) {
     rocksdb_env_t* env = rocksdb_create_mem_env();
     in(env, argv[1], "memory");
     rocksdb_env_destroy(env);
+    of_blocks_and_io(argv[1]);
     printf("all is well\n");
     return 0;
 }

@@ -92,6 +92,17 @@ int main(int count, char** arguments) {
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
     rocksdb_enable_manual_compaction(db);
     rocksdb_compact_range(db, NULL, 0, NULL, 0);
+    rocksdb_abort_all_compactions(db);
+    rocksdb_suggest_compact_range(db, NULL, 0, NULL, 0, &err);
+    CHECK(err != NULL && strstr(err, "paused") != NULL);
+    rocksdb_free(err);
+    err = NULL;
+    rocksdb_resume_all_compactions(db);
+    rocksdb_suggest_compact_range(db, NULL, 0, NULL, 0, &err);
+    CHECK(err == NULL);
+    /* One too many is nothing. */
+    rocksdb_resume_all_compactions(db);
+    rocksdb_abort_all_compactions(NULL);
     uint64_t enabled = 9;
     CHECK(rocksdb_property_int(db, "rocksdb.is-file-deletions-enabled", &enabled) == 0);
     CHECK(enabled == 1);

@@ -99,6 +99,8 @@ pub struct ControlPlane {
     admission: Admission,
     actions: VecDeque<Action>,
     paused: bool,
+    /// True while no compaction may start.
+    compactions_stopped: bool,
     /// Whether an event has arrived since the last look for work.
     dirty: bool,
     /// Whether a sample has arrived since writers were last judged.
@@ -134,6 +136,7 @@ impl ControlPlane {
             admission: Admission::default(),
             actions: VecDeque::new(),
             paused: false,
+            compactions_stopped: false,
             dirty: false,
             sampled: false,
             drains: MeasuredDrains::default(),
@@ -238,6 +241,11 @@ impl ControlPlane {
                 self.paused = paused;
                 self.scheduler.set_paused(paused);
             }
+            Event::CompactionsStopped(stopped) => {
+                self.compactions_stopped = stopped;
+                // No database waits for a slot that this one does not use.
+                self.scheduler.set_claim(None);
+            }
             Event::JobStepped { .. } | Event::MemtablesChanged { .. } | Event::Sample(_) => {}
         }
     }
@@ -260,7 +268,9 @@ impl ControlPlane {
             self.admit();
             if !self.paused {
                 self.start_flushes(now);
-                self.start_compactions(now);
+                if !self.compactions_stopped {
+                    self.start_compactions(now);
+                }
             }
         }
         self.actions.extend(self.scheduler.take_notes().into_iter().map(Action::Note));

@@ -65,7 +65,7 @@ impl World {
     /// - `sizes N`: the sizes of column family N in force, how many runs collect in level 0 if that
     ///   was learned, its base level and its debt
     /// - `stepped j1 r=N w=N [cpu=N]` (microseconds), `finished j1 done|failed|no-space|cancelled`,
-    ///   `pause on|off`
+    ///   `pause on|off`, `stop on|off`: all work, or compactions
     /// - `sparse f1 f2`: these files should go; `charged t1 cf=N`: reads were charged to this table
     /// - `manual q1 cf=N [begin=K] [end=K] [bottommost=skip|force]`, `cancel q1`
     /// - `database N key=value…`: another database on the same device, whose commands follow; the
@@ -431,6 +431,7 @@ fn event(line: &Line<'_>) -> Event {
             files: line.words[1..].iter().map(|word| FileId(id(word))).collect(),
         },
         "pause" => Event::Paused(flag(line.word(1))),
+        "stop" => Event::CompactionsStopped(flag(line.word(1))),
         "manual" => Event::CompactRange {
             request: request(),
             cf,

@@ -159,6 +159,31 @@ impl Background {
         self.manual_pauses.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// Refuses manual compactions, discards all compactions that run, and lets no other start.
+    /// Returns when none is left.
+    pub(crate) fn stop_compactions(&self) -> Result<()> {
+        self.env.check_open()?;
+        if self.env.read_only {
+            return Ok(());
+        }
+        self.pause_manual();
+        let stopped = self.driver.stop_compactions();
+        if stopped.is_err() {
+            let _closed = self.resume_compactions();
+        }
+        stopped
+    }
+
+    /// Ends one [`Background::stop_compactions`].
+    pub(crate) fn resume_compactions(&self) -> Result<()> {
+        if self.env.read_only {
+            return self.env.check_open();
+        }
+        self.driver.resume_compactions()?;
+        self.resume_manual();
+        Ok(())
+    }
+
     /// Drops the tables below level 0 whose keys all lie between `begin` and `end`.
     pub(crate) fn drop_tables(
         self: &Arc<Self>,

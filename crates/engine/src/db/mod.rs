@@ -42,6 +42,7 @@ mod secondary;
 pub(crate) mod sources;
 mod tables;
 mod trace;
+mod trace_blocks;
 pub(crate) mod updates;
 mod upkeep;
 mod write;

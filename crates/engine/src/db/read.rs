@@ -93,6 +93,7 @@ impl Db {
         if core.env.tracing.is_on() && checked.is_ok() {
             core.env.tracing.multi_get(family.id(), keys);
         }
+        let _blocks = core.env.point_reads(true, options);
         // In key order, neighbours share blocks.
         let mut order: Vec<usize> = (0..keys.len()).collect();
         let comparator = family.comparator();
@@ -158,6 +159,7 @@ impl Db {
         if core.env.tracing.is_on() && !family.is_dropped() {
             core.env.tracing.get(family.id(), key);
         }
+        let _blocks = core.env.point_reads(false, options);
         let timer = core.env.metrics.start(Operation::Get);
         let view = core.view(options)?;
         // The super version first, then the sequence number.

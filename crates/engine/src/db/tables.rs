@@ -340,6 +340,42 @@ impl Db {
         self.core.background.resume_manual();
     }
 
+    /// Discards the compactions that run, manual ones included, and lets no other start until as
+    /// many calls of [`Db::resume_compactions`]. Returns when none is left; no part of their work
+    /// is kept. Flushes go on, and writers until level 0 is full. Until then [`Db::compact_range`]
+    /// fails with `ManualCompactionPaused`. RocksDB: `AbortAllCompactions`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.stop_compactions()?;
+    /// db.put("fig", "1")?;
+    /// db.flush()?;
+    /// db.resume_compactions()?;
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`. `Background` if something has failed; nothing is stopped then.
+    pub fn stop_compactions(&self) -> Result<()> {
+        self.core.background.stop_compactions()
+    }
+
+    /// Ends one [`Db::stop_compactions`]. RocksDB: `ResumeAllCompactions`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// assert!(db.resume_compactions().is_err(), "they are not stopped");
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`. `InvalidArgument` if compactions are not stopped.
+    pub fn resume_compactions(&self) -> Result<()> {
+        self.core.background.resume_compactions()
+    }
+
     /// Pauses flushes and compactions until as many calls of [`Db::continue_background_work`].
     /// Returns when none is at work. Jobs that are under way continue afterwards from where they
     /// are. Writers go on until their memtables are full. RocksDB: `PauseBackgroundWork`.

@@ -1,4 +1,4 @@
-//! Recording traces of calls.
+//! Recording traces of calls, and what all traces have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use sateen_store::vfs::Vfs;
 
 use super::Db;
 use crate::runtime;
-use crate::trace::{FileWriter, Recorder, TraceOptions, TraceReader, TraceSummary, TraceWriter};
+use crate::trace::{
+    FileWriter, Plan, Recorder, TraceOptions, TraceReader, TraceSummary, TraceWriter, Tracing,
+};
 
 /// Traces.
 impl Db {
@@ -99,6 +101,17 @@ impl Db {
         options: &TraceOptions,
         writer: impl FnOnce() -> Result<Box<dyn TraceWriter>>,
     ) -> Result<()> {
+        self.begin(&self.core.env.tracing, options.into(), writer, || {})
+    }
+
+    /// Begins `trace`. Once its file is there, `observe` says where its records come from.
+    pub(super) fn begin(
+        &self,
+        trace: &Tracing,
+        plan: Plan,
+        writer: impl FnOnce() -> Result<Box<dyn TraceWriter>>,
+        observe: impl FnOnce(),
+    ) -> Result<()> {
         let env = &self.core.env;
         env.check_open()?;
         let start = |recorder: Arc<Recorder>| {
@@ -109,10 +122,10 @@ impl Db {
             runtime::start_trace(move || recorder.run()).map(Some)
         };
         let start_us = env.options.load().wall_clock.seconds().saturating_mul(1_000_000);
-        env.tracing.begin(options, start_us, writer, start)?;
+        trace.begin(plan, start_us, writer, start, observe)?;
         // A close that has looked before the trace began would leave its thread behind.
         if let Err(error) = env.check_open() {
-            let _over = env.tracing.end();
+            self.core.end_traces();
             return Err(error);
         }
         Ok(())

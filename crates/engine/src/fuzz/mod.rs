@@ -61,7 +61,7 @@ pub fn batch(bytes: &[u8]) {
     crate::batch::fuzz(bytes);
 }
 
-/// Reads a trace of calls.
+/// Reads a trace of calls, of blocks or of I/O.
 pub fn trace(bytes: &[u8]) {
     crate::trace::fuzz::fuzz(bytes);
 }
@@ -134,7 +134,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         seeds.push(("options", text.as_bytes().to_vec()));
     }
     seeds.push(("backup", crate::backup::fuzz_seed()));
-    seeds.push(("trace", crate::trace::fuzz::seed()));
+    seeds.extend(crate::trace::fuzz::seeds().map(|bytes| ("trace", bytes)));
     seeds
 }
 

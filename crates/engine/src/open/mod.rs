@@ -431,6 +431,8 @@ impl Opening {
             events,
             metrics: EngineMetrics::new(self.options.sampling(), 0).with_timeline(timeline),
             tracing: pipeline.tracing().clone(),
+            block_trace: Arc::default(),
+            io_trace: Arc::default(),
             closed: AtomicBool::new(false),
             work_ended: AtomicBool::new(false),
             forks: forks(),

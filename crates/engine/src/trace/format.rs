@@ -19,15 +19,21 @@ use crate::batch::rocksdb;
 
 /// Time, kind and length of the payload.
 pub(super) const HEAD_BYTES: usize = 13;
+/// The place of the kind in it.
+pub(super) const KIND_AT: usize = 8;
 const CHECKSUM_BYTES: usize = 8;
 /// Bytes of the last record of a trace.
 pub(super) const END_BYTES: u64 = (HEAD_BYTES + 8 + CHECKSUM_BYTES) as u64;
 
 const MAGIC: &str = "feedcafedeadbeef";
+/// The version of RocksDB in the headers of traces of blocks and I/O.
+const ROCKSDB_VERSION: [u32; 2] = [11, 8];
+/// The magic with its length, and the version.
+const PLAIN_HEADER_BYTES: u32 = 25;
 /// The field of the header that promises checksums.
 const CHECKSUMS: &str = "Checksum: xxh3";
 
-// The kinds of records. RocksDB uses those that are missing here in traces of I/O and of blocks.
+// The kinds of records. Those of blocks and I/O are in `blocks.rs` and `io.rs`.
 pub(super) const BEGIN: u8 = 1;
 pub(super) const END: u8 = 2;
 pub(super) const WRITE: u8 = 3;
@@ -68,31 +74,54 @@ pub(super) fn frame_bytes(payload: &[u8]) -> usize {
     HEAD_BYTES + payload.len() + CHECKSUM_BYTES
 }
 
-/// Appends a record, which begins at `position` in the file. Returns false and appends nothing if
-/// the payload is too long for the format.
-pub(super) fn frame(
-    out: &mut Vec<u8>,
-    at_us: u64,
-    kind: u8,
-    payload: &[u8],
-    position: u64,
-) -> bool {
+/// Appends a record with a checksum of this seed, which depends on where the record begins in the
+/// file. Returns false and appends nothing if the payload is too long for the format.
+pub(super) fn frame(out: &mut Vec<u8>, at: u64, kind: u8, payload: &[u8], seed: u64) -> bool {
     let Ok(length) = u32::try_from(payload.len() + CHECKSUM_BYTES) else { return false };
     let begin = out.len();
     out.reserve(frame_bytes(payload));
-    out.extend_from_slice(&at_us.to_le_bytes());
-    out.push(kind);
-    out.extend_from_slice(&length.to_le_bytes());
+    put_head(out, at, kind, length);
     out.extend_from_slice(payload);
-    let checksum = xxh3_64_with_seed(out.get(begin..).unwrap_or_default(), position);
+    let checksum = xxh3_64_with_seed(out.get(begin..).unwrap_or_default(), seed);
     out.extend_from_slice(&checksum.to_le_bytes());
     true
+}
+
+fn put_head(out: &mut Vec<u8>, at: u64, kind: u8, length: u32) {
+    out.extend_from_slice(&at.to_le_bytes());
+    out.push(kind);
+    out.extend_from_slice(&length.to_le_bytes());
+}
+
+/// Returns the first record of a trace of blocks or I/O, whose header has no room for a checksum.
+pub(super) fn plain_header(at: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    put_slice(&mut payload, MAGIC.as_bytes());
+    for number in ROCKSDB_VERSION {
+        payload.extend_from_slice(&number.to_le_bytes());
+    }
+    let mut out = Vec::new();
+    put_head(&mut out, at, BEGIN, PLAIN_HEADER_BYTES);
+    out.extend_from_slice(&payload);
+    out
+}
+
+/// Returns false if `payload` is not the one of [`plain_header`], whatever its version.
+pub(super) fn is_plain_header(mut payload: &[u8]) -> bool {
+    payload.len() == PLAIN_HEADER_BYTES as usize
+        && take_slice(&mut payload) == Some(MAGIC.as_bytes())
+}
+
+/// Returns the seed of the checksums of the records behind this first one.
+pub(super) fn plain_seed(header: &[u8]) -> u64 {
+    xxh3_64_with_seed(header, 0)
 }
 
 /// A record, of which only the checksum was looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Frame<'a> {
-    pub(super) at_us: u64,
+    /// Microseconds since 1970, but for traces of I/O.
+    pub(super) at: u64,
     pub(super) kind: u8,
     /// The payload without its checksum.
     pub(super) payload: &'a [u8],
@@ -104,21 +133,27 @@ pub(super) fn payload_bytes(head: &[u8; HEAD_BYTES]) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
+/// Returns the kind of a record.
+pub(super) fn kind_of(record: &[u8]) -> Option<u8> {
+    record.get(KIND_AT).copied()
+}
+
 impl Frame<'_> {
-    /// Takes the bytes of a record apart. With `checksums` it verifies them; `None` if that fails.
-    pub(super) fn split(bytes: &[u8], position: u64, checksums: bool) -> Option<Frame<'_>> {
+    /// Takes the bytes of a record apart. With `checksums` it verifies them with this seed; `None`
+    /// if that fails.
+    pub(super) fn split(bytes: &[u8], seed: u64, checksums: bool) -> Option<Frame<'_>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let (time, kind) = head.split_first_chunk()?;
-        let (at_us, kind) = (u64::from_le_bytes(*time), *kind.first()?);
+        let (at, kind) = (u64::from_le_bytes(*time), *kind.first()?);
         if !checksums {
-            return Some(Frame { at_us, kind, payload: rest });
+            return Some(Frame { at, kind, payload: rest });
         }
         let (covered, checksum) = bytes.split_last_chunk()?;
-        let verifies = xxh3_64_with_seed(covered, position) == u64::from_le_bytes(*checksum);
+        let verifies = xxh3_64_with_seed(covered, seed) == u64::from_le_bytes(*checksum);
         if !verifies && !cfg!(fuzzing) {
             return None;
         }
-        Some(Frame { at_us, kind, payload: covered.get(HEAD_BYTES..)? })
+        Some(Frame { at, kind, payload: covered.get(HEAD_BYTES..)? })
     }
 }
 
@@ -344,7 +379,7 @@ mod tests {
     const OURS: Header = Header { has_fields: true, checksums: true };
 
     fn decoded(kind: u8, payload: &[u8]) -> Result<Option<TraceCall>> {
-        decode(&Frame { at_us: 1, kind, payload }, OURS)
+        decode(&Frame { at: 1, kind, payload }, OURS)
     }
 
     /// The bytes that RocksDB's tracer writes for these calls.
@@ -391,11 +426,11 @@ mod tests {
     #[test]
     fn payloads_of_the_first_version_are_read() {
         let header = Header { has_fields: false, checksums: false };
-        let get = Frame { at_us: 1, kind: GET, payload: b"\x02\0\0\0\x01k" };
+        let get = Frame { at: 1, kind: GET, payload: b"\x02\0\0\0\x01k" };
         let call = TraceCall::Get { family: ColumnFamilyId(2), key: b"k".to_vec() };
         assert_eq!(decode(&get, header).unwrap(), Some(call));
         let bytes = WriteBatch::new().to_rocksdb(0);
-        let write = Frame { at_us: 1, kind: WRITE, payload: &bytes };
+        let write = Frame { at: 1, kind: WRITE, payload: &bytes };
         assert_eq!(decode(&write, header).unwrap(), Some(TraceCall::Write(WriteBatch::new())));
         assert!(decode(&Frame { payload: b"\x02\0", ..get }, header).is_err());
     }

@@ -1,5 +1,6 @@
 //! Traces of calls: what clients asked of a database, and when. A trace is a file that
-//! [`Replayer`](crate::Replayer) plays into another database, and RocksDB's tools read.
+//! [`Replayer`](crate::Replayer) plays into another database, and RocksDB's tools read. Traces of
+//! blocks (`blocks`) and of I/O (`io`) have the same recorder and other records.
 //!
 //! 1. Each call looks whether a trace is recorded ([`Tracing::is_on`]). Otherwise that is all.
 //! 2. The call encodes its record, and puts it into a bounded buffer (`Recorder::offer`). Writes do
@@ -10,11 +11,15 @@
 //! What must stay true: no call waits for the file of a trace, or fails because of it. A record for
 //! which the buffer has no room is lost, and counted.
 
+mod blocks;
 mod format;
 #[cfg(any(test, feature = "test-support"))]
 pub(crate) mod fuzz;
+pub(crate) mod io;
+mod plain;
 mod reader;
 mod recorder;
+mod records;
 
 use std::fmt;
 
@@ -23,8 +28,14 @@ use sateen_store::base::error::{Error, Result};
 
 use crate::batch::WriteBatch;
 
+pub use blocks::{
+    BlockCaller, BlockFound, BlockKind, BlockPoint, BlockTraceOptions, BlockTraceReader,
+    BlockTraceRecord,
+};
+pub(crate) use blocks::{PointReadsGuard, TablePlace};
+pub use io::{IoTraceOptions, IoTraceReader, IoTraceRecord};
 pub use reader::TraceReader;
-pub(crate) use recorder::{FileWriter, Recorder, Tracing};
+pub(crate) use recorder::{FileWriter, Plan, Recorder, Tracing};
 
 /// Largest size of a trace by default, as in RocksDB.
 const FILE_BYTES_MAX_DEFAULT: u64 = 64 << 30;
@@ -143,13 +154,13 @@ pub trait TraceWriter: Send {
 /// What became of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceSummary {
-    /// Calls in the trace.
+    /// Calls in the trace, or reads of blocks.
     pub records: u64,
-    /// Calls that are missing because the file was written too slowly.
+    /// Those that are missing because the file was written too slowly.
     pub lost: u64,
     /// Bytes of the trace.
     pub bytes: u64,
-    /// True if the trace has reached [`TraceOptions::max_file_bytes`].
+    /// True if the trace has reached the largest size of its file.
     pub is_full: bool,
 }
 
@@ -202,7 +213,7 @@ impl fmt::Debug for dyn TraceWriter {
     }
 }
 
-fn no_trace(path: &std::path::Path, why: &str) -> Error {
+fn no_trace(path: &std::path::Path, what: &str, why: &str) -> Error {
     let path = sateen_store::base::names::shown_path(path);
-    Error::InvalidArgument(format!("{path} is not a trace of calls: {why}"))
+    Error::InvalidArgument(format!("{path} is not a trace of {what}: {why}"))
 }

@@ -21,7 +21,7 @@ use sateen_store::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, lock, thread, wait_timeout};
 use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 
-use super::{TraceOptions, TraceSummary, TraceWriter, format};
+use super::{TraceKinds, TraceOptions, TraceSummary, TraceWriter, format};
 
 /// Bytes that wait for the file at most, unless one record is longer.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
@@ -30,14 +30,59 @@ const WRITE_BYTES: usize = 64 << 10;
 /// How long the thread sleeps if fewer bytes come.
 const WRITE_PERIOD: Duration = Duration::from_millis(100);
 
-/// The trace of a database, if one is recorded.
+/// What a trace is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceOf {
+    Calls,
+    /// Data blocks that readers need.
+    Blocks,
+    /// Calls on files.
+    Io,
+}
+
+impl TraceOf {
+    /// Returns the name of such a trace, for errors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TraceOf::Calls => "trace",
+            TraceOf::Blocks => "trace of block reads",
+            TraceOf::Io => "trace of I/O",
+        }
+    }
+}
+
+/// How a trace is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) of: TraceOf,
+    pub(crate) max_file_bytes: u64,
+    pub(crate) sampling_frequency: u64,
+    /// Of a trace of calls.
+    pub(crate) kinds: TraceKinds,
+}
+
+impl From<&TraceOptions> for Plan {
+    fn from(options: &TraceOptions) -> Plan {
+        Plan {
+            of: TraceOf::Calls,
+            max_file_bytes: options.max_file_bytes,
+            sampling_frequency: options.sampling_frequency,
+            kinds: options.kinds,
+        }
+    }
+}
+
+/// The trace of a database, if one is recorded. A database has one of calls, one of blocks and one
+/// of I/O.
 #[derive(Default)]
 pub(crate) struct Tracing {
-    /// True while calls are recorded.
+    /// True while something is recorded.
     on: Arc<AtomicBool>,
     recorder: ArcSwapOption<Recorder>,
     /// True from the begin of a trace to its end: there is one at a time.
     taken: AtomicBool,
+    /// Number of calls that read keys while blocks were traced.
+    pub(super) point_calls: AtomicU64,
     /// The recorder and its thread.
     current: Mutex<Option<Current>>,
 }
@@ -55,28 +100,31 @@ impl Tracing {
     }
 
     /// Begins a trace. `start` starts the thread that calls [`Recorder::run`], if there is to be
-    /// one. Fails if a trace is recorded already.
+    /// one. `observe` is called once the trace has begun, before another call can end it. Fails if
+    /// a trace is recorded already.
     pub(crate) fn begin(
         &self,
-        options: &TraceOptions,
+        plan: Plan,
         start_us: u64,
         writer: impl FnOnce() -> Result<Box<dyn TraceWriter>>,
         start: impl FnOnce(Arc<Recorder>) -> Result<Option<thread::JoinHandle<()>>>,
+        observe: impl FnOnce(),
     ) -> Result<()> {
         if self.taken.swap(true, Ordering::AcqRel) {
-            let text = "a trace is recorded already: end it first".to_owned();
+            let text = format!("a {} is recorded already: end it first", plan.of.name());
             return Err(Error::InvalidArgument(text));
         }
         let begun = writer().and_then(|writer| {
-            let recorder =
-                Arc::new(Recorder::new(options.clone(), start_us, self.on.clone(), writer));
+            let recorder = Arc::new(Recorder::new(plan, start_us, self.on.clone(), writer));
             let thread = start(recorder.clone())?;
             Ok(Current { recorder, thread })
         });
         match begun {
             Ok(current) => {
                 self.recorder.store(Some(current.recorder.clone()));
-                *lock(&self.current) = Some(current);
+                let mut place = lock(&self.current);
+                observe();
+                *place = Some(current);
                 Ok(())
             }
             Err(error) => {
@@ -89,7 +137,13 @@ impl Tracing {
 
     /// Ends the trace, and returns when its file is written. `None` if there is none.
     pub(crate) fn end(&self) -> Option<Result<TraceSummary>> {
+        self.end_after(|| {})
+    }
+
+    /// Ends the trace after `unobserve`, before another one can begin.
+    pub(crate) fn end_after(&self, unobserve: impl FnOnce()) -> Option<Result<TraceSummary>> {
         let current = lock(&self.current).take()?;
+        unobserve();
         self.on.store(false, Ordering::Release);
         self.recorder.store(None);
         current.recorder.finish();
@@ -103,6 +157,11 @@ impl Tracing {
         let panicked = |_| Error::Panicked { thread: "of a trace".into(), message: String::new() };
         self.taken.store(false, Ordering::Release);
         Some(joined.map_err(panicked).and_then(|()| current.recorder.summary()))
+    }
+
+    /// Returns the recorder, while something is recorded.
+    pub(super) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.recorder.load_full()
     }
 
     /// Records a read of one key.
@@ -136,7 +195,7 @@ impl Tracing {
     /// clients see.
     #[cold]
     pub(crate) fn write(&self, batch: impl FnOnce() -> Option<Vec<u8>>) {
-        let Some(recorder) = self.recorder.load_full() else { return };
+        let Some(recorder) = self.recorder() else { return };
         if recorder.wants(format::WRITE)
             && let Some(batch) = batch()
         {
@@ -145,20 +204,22 @@ impl Tracing {
     }
 
     fn record(&self, kind: u8, payload: impl FnOnce() -> Vec<u8>) {
-        let Some(recorder) = self.recorder.load_full() else { return };
+        let Some(recorder) = self.recorder() else { return };
         if recorder.wants(kind) {
             recorder.offer(kind, &payload());
         }
     }
 }
 
-/// Records the calls of one trace.
+/// Records one trace.
 pub(crate) struct Recorder {
-    options: TraceOptions,
+    plan: Plan,
+    /// Added to the position of a record, for the seed of its checksum.
+    seed: u64,
     /// When the trace began, in microseconds since 1970 and on the monotonic clock.
     start_us: u64,
     begun: Instant,
-    /// Calls of the recorded kinds so far.
+    /// Records that sampling was asked about so far.
     seen: AtomicU64,
     /// The flag of [`Tracing`], which the recorder clears when it records no more.
     on: Arc<AtomicBool>,
@@ -182,17 +243,25 @@ struct State {
 
 impl Recorder {
     fn new(
-        options: TraceOptions,
+        plan: Plan,
         start_us: u64,
         on: Arc<AtomicBool>,
         writer: Box<dyn TraceWriter>,
     ) -> Recorder {
         on.store(true, Ordering::Release);
         let mut state = State::default();
-        format::frame(&mut state.buffer, start_us, format::BEGIN, &format::header_payload(), 0);
+        let mut seed = 0;
+        if plan.of == TraceOf::Calls {
+            let payload = format::header_payload();
+            format::frame(&mut state.buffer, start_us, format::BEGIN, &payload, 0);
+        } else {
+            state.buffer = format::plain_header(start_us);
+            seed = format::plain_seed(&state.buffer);
+        }
         state.summary.bytes = state.buffer.len() as u64;
         Recorder {
-            options,
+            plan,
+            seed,
             start_us,
             begun: clock::now(),
             seen: AtomicU64::new(0),
@@ -206,20 +275,33 @@ impl Recorder {
 
     /// Returns true if the next call of this kind is to be recorded, and counts it.
     fn wants(&self, kind: u8) -> bool {
-        if !self.options.kinds.has(kind) {
-            return false;
-        }
-        let every = self.options.sampling_frequency;
+        self.plan.kinds.has(kind) && self.is_sample()
+    }
+
+    /// Returns one of how many records is to be kept.
+    pub(super) fn sampling_frequency(&self) -> u64 {
+        self.plan.sampling_frequency
+    }
+
+    /// Returns true if the next record is to be kept, and counts it.
+    pub(super) fn is_sample(&self) -> bool {
+        let every = self.plan.sampling_frequency;
         every <= 1 || (self.seen.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
     }
 
-    fn now_us(&self) -> u64 {
-        let since = u64::try_from(clock::since(self.begun).as_micros()).unwrap_or(u64::MAX);
-        self.start_us.saturating_add(since)
+    /// Returns the time in the unit of records: nanoseconds for I/O, otherwise microseconds, since
+    /// 1970.
+    fn now(&self) -> u64 {
+        let since = clock::since(self.begun);
+        let (start, since) = match self.plan.of {
+            TraceOf::Io => (self.start_us.saturating_mul(1000), since.as_nanos()),
+            TraceOf::Calls | TraceOf::Blocks => (self.start_us, since.as_micros()),
+        };
+        start.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
     }
 
     /// Puts a record into the buffer, if the trace is not over and there is room.
-    fn offer(&self, kind: u8, payload: &[u8]) {
+    pub(super) fn offer(&self, kind: u8, payload: &[u8]) {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         if state.is_over || state.summary.is_full || state.error.is_some() {
@@ -227,14 +309,14 @@ impl Recorder {
         }
         let bytes = format::frame_bytes(payload);
         let after = state.summary.bytes + bytes as u64 + format::END_BYTES;
-        if after > self.options.max_file_bytes {
+        if after > self.plan.max_file_bytes {
             state.summary.is_full = true;
             self.on.store(false, Ordering::Relaxed);
             return;
         }
         let fits = state.buffer.is_empty() || state.buffer.len() + bytes <= BUFFER_BYTES_MAX;
-        let (at, position) = (self.now_us(), state.summary.bytes);
-        if !fits || !format::frame(&mut state.buffer, at, kind, payload, position) {
+        let (at, seed) = (self.now(), self.seed.wrapping_add(state.summary.bytes));
+        if !fits || !format::frame(&mut state.buffer, at, kind, payload, seed) {
             state.summary.lost += 1;
             return;
         }
@@ -253,9 +335,9 @@ impl Recorder {
     fn finish(&self) {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        let (at, position) = (self.now_us(), state.summary.bytes);
+        let (at, seed) = (self.now(), self.seed.wrapping_add(state.summary.bytes));
         let payload = format::end_payload(state.summary.lost);
-        format::frame(&mut state.buffer, at, format::END, &payload, position);
+        format::frame(&mut state.buffer, at, format::END, &payload, seed);
         state.summary.bytes += format::END_BYTES;
         state.is_over = true;
         drop(guard);
@@ -363,7 +445,7 @@ mod tests {
             recorder.gets_thread();
             Ok(Some(thread::spawn(move || recorder.run())))
         };
-        tracing.begin(options, 5, || Ok(writer), start).unwrap();
+        tracing.begin(options.into(), 5, || Ok(writer), start, || {}).unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod iterator;
 pub mod key;
 pub mod locks;
 pub mod names;
+pub mod observed;
 pub mod perf;
 pub mod prefix;
 pub mod random;

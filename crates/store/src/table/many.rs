@@ -12,7 +12,7 @@ use super::format::BlockHandle;
 use super::reader::{Table, unpack};
 use crate::base::perf::{self, PerfMetric};
 use crate::base::waited;
-use crate::block_cache::BlockCache;
+use crate::block_cache::{BlockAccess, BlockCache};
 use crate::vfs::{AlignedBuffer, PlacedRead, read_many};
 
 /// Most bytes of buffers for reads under way.
@@ -91,7 +91,12 @@ pub fn load_blocks(mut blocks: Vec<NeededBlock>, cache: &BlockCache) {
             let (seed, offset) = (block.table.seed, block.handle.offset);
             let unpacked = unpack(seed, stored, offset, &mut decompressor, &mut decompressed);
             if let Ok(payload) = unpacked {
-                let payload = Arc::from(payload.of(stored, &decompressed));
+                let payload: Arc<[u8]> = Arc::from(payload.of(stored, &decompressed));
+                if cache.observed().is_on() {
+                    let access = block.table.access(block.handle, payload.len(), false, true);
+                    let access = BlockAccess { is_ahead: true, ..access };
+                    cache.observed().tell(|observer| observer.accessed(&access));
+                }
                 cache.insert(block.table.id(), offset, payload);
             }
         }

@@ -11,7 +11,8 @@
 //!    memory.
 //! 5. `separated` encodes where values are that are not in the table, `value_files` reads them, and
 //!    `gathered` reads several at the same time.
-//! 6. `walk` reads a damaged table without its index.
+//! 6. `observed` tells an observer of the data blocks that readers need.
+//! 7. `walk` reads a damaged table without its index.
 //!
 //! What must stay true: a table never changes once it is written (format rule F2).
 
@@ -25,6 +26,7 @@ mod gathered;
 mod index;
 mod iter;
 mod many;
+mod observed;
 mod on_miss;
 mod properties;
 mod readahead;

@@ -37,6 +37,7 @@ use super::format::{
     SEPARATED_VALUES, VALUES_IN_FILES,
 };
 use super::index::Index;
+use super::observed::ObservedRead;
 use super::properties::Properties;
 use super::separated::{Separated, ValuePlace};
 use super::source::TableSource;
@@ -344,10 +345,17 @@ impl Table {
         let trailer = key::pack(snapshot, ValueKind::MAX);
         let comparator = &self.comparator;
         let mut at = self.index.find(comparator, user_key);
+        let observed = cache.filter(|cache| cache.observed().is_on());
+        let observed = observed.map(|cache| ObservedRead { cache, user_key, snapshot, on_miss });
         while let Some(handle) = self.index.handle(at) {
+            let is_hit = observed.is_some_and(|read| read.is_cached(self, handle));
             let block = self.block(handle, cache, on_miss)?;
             let corrupt = |kind| self.source.corruption(handle.offset, kind);
-            match block::get(comparator, &block, user_key, trailer).map_err(corrupt)? {
+            let found = block::get(comparator, &block, user_key, trailer).map_err(corrupt)?;
+            if let Some(read) = observed {
+                read.tell(self, handle, is_hit, (&block, &found));
+            }
+            match found {
                 Found::Entry(trailer, range) => {
                     let kind = ValueKind::from_byte(trailer.to_le_bytes()[0]).ok_or_else(|| {
                         corrupt(CorruptionKind::Malformed("unknown kind of an entry"))

@@ -44,7 +44,7 @@ pub fn read_many(reads: &mut [PlacedRead<'_>], class: IoClass) -> Vec<io::Result
     let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
     let mut bytes = 0;
     for (read, _) in reads.iter().zip(&done).filter(|(_, done)| **done) {
-        read.file.was_read(read.buffer.len(), started, ns, class);
+        read.file.was_read((read.offset, read.buffer.len()), started, ns, class);
         bytes += read.buffer.len() as u64;
     }
     if bytes > 0 {

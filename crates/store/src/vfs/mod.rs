@@ -14,6 +14,7 @@ mod buffer;
 mod bytes;
 mod descriptors;
 mod fault;
+mod io_event;
 mod many;
 mod mem;
 mod metered;
@@ -33,6 +34,7 @@ pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use bytes::BytesFile;
 pub use descriptors::{DescriptorPool, PooledFile};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
+pub use io_event::{IoEvent, IoObserver, IoOperation};
 pub use many::{PlacedRead, SharedDescriptor, read_many};
 pub use mem::{
     CrashChoice, Guard, MemVfs, PendingKind, PendingOperation, Ranges, Recording, Taken,
@@ -122,10 +124,10 @@ pub trait VfsFile: Send + Sync + Debug {
     fn descriptor(&self) -> Option<SharedDescriptor> {
         None
     }
-    /// Tells a layer that `bytes` were read from its [`VfsFile::descriptor`] since `started`, in
-    /// `ns` nanoseconds.
-    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
-        let _uncounted = (bytes, started, ns, class);
+    /// Tells a layer that `place`, an offset and a length, was read from its
+    /// [`VfsFile::descriptor`] since `started`, in `ns` nanoseconds.
+    fn was_read(&self, place: (u64, usize), started: Instant, ns: u64, class: IoClass) {
+        let _uncounted = (place, started, ns, class);
     }
     /// Tells the handle that a layer above reported a failed sync. The handle then refuses what it
     /// would refuse after a failure of its own. For layers that inject faults.

@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+void rocksdb_abort_all_compactions(rocksdb_t* db);
 void rocksdb_approximate_sizes(rocksdb_t* db, int count, const char* const* begins,
     const size_t* begin_lengths, const char* const* ends, const size_t* end_lengths,
     uint64_t* sizes, char** errptr);
@@ -335,6 +336,7 @@ void rocksdb_put_with_ts(rocksdb_t* db, const rocksdb_writeoptions_t* options, c
     size_t value_length, char** errptr);
 void rocksdb_release_snapshot(rocksdb_t* db, const rocksdb_snapshot_t* snapshot);
 void rocksdb_repair_db(const rocksdb_options_t* options, const char* name, char** errptr);
+void rocksdb_resume_all_compactions(rocksdb_t* db);
 void rocksdb_set_db_options(rocksdb_t* db, int count, const char* const* keys,
     const char* const* values, char** errptr);
 void rocksdb_set_options(rocksdb_t* db, int count, const char* const* keys,

@@ -65,7 +65,10 @@ impl Compactor {
             None => options.compaction_readahead_bytes,
         };
         let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(1 << 20);
-        let read = TableIterOptions::compaction(plan.class, chunk_bytes.max(4096));
+        let read = TableIterOptions {
+            observed: Some(self.tree.blocks.observed().clone()),
+            ..TableIterOptions::compaction(plan.class, chunk_bytes.max(4096))
+        };
         let snapshots = self.writes.snapshot_list();
         let newest_snapshot = self.writes.snapshots.newest();
         let tables: usize = version.levels().iter().map(|level| level.tables()).sum();

@@ -116,14 +116,18 @@ impl Driver {
         drop(untold);
     }
 
-    /// Queues the end of a discarded job. Listeners hear of it later, because the caller holds
-    /// locks.
-    pub(crate) fn queue_given_up(&self, id: JobId, job: &Job) {
+    /// Queues the end of a discarded job. `is_stopped` says whether a client has stopped
+    /// compactions. Listeners hear of it later, because the caller holds locks.
+    pub(crate) fn queue_given_up(&self, id: JobId, job: &Job, is_stopped: bool) {
         if let Job::Compaction(compaction) = job
             && self.env.events.are_heard()
         {
-            let error = Some(given_up(compaction.family.as_ref()));
-            let info = self.compaction_info(id, compaction, &[], error);
+            let error = if is_stopped {
+                Error::BackgroundPaused
+            } else {
+                given_up(compaction.family.as_ref())
+            };
+            let info = self.compaction_info(id, compaction, &[], Some(error));
             self.env.events.push(Queued::CompactionEnded(Box::new(info)));
         }
     }

@@ -475,7 +475,7 @@ impl Driver {
         // A job that is being stepped has no job in its slot.
         let Some(job) = slot.job.take() else { return };
         if slot.announced {
-            self.queue_given_up(id, &job);
+            self.queue_given_up(id, &job, shared.stops_compactions());
         }
         shared.jobs.remove(&id);
         shared.runnable.retain(|(granted, _)| *granted != id);
@@ -513,8 +513,9 @@ impl Driver {
                     shared.stop || ended || shared.jobs.get(&id).is_none_or(|slot| slot.discard);
                 if discard {
                     shared.jobs.remove(&id);
+                    let is_stopped = shared.stops_compactions();
                     drop(shared);
-                    self.queue_given_up(id, &job);
+                    self.queue_given_up(id, &job, is_stopped);
                     job.abandon();
                     self.env.metrics.timeline.job_finished(now, id, JobResult::Cancelled);
                     self.report(now, finished(id, JobResult::Cancelled));

@@ -18,6 +18,8 @@ pub(crate) struct Pauses {
     asked: u32,
     /// Whether a failure pauses it.
     health: bool,
+    /// Number of clients that have stopped compactions.
+    compactions: u32,
 }
 
 impl DriverState {
@@ -29,6 +31,11 @@ impl DriverState {
     /// Returns true if a thread has something to do without asking control.
     pub(crate) fn has_work(&self) -> bool {
         self.pauses.asked == 0 && !self.runnable.is_empty() || !self.abandoned.is_empty()
+    }
+
+    /// Returns true if a client has stopped compactions.
+    pub(crate) fn stops_compactions(&self) -> bool {
+        self.pauses.compactions > 0
     }
 
     /// Tells control whether jobs may start.
@@ -106,6 +113,50 @@ impl Driver {
         drop(shared);
         self.place.call();
         Ok(())
+    }
+
+    /// Discards all compactions, and waits until those that are being stepped have ended. No other
+    /// starts until [`Driver::resume_compactions`].
+    pub(crate) fn stop_compactions(&self) -> Result<()> {
+        self.env.check_open()?;
+        let mut shared = self.lend();
+        shared.pauses.compactions += 1;
+        shared.plane.handle(self.env.now(), Event::CompactionsStopped(true));
+        let compactions = shared.jobs.iter().filter(|(_, slot)| !slot.is_flush).map(|(id, _)| *id);
+        for id in compactions.collect::<Vec<_>>() {
+            self.discard(&mut shared, self.env.now(), id);
+        }
+        let abandoned = std::mem::take(&mut shared.abandoned);
+        drop(shared);
+        abandoned.into_iter().for_each(|mut job| job.abandon());
+        self.place.call();
+        // A listener runs within a step, so it would wait for itself.
+        while !crate::events::is_listening() && self.has_compactions() {
+            if self.is_stopping() {
+                return Err(Error::Closed);
+            }
+            self.env.health.check()?;
+            clock::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Ends one [`Driver::stop_compactions`].
+    pub(crate) fn resume_compactions(&self) -> Result<()> {
+        self.env.check_open()?;
+        let mut shared = self.lend();
+        let Some(left) = shared.pauses.compactions.checked_sub(1) else {
+            return Err(Error::InvalidArgument("compactions are not stopped".into()));
+        };
+        shared.pauses.compactions = left;
+        shared.plane.handle(self.env.now(), Event::CompactionsStopped(left > 0));
+        drop(shared);
+        self.place.call();
+        Ok(())
+    }
+
+    fn has_compactions(&self) -> bool {
+        lock(&self.shared).jobs.values().any(|slot| !slot.is_flush)
     }
 
     /// Discards all flushes, and waits until those that are being stepped have ended. No other

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, OpenOptions, Vfs, VfsOperation};
 use sateen::{
-    CorruptionKind, Db, Error, ReadOptions, Replayer, TraceOptions, TraceReader, TraceRecord,
+    BlockTraceReader, CorruptionKind, Db, Error, IoTraceReader, ReadOptions, Replayer,
+    TraceOptions, TraceReader, TraceRecord, TraceSummary,
 };
 
+use crate::features::trace_blocks::{key, with_tables};
 use crate::features::traces::{TRACE, calls, open};
 use crate::support::common::{contents, tiny};
 
@@ -94,10 +96,7 @@ fn a_trace_that_cannot_be_read_is_no_damaged_trace() {
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<TraceRecord>, Error> {
-    let vfs = MemVfs::new();
-    let file = vfs.open(Path::new(TRACE), OpenOptions::CREATE).unwrap();
-    file.write_at(bytes, 0, IoClass::Client).unwrap();
-    TraceReader::open_with(&vfs, TRACE)?.collect()
+    TraceReader::open_with(&with_trace(bytes), TRACE)?.collect()
 }
 
 #[test]
@@ -164,4 +163,93 @@ fn a_file_that_is_no_trace_is_told() {
         assert!(error.contains("/trace is not a trace of calls"), "{error}");
     }
     assert!(matches!(TraceReader::open("/no/such/file"), Err(Error::Io { .. })));
+}
+
+/// Each call on the file of a trace of blocks or I/O fails in each way.
+#[test]
+fn traces_of_blocks_and_io_that_cannot_be_written_disturb_no_client() {
+    type Begin = fn(&Db, &str) -> Result<(), Error>;
+    type End = fn(&Db) -> Result<TraceSummary, Error>;
+    let blocks: (Begin, End) =
+        (|db, path| db.start_block_trace(path, &Default::default()), Db::end_block_trace);
+    let io: (Begin, End) =
+        (|db, path| db.start_io_trace(path, &Default::default()), Db::end_io_trace);
+    for (begin, end) in [blocks, io] {
+        for fault in [Fault::Io, Fault::NoSpace, Fault::Short] {
+            for nth in 1..=2 {
+                let faulty = FaultVfs::new(Arc::new(MemVfs::new()));
+                let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+                for number in 0..100_u32 {
+                    db.put(number.to_be_bytes(), [7; 100]).unwrap();
+                }
+                db.flush().unwrap();
+                let rule = FaultRule::new(fault).path(TRACE).on(VfsOperation::Write);
+                let id = faulty.add(rule.from_nth(nth));
+                begin(&db, TRACE).unwrap();
+                let mut rounds = 0;
+                while faulty.happened(id) == 0 {
+                    traced(&db, 100);
+                    rounds += 1;
+                    assert!(rounds < 10_000, "the trace is never written");
+                }
+                traced(&db, 100);
+                let error = end(&db).unwrap_err();
+                let Error::Io { operation: "write", path, .. } = &error else { panic!("{error}") };
+                assert_eq!(path, Path::new(TRACE));
+                faulty.clear();
+                assert_eq!(db.health().0, sateen::Health::Ok);
+                begin(&db, "/other").unwrap();
+                db.put("key", "value").unwrap();
+                end(&db).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_of_traces_of_blocks_and_io_is_told() {
+    let vfs = MemVfs::new();
+    let db = with_tables(&vfs, 1 << 20);
+    db.start_block_trace("/blocks", &Default::default()).unwrap();
+    for number in [1, 300, 500] {
+        db.get(key(number)).unwrap().unwrap();
+    }
+    db.end_block_trace().unwrap();
+    db.start_io_trace("/io", &Default::default()).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    db.end_io_trace().unwrap();
+    type Read = fn(&[u8]) -> Result<usize, Error>;
+    let blocks: Read = |bytes| {
+        let read = BlockTraceReader::open_with(&with_trace(bytes), TRACE)?;
+        read.collect::<Result<Vec<_>, _>>().map(|all| all.len())
+    };
+    let io: Read = |bytes| {
+        let read = IoTraceReader::open_with(&with_trace(bytes), TRACE)?;
+        read.collect::<Result<Vec<_>, _>>().map(|all| all.len())
+    };
+    for (path, read) in [("/blocks", blocks), ("/io", io)] {
+        let whole = vfs.contents(Path::new(path)).unwrap();
+        let all = read(&whole).unwrap();
+        assert!(all >= 3, "{path}: {all}");
+        for at in 0..whole.len() {
+            for bit in [0, 3, 7] {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(read(&damaged).is_err(), "{path}: byte {at}, bit {bit}");
+            }
+        }
+        // A trace may end early, but only between records.
+        let ends = (0..whole.len()).filter(|length| read(&whole[..*length]).is_ok());
+        assert_eq!(ends.count(), all + 1, "behind the header and behind each record");
+        let error = read(b"\x7fELF and so on and so on").unwrap_err().to_string();
+        assert!(error.contains("/trace is not a trace of"), "{error}");
+    }
+}
+
+fn with_trace(bytes: &[u8]) -> MemVfs {
+    let vfs = MemVfs::new();
+    let file = vfs.open(Path::new(TRACE), OpenOptions::CREATE).unwrap();
+    file.write_at(bytes, 0, IoClass::Client).unwrap();
+    vfs
 }

@@ -32,6 +32,7 @@ pub(crate) mod stored;
 pub(crate) mod styles;
 pub(crate) mod tables;
 mod timestamps;
+pub(crate) mod trace_blocks;
 pub(crate) mod traces;
 pub(crate) mod transactions;
 pub(crate) mod ttl;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sateen::vfs::MemVfs;
 use sateen::{CompactRangeOptions, Db, Error, Options, ReadOptions, WaitForCompactOptions};
 
-use crate::support::common::{as_vfs, assert_sound, read_all, tiny};
+use crate::support::common::{as_vfs, assert_sound, contents, read_all, tiny};
 
 fn open(vfs: &MemVfs, options: &Options) -> Db {
     Db::open_with(as_vfs(vfs), "/db", options.clone(), &[]).unwrap()
@@ -178,6 +178,93 @@ fn a_pause_ends_what_is_under_way() {
     });
     db.resume_manual_compactions();
     family.compact_range(None, None, &all).unwrap();
+}
+
+fn compactions(db: &Db) -> u64 {
+    db.metrics().compactions.iter().map(|level| level.count).sum()
+}
+
+/// The one that runs is discarded, no other starts, and flushes go on.
+#[test]
+fn compactions_can_be_stopped() {
+    let vfs = MemVfs::new();
+    let mut options = tiny();
+    (options.column_family.level0_slowdown, options.column_family.level0_stop) = (40, 50);
+    let db = filled(&vfs, &options);
+    let running = |db: &Db| db.property("sateen.num-running-compactions").unwrap();
+    let round = |db: &Db| {
+        for number in 0..100 {
+            db.put(key(number * 10), [b'w'; 50]).unwrap();
+        }
+        db.flush().unwrap();
+    };
+    let mut rounds = 0;
+    while running(&db) == "0" {
+        round(&db);
+        for _ in 0..20 {
+            if running(&db) == "0" {
+                db.step().unwrap();
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 30, "no compaction is under way");
+    }
+    let before = compactions(&db);
+    let expected = contents(&db);
+    db.stop_compactions().unwrap();
+    db.stop_compactions().unwrap();
+    assert_eq!(running(&db), "0");
+    let refused = db.compact_range(None, None, &CompactRangeOptions::default());
+    assert!(matches!(refused, Err(Error::ManualCompactionPaused)));
+    let level0 = |db: &Db| db.live_tables().iter().filter(|table| table.level == 0).count();
+    let tables = level0(&db);
+    (0..4).for_each(|_| round(&db));
+    while db.step().unwrap() {}
+    assert_eq!((compactions(&db), running(&db)), (before, "0".to_owned()));
+    assert!(level0(&db) >= tables + 4);
+    assert_eq!(contents(&db), expected);
+    db.resume_compactions().unwrap();
+    while db.step().unwrap() {}
+    assert_eq!(compactions(&db), before, "another caller has stopped them, too");
+    db.resume_compactions().unwrap();
+    db.wait_idle().unwrap();
+    assert!(compactions(&db) > before && level0(&db) < tables + 4);
+    let error = db.resume_compactions().unwrap_err().to_string();
+    assert!(error.contains("not stopped"), "{error}");
+    db.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(contents(&db), expected);
+    assert_sound(&db);
+}
+
+/// A stop beside threads that compact leaves none running, and harms no writer.
+#[test]
+fn a_stop_waits_for_compactions_that_are_stepped() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = tiny();
+    options.background_threads = 2;
+    let db = Db::open(directory.path(), options).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..30 {
+                (0..300).for_each(|number| db.put(key(number + round), [b'v'; 50]).unwrap());
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            db.stop_compactions().unwrap();
+            assert_eq!(db.property("sateen.num-running-compactions").unwrap(), "0");
+            db.resume_compactions().unwrap();
+            std::thread::yield_now();
+        }
+    });
+    db.stop_compactions().unwrap();
+    // A close does not wait for them.
+    db.close().unwrap();
+    assert!(matches!(db.stop_compactions(), Err(Error::Closed)));
+    let db = Db::open(directory.path(), tiny()).unwrap();
+    assert_eq!(contents(&db).len(), 329);
+    assert_sound(&db);
 }
 
 /// Also if it is over before the request is looked at again.

@@ -31,10 +31,11 @@ use super::spare::Buffers;
 use super::value_files::ValueScan;
 use crate::base::error::{CorruptionKind, Result};
 use crate::base::iterator::InternalIterator;
+use crate::base::observed::Observed;
 use crate::base::sync::atomic::AtomicUsize;
 use crate::base::sync::atomic::Ordering::Relaxed;
 use crate::base::{key, waited};
-use crate::block_cache::BlockCache;
+use crate::block_cache::{BlockAccess, BlockCache, BlockObserver};
 
 mod values;
 
@@ -58,6 +59,8 @@ pub struct TableIterOptions {
     pub on_miss: OnMiss,
     /// I/O class of the reads.
     pub class: IoClass,
+    /// Who is told of the blocks, if not the observer of the cache.
+    pub observed: Option<Arc<Observed<dyn BlockObserver>>>,
     /// Compaction mode: largest chunk that is read at once. 0 for a client's cursor.
     pub chunk_bytes: usize,
     /// A smaller limit for now, set by a job that clients wait for.
@@ -80,6 +83,7 @@ impl TableIterOptions {
             cache,
             on_miss,
             class: IoClass::Client,
+            observed: None,
             chunk_bytes: 0,
             chunk_bytes_now: None,
             readahead_bytes: 0,
@@ -95,6 +99,7 @@ impl TableIterOptions {
             cache: None,
             on_miss: OnMiss::Read,
             class,
+            observed: None,
             chunk_bytes,
             chunk_bytes_now: None,
             readahead_bytes: 0,
@@ -242,12 +247,14 @@ impl TableIter {
         if self.options.chunk_bytes > 0 {
             let bytes = self.options.chunk_bytes() as u64;
             self.data = self.take_from_chunk(handle, bytes, true)?;
+            self.observe(handle, false);
             return Ok(true);
         }
         let table = self.table.id();
         let cache = self.options.cache.as_deref();
         if let Some(block) = cache.and_then(|cache| cache.get(table, handle.offset)) {
             self.data = Data::Shared(block);
+            self.observe(handle, true);
             return Ok(true);
         }
         let _loads = waited::load();
@@ -268,7 +275,28 @@ impl TableIter {
             self.data = self.take_from_chunk(handle, ahead, !backward)?;
         }
         self.fill_cache(handle);
+        self.observe(handle, false);
         Ok(true)
+    }
+
+    /// Tells the observer of the block that became current, if there is one.
+    #[inline]
+    fn observe(&self, handle: BlockHandle, is_hit: bool) {
+        let of_cache = || self.options.cache.as_ref().map(|cache| cache.observed());
+        if let Some(observed) = self.options.observed.as_ref().or_else(of_cache)
+            && observed.is_on()
+        {
+            self.tell(observed, handle, is_hit);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, observed: &Observed<dyn BlockObserver>, handle: BlockHandle, is_hit: bool) {
+        let bytes = payload(&self.data, &self.buffers).len();
+        let fills = self.options.cache.is_some() && self.options.on_miss == OnMiss::ReadAndCache;
+        let access = self.table.access(handle, bytes, is_hit, fills);
+        let access = BlockAccess { class: self.options.class, ..access };
+        observed.tell(|observer| observer.accessed(&access));
     }
 
     /// Adds a block that was read to the cache, if wanted.

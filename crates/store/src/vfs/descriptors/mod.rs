@@ -347,10 +347,10 @@ impl VfsFile for PooledFile {
     fn descriptor(&self) -> Option<SharedDescriptor> {
         self.with(|file| Ok(file.descriptor())).ok().flatten()
     }
-    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
+    fn was_read(&self, place: (u64, usize), started: Instant, ns: u64, class: IoClass) {
         // If the pool has closed the descriptor meanwhile, the read is not counted.
         if let Some(descriptor) = &*self.descriptor.load() {
-            descriptor.0.was_read(bytes, started, ns, class);
+            descriptor.0.was_read(place, started, ns, class);
         }
     }
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {

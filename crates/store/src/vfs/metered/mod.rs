@@ -2,8 +2,8 @@
 //! needs a descriptor waits for a while if the process has none left.
 //!
 //! What must stay true: a data call costs two clock readings and a few uncontended additions,
-//! without a lock or allocation. A slow call also reads for how long its thread waited for a
-//! processor.
+//! without a lock or allocation, unless it is observed ([`IoObserver`]). A slow call also reads for
+//! how long its thread waited for a processor.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,12 @@ use std::time::Instant;
 use sateen_control::IO_CLASSES;
 
 use super::descriptors::patiently;
+use super::io_event::{IoEvent, IoObserver, IoOperation};
 use super::posix::processor;
 use super::{IoClass, OpenOptions, SharedDescriptor, Vfs, VfsFile, VfsLock};
 use crate::base::clock;
 use crate::base::histogram::{Histogram, HistogramSnapshot};
+use crate::base::observed::Observed;
 use crate::base::waited::{IoCall, NOTED_NS, io_done, without_processor};
 
 /// A file system that counts the calls made to another.
@@ -50,6 +52,16 @@ impl MeteredVfs {
         MeteredVfs { address: address_of(beneath), inner: layer, meter: Arc::default() }
     }
 
+    /// Makes a call that changes the name of a file or opens it.
+    fn change<T>(
+        &self,
+        operation: IoOperation,
+        path: &Path,
+        call: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.meter.change(IoEvent::new(operation, path), call)
+    }
+
     /// Returns the address of the metered file system, by which databases in it know each other.
     #[must_use]
     pub fn address(&self) -> usize {
@@ -61,6 +73,11 @@ impl MeteredVfs {
     #[must_use]
     pub fn snapshot(&self) -> IoSnapshot {
         IoSnapshot { classes: self.meter.classes.each_ref().map(ClassMeter::snapshot) }
+    }
+
+    /// Tells `observer` of all calls from now on, instead of the one before.
+    pub fn observe(&self, observer: Option<Arc<dyn IoObserver>>) {
+        self.meter.observed.set(observer);
     }
 
     /// Returns the counters alone, by [`IoClass::index`]. It is cheap enough for every control
@@ -184,6 +201,32 @@ const CACHED_BYTES_PER_NS: u64 = 4;
 #[derive(Debug, Default)]
 struct Meter {
     classes: [ClassMeter; IO_CLASSES],
+    observed: Observed<dyn IoObserver>,
+}
+
+impl Meter {
+    /// Tells the observer of a call that began at `started`.
+    #[cold]
+    fn tell<T>(&self, event: IoEvent<'_>, started: Instant, result: &io::Result<T>) {
+        let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
+        let error = result.as_ref().err();
+        self.observed.tell(|observer| observer.done(&IoEvent { ns, error, ..event }));
+    }
+
+    /// Makes a call that changes names or sizes. It is in no counter, but in the time that the
+    /// background step of this thread spent in the device: behind a busy device such calls take as
+    /// long as others.
+    fn change<T>(&self, event: IoEvent<'_>, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let started = clock::now();
+        let done = call();
+        let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
+        io_done(IoClass::Manifest, IoCall::Write, started, ns, 0);
+        without_processor(IoCall::Write, processor::waited_ns(started, ns));
+        if self.observed.is_on() {
+            self.tell(event, started, &done);
+        }
+        done
+    }
 }
 
 /// Aligned so that two classes never share a cache line, or the pair of lines that is prefetched.
@@ -321,22 +364,11 @@ impl ClassMeter {
     }
 }
 
-/// Makes a call that changes names or sizes. It is in no counter, but in the time that the
-/// background step of this thread spent in the device: behind a busy device such calls take as long
-/// as others.
-fn change<T>(call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let started = clock::now();
-    let done = call();
-    let ns = u64::try_from(clock::since(started).as_nanos()).unwrap_or(u64::MAX);
-    io_done(IoClass::Manifest, IoCall::Write, started, ns, 0);
-    without_processor(IoCall::Write, processor::waited_ns(started, ns));
-    done
-}
-
 /// A file whose calls are counted.
 #[derive(Debug)]
 struct MeteredFile {
     inner: Arc<dyn VfsFile>,
+    path: Arc<Path>,
     meter: Arc<Meter>,
 }
 
@@ -345,6 +377,27 @@ impl MeteredFile {
     fn class(&self, class: IoClass) -> &ClassMeter {
         &self.meter.classes[class.index()]
     }
+
+    /// Counts the error of a data call, and tells the observer of the call, if there is one.
+    #[inline]
+    fn done<T>(
+        &self,
+        operation: IoOperation,
+        class: IoClass,
+        place: Option<(u64, u64)>,
+        started: Instant,
+        result: io::Result<T>,
+    ) -> io::Result<T> {
+        if self.meter.observed.is_on() {
+            let event = IoEvent { class: Some(class), place, ..self.event(operation) };
+            self.meter.tell(event, started, &result);
+        }
+        self.class(class).note(result)
+    }
+
+    fn event(&self, operation: IoOperation) -> IoEvent<'_> {
+        IoEvent::new(operation, &self.path)
+    }
 }
 
 impl VfsFile for MeteredFile {
@@ -352,65 +405,87 @@ impl VfsFile for MeteredFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, class: IoClass) -> io::Result<usize> {
         let meter = self.class(class);
         let started = clock::now();
-        let read = meter.note(self.inner.read_at(buffer, offset, class))?;
-        let ns = meter.read.record(read as u64, started);
-        let waited_ns = meter.note_device_read(read as u64, started, ns);
-        io_done(class, IoCall::Read, started, ns, read as u64);
-        without_processor(IoCall::Read, waited_ns);
-        Ok(read)
+        let read = self.inner.read_at(buffer, offset, class);
+        if let Ok(read) = &read {
+            let read = *read as u64;
+            let ns = meter.read.record(read, started);
+            let waited_ns = meter.note_device_read(read, started, ns);
+            io_done(class, IoCall::Read, started, ns, read);
+            without_processor(IoCall::Read, waited_ns);
+        }
+        let place = Some((offset, buffer.len() as u64));
+        self.done(IoOperation::Read, class, place, started, read)
     }
 
     fn descriptor(&self) -> Option<SharedDescriptor> {
         self.inner.descriptor()
     }
 
-    fn was_read(&self, bytes: usize, started: Instant, ns: u64, class: IoClass) {
-        let meter = self.class(class);
-        meter.read.record_ns(bytes as u64, ns);
-        let _waited = meter.note_device_read(bytes as u64, started, ns);
-        self.inner.was_read(bytes, started, ns, class);
+    fn was_read(&self, place: (u64, usize), started: Instant, ns: u64, class: IoClass) {
+        let (meter, bytes) = (self.class(class), place.1 as u64);
+        meter.read.record_ns(bytes, ns);
+        let _waited = meter.note_device_read(bytes, started, ns);
+        if self.meter.observed.is_on() {
+            let place = Some((place.0, bytes));
+            let event = self.event(IoOperation::ReadWithOthers);
+            let event = IoEvent { class: Some(class), place, ns, ..event };
+            self.meter.observed.tell(|observer| observer.done(&event));
+        }
+        self.inner.was_read(place, started, ns, class);
     }
 
     #[inline]
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
         let started = clock::now();
-        meter.note(self.inner.write_at(bytes, offset, class))?;
-        meter.write.record_device(class, IoCall::Write, bytes.len() as u64, started);
-        Ok(())
+        let (written, length) = (self.inner.write_at(bytes, offset, class), bytes.len() as u64);
+        if written.is_ok() {
+            meter.write.record_device(class, IoCall::Write, length, started);
+        }
+        self.done(IoOperation::Write, class, Some((offset, length)), started, written)
     }
 
     fn sync_data(&self, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
         let started = clock::now();
-        meter.note(self.inner.sync_data(class))?;
-        meter.sync.record_device(class, IoCall::Sync, 0, started);
-        Ok(())
+        let synced = self.inner.sync_data(class);
+        if synced.is_ok() {
+            meter.sync.record_device(class, IoCall::Sync, 0, started);
+        }
+        self.done(IoOperation::Sync, class, None, started, synced)
     }
 
     /// The wait is for the device, like a direct write, so that its time counts with the writes'.
     fn finish_writeback(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
         let started = clock::now();
-        meter.note(self.inner.finish_writeback(offset, length, class))?;
-        meter.write.record_device(class, IoCall::Write, 0, started);
-        Ok(())
+        let written = self.inner.finish_writeback(offset, length, class);
+        if written.is_ok() {
+            meter.write.record_device(class, IoCall::Write, 0, started);
+        }
+        let place = Some((offset, length));
+        self.done(IoOperation::FinishWriteback, class, place, started, written)
     }
 
     fn punch_hole(&self, offset: u64, length: u64, class: IoClass) -> io::Result<()> {
         let meter = self.class(class);
-        meter.note(change(|| self.inner.punch_hole(offset, length, class)))?;
+        let event = self.event(IoOperation::PunchHole);
+        let event = IoEvent { class: Some(class), place: Some((offset, length)), ..event };
+        meter.note(self.meter.change(event, || self.inner.punch_hole(offset, length, class)))?;
         meter.punch_bytes.fetch_add(length, Ordering::Relaxed);
         meter.punches.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     fn preallocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        change(|| self.inner.preallocate(offset, length))
+        let place = Some((offset, length));
+        let event = IoEvent { place, ..self.event(IoOperation::Preallocate) };
+        self.meter.change(event, || self.inner.preallocate(offset, length))
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        change(|| self.inner.truncate(length))
+        let event = IoEvent { size: Some(length), ..self.event(IoOperation::Truncate) };
+        self.meter.change(event, || self.inner.truncate(length))
     }
 
     crate::pass_on! {
@@ -420,37 +495,50 @@ impl VfsFile for MeteredFile {
 
 impl Vfs for MeteredVfs {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
-        let inner = change(|| patiently(|| self.inner.open(path, options)))?;
-        Ok(Arc::new(MeteredFile { inner, meter: self.meter.clone() }))
+        let operation = if options.create_new { IoOperation::Create } else { IoOperation::Open };
+        let open = || patiently(|| self.inner.open(path, options));
+        let inner = self.change(operation, path, open)?;
+        Ok(Arc::new(MeteredFile { inner, path: path.into(), meter: self.meter.clone() }))
     }
 
     /// A directory sync is a barrier for the manifest, and counts with the manifest's syncs.
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let meter = &self.meter.classes[IoClass::Manifest.index()];
         let started = clock::now();
-        meter.note(patiently(|| self.inner.sync_dir(directory)))?;
-        meter.sync.record_device(IoClass::Manifest, IoCall::Sync, 0, started);
-        Ok(())
+        let synced = patiently(|| self.inner.sync_dir(directory));
+        if synced.is_ok() {
+            meter.sync.record_device(IoClass::Manifest, IoCall::Sync, 0, started);
+        }
+        if self.meter.observed.is_on() {
+            let event = IoEvent::new(IoOperation::SyncDir, directory);
+            self.meter.tell(event, started, &synced);
+        }
+        meter.note(synced)
     }
 
     fn clone_file(&self, from: &Path, to: &Path) -> io::Result<()> {
-        change(|| patiently(|| self.inner.clone_file(from, to)))
+        self.change(IoOperation::Clone, from, || patiently(|| self.inner.clone_file(from, to)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        change(|| self.inner.rename(from, to))
+        self.change(IoOperation::Rename, from, || self.inner.rename(from, to))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        change(|| self.inner.remove(path))
+        self.change(IoOperation::Remove, path, || self.inner.remove(path))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        change(|| self.inner.hard_link(from, to))
+        self.change(IoOperation::Link, from, || self.inner.hard_link(from, to))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        patiently(|| self.inner.list(directory))
+        let started = clock::now();
+        let listed = patiently(|| self.inner.list(directory));
+        if self.meter.observed.is_on() {
+            self.meter.tell(IoEvent::new(IoOperation::List, directory), started, &listed);
+        }
+        listed
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {

@@ -87,7 +87,7 @@ const FAILED_ELSEWHERE: &[(&str, &str)] = &[
     ("backup/directory.rs", "faults::backups"),
     ("backup/mod.rs", "faults::backups"),
     ("backup/restore.rs", "faults::backups"),
-    ("trace/reader.rs", "faults::traces"),
+    ("trace/records.rs", "faults::traces"),
     ("trace/recorder.rs", "faults::traces"),
 ];
 
