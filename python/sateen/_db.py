@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _native
 from ._mapping import ColumnFamily, Stored
 from .errors import ConflictError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
 
 _T = TypeVar("_T")
 
@@ -38,7 +41,7 @@ class Db(_native.Database, Stored):
         ``comparator_name``.
     """
 
-    def __enter__(self) -> Db:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -85,7 +88,7 @@ class Db(_native.Database, Stored):
             deadline=deadline,
         )
 
-    def prepared_transaction(self, name: bytes) -> Transaction:
+    def prepared_transaction(self, name: Buffer) -> Transaction:
         """The prepared transaction of that name; ``KeyError`` if there is none."""
         return Transaction(self, prepared=name)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
 
 
 class _Items(ItemsView[bytes, bytes]):
@@ -50,7 +53,7 @@ class Snapshot(_native.Snapshot, Mapping[bytes, bytes]):  # pyright: ignore[repo
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
 
-    def __enter__(self) -> Snapshot:
+    def __enter__(self) -> Self:
         return self
 
 
@@ -128,7 +131,7 @@ class Stored(_native.Store, MutableMapping[bytes, bytes]):  # pyright: ignore[re
             self, transaction=transaction, sync=sync, disable_wal=disable_wal, deadline=deadline
         )
 
-    def prefixed_db(self, prefix: bytes) -> PrefixedDb:
+    def prefixed_db(self, prefix: Buffer) -> PrefixedDb:
         """The keys that begin with ``prefix``, which they are shown without."""
         return PrefixedDb(self, prefix=prefix)
 

@@ -11,7 +11,7 @@ from typing_extensions import Buffer, Self
 
 _T = TypeVar("_T")
 _Entry = TypeVar("_Entry")
-_Path = str | PathLike[str]
+_Path = str | bytes | PathLike[str] | PathLike[bytes]
 _List = list
 
 class Store:
@@ -426,6 +426,7 @@ class Transaction:
     def prepare(self, name: Buffer) -> None:
         """Makes the commit certain, under a name that survives a crash (two-phase commit)."""
     def commit(self) -> None: ...
+    def _commit_within(self, deadline: float) -> None: ...
     def rollback(self) -> None: ...
     def close(self) -> None:
         """Gives the transaction up."""

@@ -25,17 +25,21 @@ import asyncio
 import contextlib
 import functools
 import math
+import os
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import _native
 from ._db import Db, Transaction
 from ._mapping import Snapshot, Stored
-from .errors import ClosedError, StallError
+from .errors import ClosedError, StallError, TransactionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
 
 __all__ = ["AsyncBatch", "AsyncDb", "AsyncIterable", "AsyncSnapshot", "AsyncStore", "open"]
 
@@ -44,15 +48,20 @@ WAIT_SLICE = 0.25
 
 _CHUNK_ENTRIES = 512
 
+_Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
 _T = TypeVar("_T")
 
 
 class _Threads:
-    """The threads of a database, and the calls that are in them."""
+    """The threads of a database, and the calls that are in them.
+
+    Nothing here belongs to an event loop, because calls outlive the loop that made them.
+    """
 
     def __init__(self, count: int) -> None:
         self.executor: ThreadPoolExecutor = ThreadPoolExecutor(count, thread_name_prefix="sateen-aio")
-        self.running: set[asyncio.Future[Any]] = set()
+        self.running: set[Future[Any]] = set()
         self.closed = False
 
     async def run(
@@ -70,17 +79,18 @@ class _Threads:
         if self.closed:
             raise ClosedError("the database is closed")
         job = self.executor.submit(call)
-        future = asyncio.wrap_future(job)
-        self.running.add(future)
-        future.add_done_callback(self.running.discard)
+        self.running.add(job)
+        job.add_done_callback(self.running.discard)
         try:
-            return await asyncio.shield(future)
+            await _end_of(job)
         except asyncio.CancelledError:
             if stop is not None:
                 stop.set()
             if not job.cancel() and undo is not None:
                 job.add_done_callback(functools.partial(self._abandoned, undo))
             raise
+        # A future of asyncio refuses `StopIteration`; a coroutine turns it into `RuntimeError`.
+        return job.result()
 
     def _abandoned(self, undo: Callable[[Any], Any], job: Future[Any]) -> None:
         if job.cancelled() or job.exception() is not None:
@@ -93,8 +103,38 @@ class _Threads:
         undo(job.result())
 
     async def finish(self) -> None:
-        while self.running:
-            await asyncio.wait(set(self.running))
+        """Waits for the calls that are in the threads."""
+        for job in set(self.running):
+            await _end_of(job)
+
+
+def _end_of(job: Future[Any]) -> asyncio.Future[None]:
+    """A future of the running event loop that is done when ``job`` is, however that ended."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    def told(_: Future[Any]) -> None:
+        # The event loop may be closed by now.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(end)
+
+    job.add_done_callback(told)
+    return future
+
+
+class _Cancelled(Exception):
+    """Ends a call in its thread whose caller was cancelled. Nobody hears it."""
+
+
+def _checked(deadline: float | None) -> float | None:
+    """A deadline as the database accepts it."""
+    if deadline is not None and not (math.isfinite(deadline) and deadline >= 0):
+        raise ValueError(f"deadline must be a number of seconds from 0, not {deadline}")
+    return deadline
 
 
 def _patient(
@@ -130,7 +170,7 @@ class AsyncIterable(Generic[_T]):
         self._over = False
         self._reading: asyncio.Task[list[_T]] | None = None
 
-    def __aiter__(self) -> AsyncIterable[_T]:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> _T:
@@ -173,12 +213,12 @@ class AsyncIterable(Generic[_T]):
         self._over = True
         self._ahead = []
         reading, self._reading = self._reading, None
-        if reading is not None:
+        if reading is not None and not reading.done():
             await asyncio.wait([reading])
         if self._iterator is not None:
             self._iterator.close()
 
-    async def __aenter__(self) -> AsyncIterable[_T]:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -207,19 +247,19 @@ class AsyncBatch:
 
     # The rest only adds to the batch, so it is not asynchronous.
 
-    def put(self, key: bytes, value: bytes, *, store: Stored | None = None) -> None:
+    def put(self, key: Buffer, value: Buffer, *, store: Stored | None = None) -> None:
         """Adds a put."""
         self._batch.put(key, value, store=store)
 
-    def delete(self, key: bytes, *, store: Stored | None = None) -> None:
+    def delete(self, key: Buffer, *, store: Stored | None = None) -> None:
         """Adds a deletion."""
         self._batch.delete(key, store=store)
 
-    def merge(self, key: bytes, operand: bytes, *, store: Stored | None = None) -> None:
+    def merge(self, key: Buffer, operand: Buffer, *, store: Stored | None = None) -> None:
         """Adds a merge."""
         self._batch.merge(key, operand, store=store)
 
-    def delete_range(self, begin: bytes, end: bytes, *, store: Stored | None = None) -> None:
+    def delete_range(self, begin: Buffer, end: Buffer, *, store: Stored | None = None) -> None:
         """Adds a deletion of the keys from ``begin`` to before ``end``."""
         self._batch.delete_range(begin, end, store=store)
 
@@ -241,7 +281,7 @@ class AsyncBatch:
 
         await self._threads.run(lambda: _patient(attempt, stop, None), stop=stop)
 
-    async def __aenter__(self) -> AsyncBatch:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -262,10 +302,10 @@ class AsyncSnapshot:
         self._threads = threads
         self._snapshot = snapshot
 
-    async def get(self, key: bytes, default: Any = None) -> Any:
+    async def get(self, key: Buffer, default: Any = None) -> Any:
         return await self._threads.run(lambda: self._snapshot.get(key, default))
 
-    async def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
+    async def multi_get(self, keys: Sequence[Buffer]) -> list[bytes | None]:
         return await self._threads.run(lambda: self._snapshot.multi_get(keys))
 
     def iterator(self, **arguments: Any) -> AsyncIterable[Any]:
@@ -274,7 +314,7 @@ class AsyncSnapshot:
     async def close(self) -> None:
         self._snapshot.close()
 
-    async def __aenter__(self) -> AsyncSnapshot:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -288,34 +328,34 @@ class AsyncStore:
         self._threads = threads
         self._store = store
 
-    async def _write(self, call: Callable[..., None], *keys: bytes, **options: Any) -> None:
+    async def _write(self, call: Callable[..., None], *keys: Buffer, **options: Any) -> None:
         stop = threading.Event()
-        deadline = options.pop("deadline", None)
+        deadline = _checked(options.pop("deadline", None))
 
         def attempt(wait: float) -> None:
             call(*keys, deadline=wait, **options)
 
         await self._threads.run(lambda: _patient(attempt, stop, deadline), stop=stop)
 
-    async def get(self, key: bytes, default: Any = None, **options: Any) -> Any:
+    async def get(self, key: Buffer, default: Any = None, **options: Any) -> Any:
         return await self._threads.run(lambda: self._store.get(key, default, **options))
 
-    async def multi_get(self, keys: list[bytes], **options: Any) -> list[bytes | None]:
+    async def multi_get(self, keys: Sequence[Buffer], **options: Any) -> list[bytes | None]:
         return await self._threads.run(lambda: self._store.multi_get(keys, **options))
 
-    async def contains(self, key: bytes) -> bool:
+    async def contains(self, key: Buffer) -> bool:
         return await self._threads.run(lambda: key in self._store)
 
-    async def put(self, key: bytes, value: bytes, **options: Any) -> None:
+    async def put(self, key: Buffer, value: Buffer, **options: Any) -> None:
         await self._write(self._store.put, key, value, **options)
 
-    async def delete(self, key: bytes, **options: Any) -> None:
+    async def delete(self, key: Buffer, **options: Any) -> None:
         await self._write(self._store.delete, key, **options)
 
-    async def merge(self, key: bytes, operand: bytes, **options: Any) -> None:
+    async def merge(self, key: Buffer, operand: Buffer, **options: Any) -> None:
         await self._write(self._store.merge, key, operand, **options)
 
-    async def delete_range(self, begin: bytes, end: bytes, **options: Any) -> None:
+    async def delete_range(self, begin: Buffer, end: Buffer, **options: Any) -> None:
         await self._write(self._store.delete_range, begin, end, **options)
 
     def iterator(self, **arguments: Any) -> AsyncIterable[Any]:
@@ -332,14 +372,14 @@ class AsyncStore:
     def write_batch(self, *, transaction: bool = False, sync: bool | None = None) -> AsyncBatch:
         return AsyncBatch(self._threads, self._store, transaction, sync)
 
-    def prefixed_db(self, prefix: bytes) -> AsyncStore:
+    def prefixed_db(self, prefix: Buffer) -> AsyncStore:
         return AsyncStore(self._threads, self._store.prefixed_db(prefix))
 
     async def flush(self) -> None:
         await self._threads.run(self._store.flush)
 
     async def compact_range(
-        self, start: bytes | None = None, stop: bytes | None = None
+        self, start: Buffer | None = None, stop: Buffer | None = None
     ) -> None:
         await self._threads.run(lambda: self._store.compact_range(start, stop))
 
@@ -351,7 +391,7 @@ class AsyncDb(AsyncStore):
         super().__init__(threads, db)
         self.db = db
         """The database itself, whose methods block."""
-        self._closing: asyncio.Task[None] | None = None
+        self._closing: Future[None] | None = None
 
     async def column_family(self, name: str) -> AsyncStore:
         family = await self._threads.run(lambda: self.db.column_family(name))
@@ -362,10 +402,28 @@ class AsyncDb(AsyncStore):
         return AsyncStore(self._threads, family)
 
     async def transact(self, work: Callable[[Transaction], _T], **options: Any) -> _T:
-        """Runs ``work`` in a transaction, in a thread: see :meth:`sateen.Db.transact`."""
-        return await self._threads.run(lambda: self.db.transact(work, **options))
+        """Runs ``work`` in a transaction, in a thread: see :meth:`sateen.Db.transact`.
 
-    async def checkpoint(self, path: str) -> None:
+        If it is cancelled, ``work`` goes on to its end, but nothing is committed that was not yet,
+        and the transaction is not begun again.
+        """
+        stop = threading.Event()
+        deadline = _checked(options.get("deadline"))
+
+        def attempt(transaction: Transaction) -> _T:
+            if stop.is_set():
+                raise _Cancelled
+            result = work(transaction)
+            # It is over if the work committed or rolled back by itself.
+            with contextlib.suppress(TransactionError):
+                _patient(transaction._commit_within, stop, deadline)
+            if stop.is_set():
+                raise _Cancelled
+            return result
+
+        return await self._threads.run(lambda: self.db.transact(attempt, **options), stop=stop)
+
+    async def checkpoint(self, path: _Path) -> None:
         await self._threads.run(lambda: self.db.checkpoint(path))
 
     async def run(self, call: Callable[[Db], _T]) -> _T:
@@ -379,27 +437,24 @@ class AsyncDb(AsyncStore):
         """
         if self._closing is None:
             self._threads.closed = True
-            self._closing = asyncio.ensure_future(self._close())
-            self._closing.add_done_callback(_heard)
-        await asyncio.shield(self._closing)
+            self._closing = self._threads.executor.submit(self._close)
+        await _end_of(self._closing)
+        self._closing.result()
 
-    async def _close(self) -> None:
-        try:
-            await self._threads.finish()
-        finally:
-            # An event loop that ends cancels this task. The database is closed all the same.
-            closing = self._threads.executor.submit(self.db.close)
-            self._threads.executor.shutdown(wait=False)
-        await asyncio.shield(asyncio.wrap_future(closing))
+    def _close(self) -> None:
+        """Waits for the calls, which began earlier, and closes the database. Runs in a thread."""
+        wait(set(self._threads.running))
+        self._threads.executor.shutdown(wait=False)
+        self.db.close()
 
-    async def __aenter__(self) -> AsyncDb:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
 
-async def open(path: str, *, threads: int = 8, **options: Any) -> AsyncDb:  # noqa: A001
+async def open(path: _Path, *, threads: int = 8, **options: Any) -> AsyncDb:  # noqa: A001
     """Opens a database. At most ``threads`` calls are in the engine at a time."""
     pool = _Threads(threads)
     try:

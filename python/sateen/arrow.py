@@ -43,16 +43,26 @@ def batches(
     progress: Progress | bool = False,
     **bounds: Any,
 ) -> Iterator[Any]:
-    """The entries of a store as ``pyarrow.RecordBatch``, as of the first one.
+    """The entries of a store as ``pyarrow.RecordBatch``, as of this call.
 
     :param rows: the most rows of a batch, which also ends at 64 MiB
     :param progress: called with the number of rows so far; ``True`` shows them in the terminal
-    :param bounds: ``start``, ``stop``, ``prefix``, ``reverse`` … of ``iterator``
+    :param bounds: ``start``, ``stop``, ``prefix``, ``reverse`` … of ``iterator``; ``fill_cache`` is false
     """
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, not {rows}")
+    for name in ("include_key", "include_value"):
+        if name in bounds:
+            raise TypeError(f"{name} is not possible: a batch has the keys and the values")
+    options: dict[str, Any] = {"fill_cache": False, **bounds}
+    entries = store.iterator(**options)
+    return _batches(entries, schema(key, value), rows, _progress(progress, None))
+
+
+def _batches(entries: Any, shape: Any, rows: int, told: Progress) -> Iterator[Any]:
     pa = _pyarrow()
-    told = _progress(progress, None)
     done = 0
-    with store.iterator(fill_cache=False, **bounds) as entries:
+    with entries:
         while True:
             count, (key_offsets, keys, value_offsets, values) = _native._column_chunk(
                 entries, rows, _CHUNK_BYTES
@@ -67,7 +77,7 @@ def batches(
             ]
             done += count
             told(done)
-            yield pa.RecordBatch.from_arrays(columns, schema=schema(key, value))
+            yield pa.RecordBatch.from_arrays(columns, schema=shape)
 
 
 def to_arrow(store: Stored | Snapshot, **arguments: Any) -> Any:

@@ -23,6 +23,9 @@ from ._db import Db
 __all__ = ["Burst", "Result", "run"]
 
 
+_SLEEP_MAX = 0.1
+
+
 @dataclass(frozen=True)
 class Burst:
     """The load."""
@@ -82,11 +85,7 @@ class Result:
 
     def plot(self, path: str | None = None) -> Any:
         """Draws p50, p99 and the maximum of each second with matplotlib; saves it to ``path``."""
-        try:
-            # By its name, so that types are checked alike with and without it.
-            pyplot: Any = importlib.import_module("matplotlib.pyplot")
-        except ImportError as error:
-            raise ImportError("the picture needs matplotlib: pip install 'sateen[plot]'") from error
+        pyplot = _pyplot()
         figure, axes = pyplot.subplots(2, 1, sharex=True, figsize=(9, 6))
         for axis, (name, operations) in zip(
             axes, (("write", self.writes), ("read", self.reads)), strict=True
@@ -103,20 +102,38 @@ class Result:
         return figure
 
 
+def _pyplot() -> Any:
+    try:
+        # By its name, so that types are checked alike with and without it.
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("the picture needs matplotlib: pip install 'sateen[plot]'") from error
+
+
 def run(db: Db, load: Burst | None = None) -> Result:
-    """Runs a load on an open database."""
+    """Runs a load on an open database. An exception, as Ctrl-C, ends its threads."""
     load = load or Burst()
+    for name in ("seconds", "burst_rate", "quiet_rate", "read_rate", "keys"):
+        if not getattr(load, name) > 0:
+            raise ValueError(f"{name} must be more than 0, not {getattr(load, name)}")
     result = Result(load)
+    stop = threading.Event()
     begin = time.perf_counter()
     threads = [
-        threading.Thread(target=_work, args=(db, load, result, begin, number, writes))
+        threading.Thread(target=_work, args=(db, load, result, begin, number, writes, stop))
         for writes, count in ((True, load.writers), (False, load.readers))
         for number in range(count)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
     return result
 
 
@@ -126,17 +143,27 @@ def _rate(load: Burst, at: float) -> float:
 
 
 def _work(
-    db: Db, load: Burst, result: Result, begin: float, number: int, writes: bool
+    db: Db,
+    load: Burst,
+    result: Result,
+    begin: float,
+    number: int,
+    writes: bool,
+    stop: threading.Event,
 ) -> None:
     source = random.Random(load.seed * 1000 + number * 2 + writes)
     value = source.randbytes(load.value_bytes)
     done = result.writes if writes else result.reads
     sharing = load.writers if writes else load.readers
     due = 0.0
-    while due < load.seconds:
+    while due < load.seconds and not stop.is_set():
         wait = begin + due - time.perf_counter()
         if wait > 0:
-            time.sleep(wait)
+            # An event is slower to wait for than the clock, so it is only for long waits.
+            if wait < _SLEEP_MAX:
+                time.sleep(wait)
+            elif stop.wait(wait):
+                return
         key = b"%012d" % source.randrange(load.keys)
         if writes:
             db.put(key, value)
@@ -155,6 +182,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=float, default=Burst.burst_rate, help="writes/s in a burst")
     parser.add_argument("--plot", metavar="FILE", help="draw the latencies into this file")
     given = parser.parse_args(arguments)
+    if not given.seconds > 0 or not given.rate > 0:
+        parser.error("--seconds and --rate must be more than 0")
+    if given.plot:
+        try:
+            _pyplot()
+        except ImportError as error:
+            parser.error(str(error))
     path = tempfile.mkdtemp(prefix="sateen-bench-", dir=given.directory)
     try:
         with Db(path) as db:
@@ -162,6 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(result)
         if given.plot:
             result.plot(given.plot)
+    except KeyboardInterrupt:
+        parser.exit(130, "interrupted\n")
     finally:
         shutil.rmtree(path)
 

@@ -6,6 +6,8 @@ of that, too: ``except OSError`` catches :class:`IoError`, ``except ValueError``
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BackgroundError",
     "BehindError",
@@ -57,6 +59,11 @@ class IoError(Error, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Those of `OSError` are in no dict, so a pickle would lose them.
+        names = ("errno", "strerror", "filename")
+        return type(self), self.args, {**vars(self), **{name: getattr(self, name) for name in names}}
 
 
 class CorruptionError(Error):

@@ -13,12 +13,20 @@ Keys are in order, writes survive a crash of the program, and one process at a t
 
 from __future__ import annotations
 
+import atexit
+import os
 import shelve
+import weakref
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._db import Db
 from .errors import Error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 __all__ = ["Dbm", "Shelf", "error", "open", "whichdb"]
 
@@ -29,7 +37,7 @@ error: tuple[type[Error], type[OSError]] = (Error, OSError)
 class Dbm(MutableMapping[bytes, bytes]):
     """A database as those of ``dbm``: keys and values are bytes, and strings are encoded."""
 
-    def __init__(self, path: str, flag: str = "c", **options: Any) -> None:
+    def __init__(self, path: _Path, flag: str = "c", **options: Any) -> None:
         flags: dict[str, dict[str, Any]] = {
             "r": {"read_only": True},
             "w": {"create_if_missing": False},
@@ -84,7 +92,7 @@ class Dbm(MutableMapping[bytes, bytes]):
     def close(self) -> None:
         self._db.close()
 
-    def __enter__(self) -> Dbm:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -95,21 +103,62 @@ class Shelf(shelve.Shelf[Any]):
     """A shelf whose keys are in order."""
 
     dict: Dbm
+    keyencoding: str
+
+    def __init__(
+        self,
+        dict: Dbm,  # noqa: A002 - shelve's name
+        protocol: int | None = None,
+        writeback: bool = False,
+        keyencoding: str = "utf-8",
+    ) -> None:
+        super().__init__(dict, protocol, writeback, keyencoding)
+        _open[id(self)] = self
 
     def range(self, start: str | None = None, stop: str | None = None) -> Iterator[tuple[str, Any]]:
         """The entries from ``start`` up to ``stop``, in order."""
+        if not isinstance(self.dict, Dbm):
+            raise ValueError("invalid operation on closed shelf")
         bounds: dict[str, Any] = {
-            name: key.encode()
+            name: key.encode(self.keyencoding)
             for name, key in (("start", start), ("stop", stop))
             if key is not None
         }
-        for key in self.dict.db.iterator(include_value=False, **bounds):
-            text = key.decode()
-            yield text, self[text]
+        return self._range(self.dict.db.iterator(include_value=False, **bounds))
+
+    def _range(self, keys: Iterator[bytes]) -> Iterator[tuple[str, Any]]:
+        for key in keys:
+            text = key.decode(self.keyencoding)
+            try:
+                value = self[text]
+            except KeyError:
+                # It was deleted meanwhile.
+                continue
+            yield text, value
+
+
+_open: weakref.WeakValueDictionary[int, Shelf] = weakref.WeakValueDictionary()
+
+
+@atexit.register
+def _close_shelves() -> None:
+    """Closes the shelves at the end of the program, while their databases are still open.
+
+    With ``writeback`` a shelf writes in its close. Functions that are registered later run earlier,
+    so this one runs before the databases are closed.
+    """
+    failed: Exception | None = None
+    for shelf in [*_open.values()]:
+        try:
+            shelf.close()
+        except Exception as error:  # the others are closed all the same
+            failed = error
+    if failed is not None:
+        raise failed
 
 
 def open(  # noqa: A001 - shelve's name
-    path: str,
+    path: _Path,
     flag: str = "c",
     protocol: int | None = None,
     writeback: bool = False,
@@ -119,7 +168,7 @@ def open(  # noqa: A001 - shelve's name
     return Shelf(Dbm(path, flag, **options), protocol, writeback)
 
 
-def whichdb(path: str) -> str | None:
+def whichdb(path: _Path) -> str | None:
     """``"sateen.shelf"`` if ``path`` is a database of Sateen, else what ``dbm.whichdb`` says."""
     import dbm
 

@@ -1,16 +1,21 @@
 //! `Backups`: a place with backups of databases.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sateen::vfs::PosixVfs;
-use sateen::{BackupEngine, BackupInfo, CreateBackupOptions, RestoreOptions, VerifyBackupOptions};
+use sateen::{
+    BackupEngine, BackupInfo, BackupListener, CreateBackupOptions, RestoreOptions,
+    VerifyBackupOptions,
+};
 
 use crate::database::{Database, shared};
 use crate::errors;
 use crate::handle;
+use crate::input::FilePath;
 
 /// A directory with backups, which share the tables that did not change.
 #[pyclass(frozen, weakref, module = "sateen._native")]
@@ -23,12 +28,12 @@ pub(crate) struct Backups {
 impl Backups {
     #[new]
     #[pyo3(signature = (path, *, read_only = false))]
-    fn new(py: Python<'_>, path: PathBuf, read_only: bool) -> PyResult<Backups> {
+    fn new(py: Python<'_>, path: FilePath, read_only: bool) -> PyResult<Backups> {
         let engine = handle::detached_result(py, || match read_only {
             true => BackupEngine::open_read_only(&path),
             false => BackupEngine::open(&path),
         })?;
-        Ok(Backups { engine: Mutex::new(engine), path })
+        Ok(Backups { engine: Mutex::new(engine), path: path.0 })
     }
 
     #[getter]
@@ -45,11 +50,22 @@ impl Backups {
         rate: u64,
         note: String,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let options = CreateBackupOptions { flush, rate, note, ..CreateBackupOptions::default() };
+        let (stop, listener) = Stop::new();
+        let options =
+            CreateBackupOptions { rate, note, listener, ..CreateBackupOptions::default() };
         let mut engine = handle::locked(py, &self.engine)?;
         let (engine, shared) = (&mut *engine, shared(database));
-        let info = shared.run(py, || engine.create_with(&shared.db, &options))?;
-        described(py, &info)
+        if flush {
+            let db = shared.db.clone();
+            shared.run_apart(py, move || db.flush_all(), |_| ())?;
+        }
+        shared.check(py)?;
+        let create = || engine.create_with(&shared.db, &options);
+        let info = handle::watched(py, create, || stop.end());
+        if shared.orders.have_failed() {
+            return Err(shared.orders.failure(py));
+        }
+        described(py, &info?)
     }
 
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -64,15 +80,13 @@ impl Backups {
     /// Reads every byte of a backup. Returns the problems as exceptions.
     #[pyo3(signature = (id, *, rate = 0))]
     fn verify<'py>(&self, py: Python<'py>, id: u64, rate: u64) -> PyResult<Bound<'py, PyList>> {
-        let options = VerifyBackupOptions { rate, ..VerifyBackupOptions::default() };
+        let (stop, listener) = Stop::new();
+        let options = VerifyBackupOptions { rate, listener };
         let engine = handle::locked(py, &self.engine)?;
         let engine = &*engine;
-        let report = handle::detached_result(py, || engine.verify_with(id, &options))?;
+        let report = handle::watched(py, || engine.verify_with(id, &options), || stop.end())?;
         let found = report.problems.iter().chain(&report.unreadable);
-        PyList::new(
-            py,
-            found.map(|error| errors::raise(py, error).into_value(py)).collect::<Vec<_>>(),
-        )
+        PyList::new(py, errors::problems(py, found)?)
     }
 
     /// Makes a database in `path` of the backup `id`, or of the newest one. Returns its number.
@@ -80,18 +94,20 @@ impl Backups {
     fn restore(
         &self,
         py: Python<'_>,
-        path: PathBuf,
+        path: FilePath,
         id: Option<u64>,
         wal: bool,
         rate: u64,
     ) -> PyResult<u64> {
-        let options = RestoreOptions { wal, rate, ..RestoreOptions::default() };
+        let (stop, listener) = Stop::new();
+        let options = RestoreOptions { wal, rate, listener, ..RestoreOptions::default() };
         let engine = handle::locked(py, &self.engine)?;
         let engine = &*engine;
-        handle::detached_result(py, || {
+        let restore = || {
             let id = id.map_or_else(|| engine.latest(), Ok)?;
             engine.restore_with(Arc::new(PosixVfs::new()), id, &path, &options).map(|()| id)
-        })
+        };
+        handle::watched(py, restore, || stop.end())
     }
 
     fn delete(&self, py: Python<'_>, id: u64) -> PyResult<()> {
@@ -105,6 +121,26 @@ impl Backups {
         let mut engine = handle::locked(py, &self.engine)?;
         let engine = &mut *engine;
         handle::detached_result(py, || engine.purge(keep))
+    }
+}
+
+/// Ends an operation whose caller was interrupted.
+struct Stop(AtomicBool);
+
+impl Stop {
+    fn new() -> (Arc<Stop>, Option<Arc<dyn BackupListener>>) {
+        let stop = Arc::new(Stop(AtomicBool::new(false)));
+        (stop.clone(), Some(stop))
+    }
+
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl BackupListener for Stop {
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -9,7 +9,8 @@ use sateen::WriteOptions;
 
 use crate::errors;
 use crate::input::Input;
-use crate::store::{Place, Store, write_options};
+use crate::place::{Place, write_options};
+use crate::store::Store;
 
 /// Writes that take effect together, or not at all.
 #[pyclass(frozen, subclass, weakref, module = "sateen._native")]

@@ -11,8 +11,10 @@ use sateen::{DEFAULT_COLUMN_FAMILY, Db};
 use crate::callbacks::Orders;
 use crate::errors;
 use crate::handle::{self, Shared};
+use crate::input::FilePath;
 use crate::options;
-use crate::store::{Place, Store, duration};
+use crate::place::{Place, duration};
+use crate::store::Store;
 
 /// An open database.
 #[pyclass(frozen, subclass, extends = Store, module = "sateen._native")]
@@ -25,7 +27,7 @@ impl Database {
         **options))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: FilePath,
         read_only: bool,
         secondary: bool,
         column_families: Option<&Bound<'_, PyAny>>,
@@ -53,7 +55,11 @@ impl Database {
             }
             return Err(orders.failure(py));
         }
-        let db = db?;
+        let names = options.map(|options| options.keys());
+        let names: Vec<String> =
+            names.map(|names| names.extract()).transpose()?.unwrap_or_default();
+        let db =
+            db.map_err(|error| errors::with_option(py, error, names.iter().map(String::as_str)))?;
         let family = db.default_column_family();
         let order = parsed.orders.get(DEFAULT_COLUMN_FAMILY).cloned();
         let shared = Shared::new(db, orders, parsed.orders);
@@ -103,7 +109,8 @@ impl Database {
 
     fn flush_all(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.flush_all())
+        let db = shared.db.clone();
+        shared.run_apart(slf.py(), move || db.flush_all(), |_| ())
     }
 
     fn sync_wal(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -116,9 +123,10 @@ impl Database {
         shared.wait(slf.py(), false, None)
     }
 
-    fn checkpoint(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<()> {
+    fn checkpoint(slf: &Bound<'_, Self>, path: FilePath) -> PyResult<()> {
         let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.checkpoint(&path))
+        let db = shared.db.clone();
+        shared.run_apart(slf.py(), move || db.checkpoint(&path), |_| ())
     }
 
     /// Reads what the primary has written since; true if there was something.
@@ -131,7 +139,9 @@ impl Database {
     #[pyo3(signature = (*, rate = None))]
     fn _scrub(slf: &Bound<'_, Self>, rate: Option<u64>) -> PyResult<String> {
         let shared = shared(slf);
-        shared.run(slf.py(), || shared.db.scrub(rate).map(|report| format!("{report:?}")))
+        let db = shared.db.clone();
+        let scrub = move || db.scrub(rate).map(|report| format!("{report:?}"));
+        shared.run_apart(slf.py(), scrub, |_| ())
     }
 
     fn _metrics(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -185,8 +195,8 @@ impl Database {
         let py = slf.py();
         let shared = shared(slf);
         let (health, cause) = shared.run(py, || Ok(shared.db.health()))?;
-        let cause = cause.map(|cause| errors::raise(py, &cause).into_value(py).into_bound(py));
-        Ok((health.name().to_owned(), cause.map(Bound::into_any)))
+        let cause = errors::problems(py, cause.iter().map(|cause| &**cause))?.pop();
+        Ok((health.name().to_owned(), cause))
     }
 
     /// Takes writes again after a failure in the background, if its cause is gone.

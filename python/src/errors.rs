@@ -17,10 +17,13 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 /// Returns an exception of the class `name` of `sateen.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, message: &str) -> PyErr {
-    match instance(py, name, message) {
-        Ok(value) => PyErr::from_value(value),
-        Err(error) => error,
-    }
+    instance(py, name, message).map_or_else(|error| error, with_context)
+}
+
+/// Returns an error that is raised as `raise value` in Python: the exception that the caller is
+/// handling becomes its context.
+fn with_context(value: Bound<'_, PyAny>) -> PyErr {
+    PyErr::from_type(value.get_type(), value.unbind())
 }
 
 fn instance<'py>(py: Python<'py>, name: &str, message: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -33,7 +36,7 @@ pub(crate) fn bad_option(py: Python<'_>, option: &str, message: &str) -> PyErr {
         value.setattr("option", option)?;
         Ok(value)
     });
-    made.map_or_else(|error| error, PyErr::from_value)
+    made.map_or_else(|error| error, with_context)
 }
 
 /// Notes on an exception which of `names` it is about.
@@ -69,10 +72,15 @@ pub(crate) fn in_callback(py: Python<'_>) -> PyErr {
 
 /// Returns the exception for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
-    match raised(py, error) {
-        Ok(value) => PyErr::from_value(value),
-        Err(error) => error,
-    }
+    raised(py, error).map_or_else(|error| error, with_context)
+}
+
+/// Returns the exceptions for what a check found. Nobody raises them, so they have no context.
+pub(crate) fn problems<'a>(
+    py: Python<'_>,
+    found: impl Iterator<Item = &'a Error>,
+) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    found.map(|error| raised(py, error)).collect()
 }
 
 fn raised<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
@@ -81,7 +89,12 @@ fn raised<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     match error {
         Error::Io { path, source, .. } => {
             value.setattr("path", path.as_os_str())?;
-            value.setattr("errno", source.raw_os_error())?;
+            value.setattr("filename", path.as_os_str())?;
+            if let Some(number) = source.raw_os_error() {
+                value.setattr("errno", number)?;
+                let text = py.import("os")?.call_method1("strerror", (number,))?;
+                value.setattr("strerror", text)?;
+            }
         }
         Error::Corruption { path, offset, .. } => {
             value.setattr("path", path.as_os_str())?;

@@ -9,11 +9,12 @@
 //! win it back from other threads takes longer than such a call.
 //!
 //! Calls that may wait for long look for signals, so that Ctrl-C ends them: `run_write`, `wait`,
-//! `run_watched`.
+//! `watched`, and `run_apart` for those that the engine cannot end.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ use crate::callbacks::{self, Order, Orders};
 use crate::errors;
 
 /// How long a call waits before it looks for signals.
-const WAIT_SLICE: Duration = Duration::from_millis(100);
+pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(100);
 /// Largest entry that is written with the interpreter lock held: some microseconds of work.
 const SMALL_BYTES_MAX: usize = 16 << 10;
 /// Reads that are not tried in memory after one whose value was not there: others are probably not
@@ -93,6 +94,40 @@ pub(crate) fn detached_result<T: Send>(
 #[cold]
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
     callbacks::with_cause(py, errors::raise(py, error))
+}
+
+/// Calls the engine in another thread, and looks for signals meanwhile. An exception from one calls
+/// `stop`, after which `work` must end soon.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> sateen::Result<T> + Send,
+    stop: impl FnOnce() + Send,
+) -> PyResult<T> {
+    let done = detached(py, || {
+        std::thread::scope(|scope| {
+            let caller = std::thread::current();
+            let worker = scope.spawn(move || {
+                let _calling = Calling::begin();
+                let result = work();
+                caller.unpark();
+                result
+            });
+            let mut interrupted = Ok(());
+            while !worker.is_finished() && interrupted.is_ok() {
+                std::thread::park_timeout(WAIT_SLICE);
+                interrupted = Python::attach(|py| py.check_signals());
+            }
+            if interrupted.is_err() {
+                stop();
+            }
+            let result = match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            interrupted.and(Ok(result))
+        })
+    });
+    done?.map_err(|error| raised(py, &error))
 }
 
 /// Takes a lock that is never held while its owner waits for the interpreter lock only. A callback
@@ -330,39 +365,37 @@ impl Shared {
         }
     }
 
-    /// Calls the engine in another thread, and looks for signals meanwhile. An exception from one
-    /// calls `stop`, after which `work` must end soon.
-    pub(crate) fn run_watched<T: Send>(
+    /// Calls the engine in a thread of its own, and looks for signals meanwhile. After an exception
+    /// from one that thread goes on alone. `interrupted` gets a function that returns true once it
+    /// has ended.
+    pub(crate) fn run_apart<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce() -> sateen::Result<T> + Send,
-        stop: impl FnOnce() + Send,
+        work: impl FnOnce() -> sateen::Result<T> + Send + 'static,
+        interrupted: impl FnOnce(&dyn Fn() -> bool) + Send,
     ) -> PyResult<T> {
         self.run(py, || {
-            std::thread::scope(|scope| {
-                let caller = std::thread::current();
-                let worker = scope.spawn(move || {
-                    let _calling = Calling::begin();
-                    let result = work();
-                    caller.unpark();
-                    result
-                });
-                let mut interrupted = Ok(());
-                while !worker.is_finished() && interrupted.is_ok() {
-                    std::thread::park_timeout(WAIT_SLICE);
-                    interrupted = Python::attach(|py| py.check_signals());
+            // The thread may end before anybody asks.
+            let (sender, receiver) = sync_channel(1);
+            let worker = std::thread::spawn(move || {
+                let _calling = Calling::begin();
+                let _nobody_asks = sender.send(work());
+            });
+            loop {
+                match receiver.recv_timeout(WAIT_SLICE) {
+                    Ok(result) => return result.map(Ok),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                        Err(panic) => std::panic::resume_unwind(panic),
+                        Ok(()) => return Err(Error::Closed),
+                    },
                 }
-                if interrupted.is_err() {
-                    stop();
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    interrupted(&|| worker.is_finished());
+                    return Ok(Err(error));
                 }
-                let result = match worker.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                };
-                Ok(interrupted.and(Ok(result)))
-            })
+            }
         })?
-        .and_then(|result| result.map_err(|error| raised(py, &error)))
     }
 
     /// Stops background work, whose order of keys cannot be trusted any more, and returns the

@@ -2,9 +2,41 @@
 //! Other buffers (bytearray, memoryview, numpy) may change while the interpreter lock is released;
 //! they are copied once.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::errors;
+
+/// The path of a file or directory: `str`, `bytes` or an object with `__fspath__`.
+pub(crate) struct FilePath(pub(crate) PathBuf);
+
+impl AsRef<Path> for FilePath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for FilePath {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        let path = py.import("os")?.call_method1("fspath", (object,))?;
+        let path = match path.cast::<PyBytes>() {
+            Ok(bytes) => PathBuf::from(OsStr::from_bytes(bytes.as_bytes())),
+            Err(_) => path.extract()?,
+        };
+        if path.as_os_str().is_empty() {
+            return Err(errors::exception(py, "InvalidArgumentError", "the path is empty"));
+        }
+        Ok(FilePath(path))
+    }
+}
 
 /// Bytes that a caller passed.
 pub(crate) enum Input<'py> {

@@ -18,7 +18,7 @@ use sateen::{Comparator, Cursor, ReadOptions};
 
 use crate::errors;
 use crate::input::Input;
-use crate::store::Place;
+use crate::place::Place;
 
 const CHUNK_ENTRIES_MAX: usize = 256;
 const CHUNK_BYTES_MAX: usize = 256 << 10;
@@ -34,6 +34,7 @@ pub(crate) struct Range {
 
 impl Range {
     pub(crate) fn new(
+        py: Python<'_>,
         place: &Place,
         start: Option<Input<'_>>,
         stop: Option<Input<'_>>,
@@ -44,16 +45,16 @@ impl Range {
         if prefix.is_some() && (start.is_some() || stop.is_some()) {
             return Err(PyTypeError::new_err("prefix excludes start and stop"));
         }
-        let whole = |key: Input<'_>| place.key(key).into_vec();
+        let bound = |key: Option<Input<'_>>, with| {
+            key.map(|key| place.key(py, key).map(|key| (key.into_vec(), with))).transpose()
+        };
+        // A prefix is no key. The engine refuses one for an order that is not bytewise.
         let prefix = match prefix {
-            Some(prefix) => whole(prefix),
+            Some(prefix) => prefix.behind(&place.prefix).into_vec(),
             None => place.prefix.to_vec(),
         };
-        Ok(Range {
-            lower: start.map(|key| (whole(key), include_start)),
-            upper: stop.map(|key| (whole(key), include_stop)),
-            prefix,
-        })
+        let (lower, upper) = (bound(start, include_start)?, bound(stop, include_stop)?);
+        Ok(Range { lower, upper, prefix })
     }
 
     /// Returns true if no key can be in it.
@@ -165,11 +166,13 @@ impl Walk {
     /// Moves the cursor to the entry behind the gap.
     fn seek(&mut self) {
         let cursor = &mut self.cursor;
+        // An inclusive stop of a custom comparator, which the cursor does not know.
+        let stop = self.range.upper.as_ref().map(|(stop, _)| &stop[..]);
         match (&self.gap, self.forward) {
             (Gap::Start, true) => cursor.seek_to_first(),
-            (Gap::Stop, false) => match &self.range.upper {
-                Some((stop, true)) => cursor.seek_for_prev(stop),
-                _ => cursor.seek_to_last(),
+            (Gap::Stop, false) => match stop {
+                Some(stop) => cursor.seek_for_prev(stop),
+                None => cursor.seek_to_last(),
             },
             (Gap::Before(key), true) => cursor.seek(key),
             (Gap::After(key), false) => cursor.seek_for_prev(key),
@@ -180,7 +183,8 @@ impl Walk {
                 }
             }
             (Gap::Before(key), false) => {
-                cursor.seek_for_prev(key);
+                let stop = stop.filter(|stop| self.order.compare(key, stop).is_gt());
+                cursor.seek_for_prev(stop.unwrap_or(key));
                 if cursor.valid() && cursor.key() == &key[..] {
                     cursor.prev();
                 }
@@ -405,7 +409,7 @@ impl Entries {
     }
 
     fn seek(&self, py: Python<'_>, target: Input<'_>) -> PyResult<()> {
-        let key = self.place.key(target).into_vec();
+        let key = self.place.key(py, target)?.into_vec();
         self.go_to(py, Gap::Before(key))
     }
 

@@ -8,7 +8,7 @@ use sateen::{Cursor, ReadOptions};
 
 use crate::errors;
 use crate::input::Input;
-use crate::store::Place;
+use crate::place::Place;
 
 /// A cursor over the keys of a store. It stands on no entry until the first seek.
 #[pyclass(frozen, weakref, module = "sateen._native")]
@@ -89,14 +89,14 @@ impl RawIterator {
 
     /// Moves to the first key that is not before `target`.
     fn seek(&self, py: Python<'_>, target: Input<'_>) -> PyResult<()> {
-        let key = self.place.key(target);
+        let key = self.place.key(py, target)?;
         let key = key.bytes();
         self.moved(py, |cursor| cursor.seek(key))
     }
 
     /// Moves to the last key that is not behind `target`.
     fn seek_for_prev(&self, py: Python<'_>, target: Input<'_>) -> PyResult<()> {
-        let key = self.place.key(target);
+        let key = self.place.key(py, target)?;
         let key = key.bytes();
         self.moved(py, |cursor| cursor.seek_for_prev(key))
     }

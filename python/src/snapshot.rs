@@ -9,8 +9,9 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::errors;
 use crate::input::Input;
 use crate::iter::{Entries, Range};
+use crate::place::{self, Place, read_options, value_or};
 use crate::raw_iter::RawIterator;
-use crate::store::{self, Place, Store, read_options, value_or};
+use crate::store::Store;
 
 /// The keys and values of a store at the moment of its creation.
 #[pyclass(frozen, subclass, weakref, module = "sateen._native")]
@@ -69,14 +70,14 @@ impl Snapshot {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _always = verify_checksums;
         let options = read_options(fill_cache, Some(&self.taken(py)?));
-        let key = self.place.key(key);
-        Ok(value_or(py, store::get(py, &self.place, key.bytes(), options.as_ref())?, default))
+        let key = self.place.key(py, key)?;
+        Ok(value_or(py, place::get(py, &self.place, key.bytes(), options.as_ref())?, default))
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let options = read_options(None, Some(&self.taken(py)?));
-        let whole = self.place.key(key);
-        match store::get(py, &self.place, whole.bytes(), options.as_ref())? {
+        let whole = self.place.key(py, key)?;
+        match place::get(py, &self.place, whole.bytes(), options.as_ref())? {
             Some(value) => Ok(PyBytes::new(py, &value)),
             None => {
                 let key = whole.bytes().get(self.place.prefix.len()..).unwrap_or_default();
@@ -87,7 +88,7 @@ impl Snapshot {
 
     fn __contains__(&self, py: Python<'_>, key: Input<'_>) -> PyResult<bool> {
         let snapshot = self.taken(py)?;
-        let key = self.place.key(key);
+        let key = self.place.key(py, key)?;
         let (place, key) = (&self.place, key.bytes());
         place.shared.run(py, || place.family.at(&snapshot).contains_key(key))
     }
@@ -100,7 +101,7 @@ impl Snapshot {
         fill_cache: Option<bool>,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = read_options(fill_cache, Some(&self.taken(py)?));
-        store::multi_get(py, &self.place, keys, options.as_ref())
+        place::multi_get(py, &self.place, keys, options.as_ref())
     }
 
     #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
@@ -121,7 +122,7 @@ impl Snapshot {
         fill_cache: Option<bool>,
     ) -> PyResult<Entries> {
         let _always = verify_checksums;
-        let range = Range::new(&self.place, start, stop, include_start, include_stop, prefix)?;
+        let range = Range::new(py, &self.place, start, stop, include_start, include_stop, prefix)?;
         let options = read_options(fill_cache, Some(&self.taken(py)?)).unwrap_or_default();
         Entries::new(py, self.place.clone(), range, options, reverse, (include_key, include_value))
     }

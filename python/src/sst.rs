@@ -1,6 +1,5 @@
 //! `SstFileWriter`: a file of sorted entries for `Store.ingest`.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
@@ -11,7 +10,7 @@ use crate::callbacks::Orders;
 use crate::columns::Columns;
 use crate::errors;
 use crate::handle;
-use crate::input::Input;
+use crate::input::{FilePath, Input};
 use crate::options;
 use crate::store::Store;
 
@@ -51,7 +50,7 @@ impl SstFileWriter {
     #[pyo3(signature = (path, store = None, **options))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: FilePath,
         store: Option<&Bound<'_, Store>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<SstFileWriter> {

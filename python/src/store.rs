@@ -1,184 +1,34 @@
 //! `Store`: the keys of a column family, or those of them that begin with a prefix. `Database`,
 //! column families and prefixed databases of the package are stores.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use sateen::{
-    ColumnFamily, CompactRangeOptions, FlushOptions, IngestOptions, ReadOptions, Snapshot,
-    WriteOptions,
-};
+use sateen::{CompactRangeOptions, FlushOptions, IngestOptions, ReadOptions, WriteOptions};
 
-use crate::callbacks::Order;
 use crate::errors;
-use crate::handle::{self, Shared};
-use crate::input::Input;
+use crate::handle;
+use crate::input::{FilePath, Input};
 use crate::iter::{Entries, Range};
 use crate::options;
+use crate::place::{Place, get, multi_get, read_options, value_or, write_options};
 use crate::raw_iter::RawIterator;
 
 /// Keys that are counted between two looks for signals.
 const COUNT_STRIDE: usize = 1 << 17;
+/// How long an interrupted call waits for the end of its compaction, which may wait itself for
+/// background work that is paused.
+const COMPACTION_END_MAX: Duration = Duration::from_secs(2);
 
-/// Where a store is, and what its keys begin with. The database comes first: its drop closes it
-/// without the interpreter lock, before the other handles are dropped.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) family: ColumnFamily,
-    pub(crate) prefix: Arc<[u8]>,
-    /// The comparator, if it is Python's.
-    pub(crate) order: Option<Arc<Order>>,
-}
-
-impl Place {
-    /// Returns the whole key of `key`. Tries it with the comparator if it is for a write.
-    #[inline]
-    pub(crate) fn key<'py>(&self, key: Input<'py>) -> Input<'py> {
-        key.behind(&self.prefix)
-    }
-
-    #[inline]
-    pub(crate) fn key_to_write<'py>(
-        &self,
-        py: Python<'py>,
-        key: Input<'py>,
-    ) -> PyResult<Input<'py>> {
-        let key = key.behind(&self.prefix);
-        if let Some(order) = &self.order {
-            self.shared.check(py)?;
-            order.try_key(py, key.bytes())?;
-        }
-        Ok(key)
-    }
-}
-
-impl Place {
-    /// Sets a whole key to a value.
-    pub(crate) fn put(
-        &self,
-        py: Python<'_>,
-        (key, value): (&[u8], &[u8]),
-        options: WriteOptions,
-    ) -> PyResult<()> {
-        self.shared.run_small_write(
-            py,
-            key.len() + value.len(),
-            options,
-            |options| self.family.writing(options).try_put(key, value),
-            |options| self.family.writing(options).put(key, value),
-        )
-    }
-
-    /// Deletes a whole key.
-    pub(crate) fn delete(&self, py: Python<'_>, key: &[u8], options: WriteOptions) -> PyResult<()> {
-        self.shared.run_small_write(
-            py,
-            key.len(),
-            options,
-            |options| self.family.writing(options).try_delete(key),
-            |options| self.family.writing(options).delete(key),
-        )
-    }
-}
-
-/// Options of a read that are no default; `None` if all are.
-pub(crate) fn read_options(
-    fill_cache: Option<bool>,
-    snapshot: Option<&Snapshot>,
-) -> Option<ReadOptions> {
-    if fill_cache != Some(false) && snapshot.is_none() {
-        return None;
-    }
-    Some(ReadOptions {
-        fill_cache: fill_cache != Some(false),
-        snapshot: snapshot.cloned(),
-        ..ReadOptions::default()
-    })
-}
-
-/// Options of a write.
-#[inline]
-pub(crate) fn write_options(
-    sync: Option<bool>,
-    disable_wal: bool,
-    deadline: Option<f64>,
-    low_priority: bool,
-) -> PyResult<WriteOptions> {
-    let sync = sync.unwrap_or(false);
-    let deadline = deadline.map(|seconds| duration("deadline", seconds)).transpose()?;
-    Ok(WriteOptions { sync, disable_wal, deadline, low_priority, ..WriteOptions::default() })
-}
-
-/// Returns a time in seconds as the engine's.
-pub(crate) fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        pyo3::exceptions::PyValueError::new_err(format!(
-            "{name} must be a number of seconds from 0, not {seconds}"
-        ))
-    })
-}
-
-/// The value of a read as `bytes`, or the default.
-#[inline]
-pub(crate) fn value_or<'py>(
-    py: Python<'py>,
-    value: Option<sateen::PinnedSlice>,
-    default: Option<Bound<'py, PyAny>>,
-) -> Option<Bound<'py, PyAny>> {
-    match value {
-        Some(value) => Some(PyBytes::new(py, &value).into_any()),
-        None => default,
-    }
-}
-
-/// The options of a read that finds what is in memory.
-static IN_MEMORY: LazyLock<ReadOptions> =
-    LazyLock::new(|| ReadOptions { memory_only: true, ..ReadOptions::default() });
-
-/// Reads a key at a place.
-#[inline]
-pub(crate) fn get(
-    py: Python<'_>,
-    place: &Place,
-    key: &[u8],
-    options: Option<&ReadOptions>,
-) -> PyResult<Option<sateen::PinnedSlice>> {
-    let attempt = || match options {
-        None => place.family.reading(&*IN_MEMORY).get_pinned(key),
-        Some(options) => {
-            let options = ReadOptions { memory_only: true, ..options.clone() };
-            place.family.reading(options).get_pinned(key)
-        }
-    };
-    let work = || match options {
-        None => place.family.get_pinned(key),
-        Some(options) => place.family.reading(options).get_pinned(key),
-    };
-    place.shared.run_read(py, attempt, work)
-}
-
-/// Reads several keys, in their order.
-pub(crate) fn multi_get<'py>(
-    py: Python<'py>,
-    place: &Place,
-    keys: Vec<Input<'py>>,
-    options: Option<&ReadOptions>,
-) -> PyResult<Bound<'py, PyList>> {
-    let keys: Vec<Input<'py>> = keys.into_iter().map(|key| place.key(key)).collect();
-    let slices: Vec<&[u8]> = keys.iter().map(Input::bytes).collect();
-    let values = place.shared.run(py, || {
-        let values = match options {
-            None => place.family.multi_get(&slices),
-            Some(options) => place.family.reading(options).multi_get(&slices),
-        };
-        values.into_iter().collect::<sateen::Result<Vec<_>>>()
-    })?;
-    PyList::new(py, values.into_iter().map(|value| value.map(|value| PyBytes::new(py, &value))))
+/// What an interrupted compaction leaves to its thread.
+#[derive(Default)]
+struct Pause {
+    is_over: bool,
+    /// Manual compactions are paused until this one is over.
+    is_paused: bool,
 }
 
 /// The keys and values of a column family, or of those of its keys that begin with a prefix.
@@ -225,7 +75,7 @@ impl Store {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         // Every read verifies checksums.
         let _always = verify_checksums;
-        let key = self.place.key(key);
+        let key = self.place.key(py, key)?;
         let options = read_options(fill_cache, None);
         let value = get(py, &self.place, key.bytes(), options.as_ref())?;
         Ok(value_or(py, value, default))
@@ -242,7 +92,7 @@ impl Store {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let whole = self.place.key(key);
+        let whole = self.place.key(py, key)?;
         match get(py, &self.place, whole.bytes(), None)? {
             Some(value) => Ok(PyBytes::new(py, &value)),
             None => Err(self.missing(py, whole.bytes())),
@@ -255,12 +105,12 @@ impl Store {
         key: Input<'py>,
         value: Input<'py>,
     ) -> PyResult<()> {
-        let key = self.place.key_to_write(py, key)?;
+        let key = self.place.key(py, key)?;
         self.place.put(py, (key.bytes(), value.bytes()), WriteOptions::default())
     }
 
     fn __delitem__<'py>(&self, py: Python<'py>, key: Input<'py>) -> PyResult<()> {
-        let whole = self.place.key_to_write(py, key)?;
+        let whole = self.place.key(py, key)?;
         let (place, key) = (&self.place, whole.bytes());
         let found = place.shared.run_write(py, WriteOptions::default(), |options| {
             let found = place.family.contains_key(key)?;
@@ -273,7 +123,7 @@ impl Store {
     }
 
     fn __contains__(&self, py: Python<'_>, key: Input<'_>) -> PyResult<bool> {
-        let key = self.place.key(key);
+        let key = self.place.key(py, key)?;
         let (place, key) = (&self.place, key.bytes());
         place.shared.run(py, || place.family.contains_key(key))
     }
@@ -291,7 +141,7 @@ impl Store {
         low_priority: bool,
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        let key = self.place.key_to_write(py, key)?;
+        let key = self.place.key(py, key)?;
         self.place.put(py, (key.bytes(), value.bytes()), options)
     }
 
@@ -307,7 +157,7 @@ impl Store {
         low_priority: bool,
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        let key = self.place.key_to_write(py, key)?;
+        let key = self.place.key(py, key)?;
         self.place.delete(py, key.bytes(), options)
     }
 
@@ -323,7 +173,7 @@ impl Store {
         low_priority: bool,
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        let key = self.place.key_to_write(py, key)?;
+        let key = self.place.key(py, key)?;
         let (place, key) = (&self.place, key.bytes());
         let write = |options: &WriteOptions| place.family.writing(options).single_delete(key);
         place.shared.run_write(py, options, write)
@@ -342,7 +192,7 @@ impl Store {
         low_priority: bool,
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        let key = self.place.key_to_write(py, key)?;
+        let key = self.place.key(py, key)?;
         let (place, key, operand) = (&self.place, key.bytes(), operand.bytes());
         place.shared.run_small_write(
             py,
@@ -366,8 +216,8 @@ impl Store {
         low_priority: bool,
     ) -> PyResult<()> {
         let options = write_options(sync, disable_wal, deadline, low_priority)?;
-        let begin = self.place.key_to_write(py, begin)?;
-        let end = self.place.key_to_write(py, end)?;
+        let begin = self.place.key(py, begin)?;
+        let end = self.place.key(py, end)?;
         let (place, begin, end) = (&self.place, begin.bytes(), end.bytes());
         let write = |options: &WriteOptions| place.family.writing(options).delete_range(begin, end);
         place.shared.run_write(py, options, write)
@@ -391,7 +241,7 @@ impl Store {
         fill_cache: Option<bool>,
     ) -> PyResult<Entries> {
         let _always = verify_checksums;
-        let range = Range::new(&self.place, start, stop, include_start, include_stop, prefix)?;
+        let range = Range::new(py, &self.place, start, stop, include_start, include_stop, prefix)?;
         let options = read_options(fill_cache, None).unwrap_or_default();
         Entries::new(py, self.place.clone(), range, options, reverse, (include_key, include_value))
     }
@@ -478,7 +328,8 @@ impl Store {
     #[pyo3(signature = (*, wait = true))]
     fn flush(&self, py: Python<'_>, wait: bool) -> PyResult<()> {
         let place = &self.place;
-        place.shared.run(py, || place.family.flush_with(&FlushOptions { wait }))
+        let family = place.family.clone();
+        place.shared.run_apart(py, move || family.flush_with(&FlushOptions { wait }), |_| ())
     }
 
     #[pyo3(signature = (start = None, stop = None, *, rewrite_last_level = false))]
@@ -489,24 +340,38 @@ impl Store {
         stop: Option<Input<'_>>,
         rewrite_last_level: bool,
     ) -> PyResult<()> {
-        let (start, stop) = self.bounds(start, stop);
+        let (start, stop) = self.bounds(py, start, stop)?;
         let options = CompactRangeOptions { rewrite_last_level, ..CompactRangeOptions::default() };
-        let place = &self.place;
-        let db = &place.shared.db;
-        let compact = || place.family.compact_range(start.as_deref(), stop.as_deref(), &options);
-        let paused = AtomicBool::new(false);
-        let compacted = place.shared.run_watched(py, compact, || {
-            paused.store(true, Ordering::Relaxed);
-            db.pause_manual_compactions();
-        });
-        if paused.into_inner() {
-            db.resume_manual_compactions();
-        }
-        compacted
+        let (place, db) = (&self.place, self.place.shared.db.clone());
+        let family = place.family.clone();
+        // Pauses only what has not ended, and the end of that ends the pause.
+        let pause = Arc::new(Mutex::new(Pause::default()));
+        let (paused, paused_db) = (pause.clone(), db.clone());
+        let compact = move || {
+            let done = family.compact_range(start.as_deref(), stop.as_deref(), &options);
+            let mut pause = paused.lock().unwrap_or_else(PoisonError::into_inner);
+            pause.is_over = true;
+            if pause.is_paused {
+                paused_db.resume_manual_compactions();
+            }
+            done
+        };
+        place.shared.run_apart(py, compact, |is_over| {
+            let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
+            if !pause.is_over {
+                pause.is_paused = true;
+                db.pause_manual_compactions();
+            }
+            drop(pause);
+            let begin = Instant::now();
+            while !is_over() && begin.elapsed() < COMPACTION_END_MAX {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
     }
 
     fn approximate_size(&self, py: Python<'_>, start: Input<'_>, stop: Input<'_>) -> PyResult<u64> {
-        let (start, stop) = (self.place.key(start), self.place.key(stop));
+        let (start, stop) = (self.place.key(py, start)?, self.place.key(py, stop)?);
         let (place, start, stop) = (&self.place, start.bytes(), stop.bytes());
         place.shared.run(py, || Ok(place.family.approximate_size(start, stop)))
     }
@@ -515,7 +380,7 @@ impl Store {
     fn ingest(
         &self,
         py: Python<'_>,
-        paths: Vec<std::path::PathBuf>,
+        paths: Vec<FilePath>,
         move_files: bool,
         allow_flush: bool,
     ) -> PyResult<()> {
@@ -524,6 +389,7 @@ impl Store {
         }
         let options = IngestOptions { move_files, allow_flush, ..IngestOptions::default() };
         let place = &self.place;
+        let paths: Vec<_> = paths.into_iter().map(|path| path.0).collect();
         place.shared.run(py, || place.family.ingest(&paths, &options))
     }
 
@@ -557,6 +423,9 @@ impl Store {
     }
 }
 
+/// The first key of a range and the first one behind it.
+type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 impl Store {
     fn missing(&self, py: Python<'_>, whole: &[u8]) -> PyErr {
         let key = whole.get(self.place.prefix.len()..).unwrap_or_default();
@@ -566,15 +435,18 @@ impl Store {
     /// Returns the whole keys of a range; those of the prefix where there is none.
     fn bounds(
         &self,
+        py: Python<'_>,
         start: Option<Input<'_>>,
         stop: Option<Input<'_>>,
-    ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    ) -> PyResult<Bounds> {
         let prefix = &self.place.prefix;
-        let start = start.map(|key| self.place.key(key).into_vec());
-        let stop = stop.map(|key| self.place.key(key).into_vec());
+        let whole = |key: Option<Input<'_>>| {
+            key.map(|key| self.place.key(py, key).map(Input::into_vec)).transpose()
+        };
+        let (start, stop) = (whole(start)?, whole(stop)?);
         if prefix.is_empty() {
-            return (start, stop);
+            return Ok((start, stop));
         }
-        (start.or_else(|| Some(prefix.to_vec())), stop.or_else(|| handle::successor(prefix)))
+        Ok((start.or_else(|| Some(prefix.to_vec())), stop.or_else(|| handle::successor(prefix))))
     }
 }

@@ -1,7 +1,5 @@
 //! Functions on closed databases: list, check, repair, destroy.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use sateen::{Db, LiveTable};
@@ -9,11 +7,12 @@ use sateen::{Db, LiveTable};
 use crate::callbacks::Orders;
 use crate::errors;
 use crate::handle;
+use crate::input::FilePath;
 use crate::options;
 
 /// Returns the names of the column families of the database in `path`, which may be open.
 #[pyfunction]
-pub(crate) fn list_column_families(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+pub(crate) fn list_column_families(py: Python<'_>, path: FilePath) -> PyResult<Vec<String>> {
     handle::detached_result(py, || Db::list_column_families(&path))
 }
 
@@ -22,7 +21,7 @@ pub(crate) fn list_column_families(py: Python<'_>, path: PathBuf) -> PyResult<Ve
 #[pyo3(signature = (path, **options))]
 pub(crate) fn destroy(
     py: Python<'_>,
-    path: PathBuf,
+    path: FilePath,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let parsed = options::database(options, None, &Orders::default())?;
@@ -34,7 +33,7 @@ pub(crate) fn destroy(
 #[pyo3(signature = (path, *, column_families = None, **options))]
 pub(crate) fn repair(
     py: Python<'_>,
-    path: PathBuf,
+    path: FilePath,
     column_families: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<String> {
@@ -52,7 +51,7 @@ pub(crate) fn repair(
 #[pyo3(signature = (path, *, column_families = None, **options))]
 pub(crate) fn check<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: FilePath,
     column_families: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyList>> {
@@ -66,7 +65,7 @@ pub(crate) fn check<'py>(
         return Err(orders.failure(py));
     }
     let found = report.problems.iter().chain(&report.unreadable);
-    PyList::new(py, found.map(|error| errors::raise(py, error).into_value(py)).collect::<Vec<_>>())
+    PyList::new(py, errors::problems(py, found)?)
 }
 
 /// Returns the options that the database in `path` was opened with last, by column family.
@@ -74,7 +73,7 @@ pub(crate) fn check<'py>(
 #[pyo3(name = "_stored_options")]
 pub(crate) fn stored_options<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: FilePath,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let stored = handle::detached_result(py, || sateen::Options::load(&path))?;
     let families = PyDict::new(py);

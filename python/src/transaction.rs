@@ -1,25 +1,35 @@
 //! `Transaction`: reads and writes that take effect together at a commit, or not at all.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use sateen::Transaction as Engine;
-use sateen::{ColumnFamily, ReadOptions, TransactionOptions};
+use sateen::{ColumnFamily, Error, ReadOptions, TransactionOptions, WriteOptions};
 
 use crate::database::{Database, shared};
 use crate::errors;
+use crate::handle::WAIT_SLICE;
 use crate::input::Input;
 use crate::iter::{Entries, Range};
-use crate::store::{Place, Store, duration, read_options, write_options};
+use crate::place::{Place, duration, read_options, write_options};
+use crate::store::Store;
 
 /// A transaction of a database.
 #[pyclass(frozen, subclass, weakref, module = "sateen._native")]
 pub(crate) struct Transaction {
     place: Place,
     transaction: Mutex<Option<sateen::Transaction>>,
+    /// How a commit writes.
+    write: WriteOptions,
+    /// Longest wait for a lock, if that is waited for in slices.
+    lock_timeout: Option<Patience>,
 }
+
+/// How long a lock is waited for in all; `None` for as long as it takes.
+type Patience = Option<Duration>;
 
 impl Drop for Transaction {
     fn drop(&mut self) {
@@ -41,11 +51,44 @@ impl Transaction {
     fn run<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut sateen::Transaction) -> sateen::Result<T> + Send,
+        mut work: impl FnMut(&mut sateen::Transaction) -> sateen::Result<T> + Send,
     ) -> PyResult<T> {
         let mut guard = self.place.shared.locked(py, &self.transaction)?;
         let transaction = guard.as_mut().ok_or_else(|| errors::closed(py, "transaction"))?;
-        self.place.shared.run(py, || work(transaction))
+        let Some(patience) = self.lock_timeout else {
+            return self.place.shared.run(py, || work(transaction));
+        };
+        // Each slice asks for the lock again, and looks for signals before.
+        let begin = Instant::now();
+        loop {
+            let done = self.place.shared.run(py, || match work(transaction) {
+                Err(Error::LockTimedOut { .. })
+                    if patience.is_none_or(|time| begin.elapsed() < time) =>
+                {
+                    Ok(None)
+                }
+                Err(Error::LockTimedOut { column_family, key, holder, .. }) => {
+                    let timeout = patience.unwrap_or_default();
+                    Err(Error::LockTimedOut { column_family, key, holder, timeout })
+                }
+                done => done.map(Some),
+            });
+            match done? {
+                Some(done) => return Ok(done),
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Commits. A commit that is held back looks for signals meanwhile.
+    fn commit_by(&self, py: Python<'_>, write: WriteOptions) -> PyResult<()> {
+        let mut guard = self.place.shared.locked(py, &self.transaction)?;
+        let transaction = guard.as_mut().ok_or_else(|| errors::closed(py, "transaction"))?;
+        let transaction = Mutex::new(transaction);
+        self.place.shared.run_write(py, write, |options| {
+            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            transaction.commit_with(options)
+        })
     }
 
     /// Reads or writes one key of a store.
@@ -54,13 +97,19 @@ impl Transaction {
         py: Python<'py>,
         store: Option<&Bound<'py, Store>>,
         key: Input<'py>,
-        work: impl FnOnce(&mut Engine, &ColumnFamily, &[u8]) -> sateen::Result<T> + Send,
+        mut work: impl FnMut(&mut Engine, &ColumnFamily, &[u8]) -> sateen::Result<T> + Send,
     ) -> PyResult<T> {
         let place = self.place(store)?;
-        let key = place.key_to_write(py, key)?;
+        let key = place.key(py, key)?;
         let (key, family) = (key.bytes(), &place.family);
         self.run(py, |transaction| work(transaction, family, key))
     }
+}
+
+/// Returns true on the thread whose calls signals may end.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    Ok(threading.call_method0("current_thread")?.is(threading.call_method0("main_thread")?))
 }
 
 fn or_default<'py>(
@@ -90,6 +139,8 @@ impl Transaction {
     ) -> PyResult<Transaction> {
         let place = database.as_super().get().place.clone();
         let shared = shared(database).clone();
+        let write = write_options(sync, disable_wal, deadline, false)?;
+        let mut patience = None;
         let transaction = match prepared {
             Some(name) => {
                 let name = name.bytes();
@@ -105,11 +156,17 @@ impl Transaction {
                 options.lock_timeout =
                     lock_timeout.map(|seconds| duration("lock_timeout", seconds)).transpose()?;
                 options.locks_max = locks_max.unwrap_or(options.locks_max);
-                options.write = write_options(sync, disable_wal, deadline, false)?;
+                if pessimistic && is_main_thread(py)? {
+                    patience = Some(options.lock_timeout);
+                    let slice = options.lock_timeout.unwrap_or(WAIT_SLICE).min(WAIT_SLICE);
+                    options.lock_timeout = Some(slice);
+                }
+                options.write = write.clone();
                 shared.run(py, || Ok(shared.db.transaction_with(&options)))?
             }
         };
-        Ok(Transaction { place, transaction: Mutex::new(Some(transaction)) })
+        let transaction = Mutex::new(Some(transaction));
+        Ok(Transaction { place, transaction, write, lock_timeout: patience })
     }
 
     #[pyo3(signature = (key, default = None, *, store = None))]
@@ -230,7 +287,7 @@ impl Transaction {
         store: Option<&Bound<'_, Store>>,
     ) -> PyResult<Entries> {
         let place = self.place(store)?.clone();
-        let range = Range::new(&place, start, stop, include_start, include_stop, prefix)?;
+        let range = Range::new(py, &place, start, stop, include_start, include_stop, prefix)?;
         let snapshot = self.run(py, |transaction| Ok(transaction.snapshot().cloned()))?;
         let options: ReadOptions = read_options(fill_cache, snapshot.as_ref()).unwrap_or_default();
         let guard = self.place.shared.locked(py, &self.transaction)?;
@@ -263,7 +320,13 @@ impl Transaction {
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.run(py, sateen::Transaction::commit)
+        self.commit_by(py, self.write.clone())
+    }
+
+    /// Commits, or fails with `StallError` after `deadline` seconds.
+    fn _commit_within(&self, py: Python<'_>, deadline: f64) -> PyResult<()> {
+        let deadline = Some(duration("deadline", deadline)?);
+        self.commit_by(py, WriteOptions { deadline, ..self.write.clone() })
     }
 
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {

@@ -11,8 +11,9 @@ use sateen::{ReadOptions, WriteOptions};
 use crate::codec::Codec;
 use crate::errors;
 use crate::handle;
+use crate::place::{self, Place};
 use crate::raw_iter::RawIterator;
-use crate::store::{self, Place, Store};
+use crate::store::Store;
 use crate::typed_batch::TypedBatch;
 use crate::typed_iter::TypedIterator;
 
@@ -56,7 +57,7 @@ impl Typed {
         if let Ok(keys) = key.cast::<PyList>() {
             let values = keys.iter().map(|key| {
                 let value =
-                    codec.with_key(&key, |key| store::get(py, &self.place, key, Some(&read)))?;
+                    codec.with_key(&key, |key| place::get(py, &self.place, key, Some(&read)))?;
                 value.map_or_else(
                     || Ok(default.clone().unwrap_or_else(|| py.None().into_bound(py))),
                     |value| show(&codec, py, &value),
@@ -65,7 +66,7 @@ impl Typed {
             let values: Vec<_> = values.collect::<PyResult<_>>()?;
             return Ok(Some(PyList::new(py, values)?.into_any()));
         }
-        let value = codec.with_key(key, |key| store::get(py, &self.place, key, Some(&read)))?;
+        let value = codec.with_key(key, |key| place::get(py, &self.place, key, Some(&read)))?;
         match value {
             Some(value) => show(&codec, py, &value).map(Some),
             None => Ok(default),

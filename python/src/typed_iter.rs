@@ -8,7 +8,7 @@ use sateen::{Cursor, ReadOptions};
 
 use crate::codec::Codec;
 use crate::errors;
-use crate::store::Place;
+use crate::place::Place;
 
 const CHUNK_ENTRIES_MAX: usize = 256;
 const CHUNK_BYTES_MAX: usize = 256 << 10;

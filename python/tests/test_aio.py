@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -446,3 +447,101 @@ def test_batches_take_large_values(path: Path) -> None:
         assert await db.get(b"k") == large
 
     run(path, work, value_bytes_max="256MiB")
+
+
+def test_a_close_after_a_call_of_an_event_loop_that_ended(path: Path) -> None:
+    hold = threading.Event()
+
+    async def leave(db: aio.AsyncDb) -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(db.run(lambda _: hold.wait()), 0.05)
+
+    async def close(db: aio.AsyncDb) -> None:
+        threading.Timer(0.05, hold.set).start()
+        await asyncio.wait_for(db.close(), 60)
+
+    db = asyncio.run(aio.open(path))
+    asyncio.run(leave(db))
+    asyncio.run(close(db))
+    # Every later close, of whatever event loop, finds it closed.
+    asyncio.run(close(db))
+    assert db.db.closed
+
+
+def test_stop_iteration_is_an_error(path: Path) -> None:
+    async def work(db: aio.AsyncDb) -> None:
+        for call in (
+            db.run(lambda plain: next(plain.iterator())),
+            db.transact(lambda transaction: next(transaction.iterator())),
+        ):
+            with pytest.raises(RuntimeError) as failed:
+                await asyncio.wait_for(call, 60)
+            assert isinstance(failed.value.__cause__, StopIteration)
+
+    run(path, work)
+
+
+def test_a_cancelled_transaction_writes_nothing(path: Path) -> None:
+    async def work(db: aio.AsyncDb) -> None:
+        began, hold, runs = threading.Event(), threading.Event(), []
+
+        def slow(transaction: sateen.Transaction) -> None:
+            runs.append(transaction.get_for_update(b"k"))
+            began.set()
+            hold.wait()
+            transaction.put(b"k", b"cancelled")
+            if conflict:
+                db.db.put(b"k", b"other")
+
+        for conflict in (False, True):
+            began.clear(), hold.clear(), runs.clear()
+            task = asyncio.create_task(db.transact(slow))
+            await asyncio.to_thread(began.wait)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            hold.set()
+            await db._threads.finish()
+            assert len(runs) == 1
+            assert await db.get(b"k") == (b"other" if conflict else None)
+        # One that ends itself is not committed again.
+        await db.transact(lambda transaction: (transaction.put(b"k", b"1"), transaction.commit()))
+        await db.transact(lambda transaction: (transaction.put(b"k", b"2"), transaction.rollback()))
+        assert await db.get(b"k") == b"1"
+
+    run(path, work)
+
+
+def test_an_error_that_nobody_waits_for_is_not_reported(path: Path) -> None:
+    told: list[Any] = []
+
+    async def work(db: aio.AsyncDb) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        began, hold = threading.Event(), threading.Event()
+        task = asyncio.create_task(db.run(lambda _: (began.set(), hold.wait(), 1 / 0)))
+        await asyncio.to_thread(began.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        hold.set()
+        await db._threads.finish()
+        await asyncio.sleep(0.01)
+        gc.collect()
+
+    run(path, work)
+    assert told == []
+
+
+@pytest.mark.parametrize("deadline", [-1, float("nan"), float("inf")])
+def test_deadlines_are_checked(path: Path, deadline: float) -> None:
+    async def work(db: aio.AsyncDb) -> None:
+        for call in (
+            db.put(b"k", b"", deadline=deadline),
+            db.transact(lambda transaction: None, deadline=deadline),
+        ):
+            with pytest.raises(ValueError, match="deadline must be"):
+                await call
+        with pytest.raises(TypeError):
+            await db.put(b"k", b"", deadline="1s")
+
+    run(path, work)

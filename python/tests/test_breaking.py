@@ -31,13 +31,28 @@ INTERRUPTED = """
     import os, signal, sys, threading, sateen
     db = sateen.Db(sys.argv[1], memtable_bytes="64KiB", memtables_max=2)
     db.update({b"%06d" % number: b"v" * 100 for number in range(200)})
-    db.pause_background_work()
+    if 'scrub' in '''CALL''':
+        db.flush()
+    else:
+        db.pause_background_work()
+    try:
+        while 'held back' in '''CALL''':
+            db.put(b"k", b"v" * 1000, deadline=0.3)
+    except sateen.StallError:
+        pass
+
+    def lock(lock_timeout=None):
+        holder = db.transaction(pessimistic=True)
+        holder.put(b"k", b"")
+        db.transaction(pessimistic=True, lock_timeout=lock_timeout).put(b"k", b"")
+
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         CALL
     except KeyboardInterrupt:
         print("interrupted")
-    db.continue_background_work()
+    if 'scrub' not in '''CALL''':
+        db.continue_background_work()
     db.close()
     assert sateen.check(sys.argv[1]) == []
 """
@@ -50,11 +65,60 @@ INTERRUPTED = """
         "while True: db.update({b'k': b'v' * 1000})",
         "db.flush(wait=False); db.wait_idle()",
         "db.flush(wait=False); db.wait_for_compact(timeout=1000)",
+        "db.flush()",
+        "db.flush_all()",
+        "db.compact_range()",
+        "sateen.Backups(sys.argv[1] + '.backups').create(db, flush=True)",
+        "sateen.Backups(sys.argv[1] + '.backups').create(db, rate=1000)",
+        "db.scrub(rate=1)",
+        "db.transact(lambda transaction: transaction.put(b'k', b'held back'))",
+        "lock()",
+        "lock(lock_timeout=1000)",
     ],
 )
 def test_an_interrupt_ends_a_wait(path: Path, call: str) -> None:
     """No job runs, so the writes fill the memtables and wait, and jobs are left to wait for."""
     assert run(INTERRUPTED.replace("CALL", call), path) == "interrupted"
+
+
+def test_an_interrupt_ends_a_backup(path: Path) -> None:
+    shown = run(
+        """
+        import os, signal, sys, threading, sateen
+        path = sys.argv[1]
+        with sateen.Db(path) as db:
+            db.update({b"%06d" % number: os.urandom(1000) for number in range(3000)})
+            db.flush()
+            backups = sateen.Backups(path + ".backups")
+            number = backups.create(db)["id"]
+            for call in (
+                lambda: sateen.Backups(path + ".others").create(db, rate=1 << 16),
+                lambda: backups.verify(number, rate=1 << 16),
+                lambda: backups.restore(path + ".restored", rate=1 << 16),
+            ):
+                threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                try:
+                    call()
+                except KeyboardInterrupt:
+                    print("interrupted")
+            print(backups.verify(number), len(backups.list()))
+        """,
+        path,
+    )
+    assert shown == "interrupted\n" * 3 + "[] 1"
+
+
+def test_a_lock_that_is_waited_for_in_slices(db: sateen.Db) -> None:
+    holder = db.transaction(pessimistic=True)
+    holder.put(b"k", b"1")
+    waiting = db.transaction(pessimistic=True, lock_timeout=0.3)
+    with pytest.raises(sateen.LockTimeoutError, match="300") as failed:
+        waiting.put(b"k", b"2")
+    assert failed.value.key == b"k"
+    threading.Timer(0.3, holder.rollback).start()
+    with db.transaction(pessimistic=True, lock_timeout=None) as patient:
+        patient.put(b"k", b"3")
+    assert db[b"k"] == b"3"
 
 
 def test_a_write_that_waited_is_written(path: Path) -> None:

@@ -148,6 +148,39 @@ def test_a_comparator_that_refuses_a_key(path: Path) -> None:
         assert list(db) == [b"8", b"9", b"10"]
 
 
+def test_a_comparator_that_refuses_the_key_of_a_read(path: Path) -> None:
+    with sateen.Db(path, comparator=lambda a, b: int(a) - int(b)) as db:
+        db.update({b"10": b"x", b"9": b"y"})
+        snapshot, entries, raw = db.snapshot(), db.iterator(), db.raw_iterator()
+        for read in (
+            lambda: db.get(b"ten"),
+            lambda: db[b"ten"],
+            lambda: b"ten" in db,
+            lambda: db.pop(b"ten"),
+            lambda: db.multi_get([b"9", b"ten"]),
+            lambda: db.iterator(start=b"ten"),
+            lambda: db.iterator(stop=b"ten"),
+            lambda: entries.seek(b"ten"),
+            lambda: raw.seek(b"ten"),
+            lambda: raw.seek_for_prev(b"ten"),
+            lambda: snapshot.get(b"ten"),
+            lambda: snapshot[b"ten"],
+            lambda: b"ten" in snapshot,
+            lambda: snapshot.multi_get([b"ten"]),
+            lambda: snapshot.iterator(start=b"ten"),
+            lambda: db.transaction().get(b"ten"),
+            lambda: db.transaction().iterator(stop=b"ten"),
+            lambda: db.approximate_size(b"9", b"ten"),
+            lambda: db.compact_range(b"9", b"ten"),
+        ):
+            with pytest.raises(sateen.ComparatorError) as refused:
+                read()
+            assert refused.value.key == b"ten"
+            assert isinstance(refused.value.__cause__, ValueError)
+        # The database, its snapshots and its iterators go on.
+        assert list(db.items()) == [*entries] == [*snapshot.items()] == [(b"9", b"y"), (b"10", b"x")]
+
+
 def test_a_comparator_that_fails_later(path: Path) -> None:
     broken = False
 

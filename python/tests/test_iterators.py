@@ -170,3 +170,16 @@ def test_large_values_end_a_chunk(db: sateen.Db) -> None:
     db.update(values)
     assert dict(db.items()) == values
     assert list(db.iterator(reverse=True)) == sorted(values.items(), reverse=True)
+
+
+def test_an_inclusive_stop_of_another_order(path: Path) -> None:
+    with sateen.Db(path, comparator="reverse-bytewise") as db:
+        db.update({key: b"" for key in (b"a", b"b", b"c", b"d")})
+        for seek in (b"a", b""):
+            with db.iterator(stop=b"b", include_stop=True, include_value=False) as entries:
+                # Behind the stop, which is the last entry.
+                entries.seek(seek)
+                assert next(entries, None) is None
+                assert entries.prev() == b"b"
+                entries.seek(seek)
+                assert [entries.prev(), entries.prev(), entries.prev()] == [b"b", b"c", b"d"]

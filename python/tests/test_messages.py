@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+import errno
+import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import pytest
 
 import sateen
+from sateen import shelf
 
 Db = sateen.Db
 INVALID = sateen.InvalidArgumentError
@@ -72,3 +77,75 @@ def test_names_what_is_wrong(db: sateen.Db, tmp_path: Path, number: int) -> None
         call(db, tmp_path / "wrong")
     assert not attribute or getattr(wrong.value, attribute) == value
     assert db.get(b"k") is None
+
+
+def test_exceptions_have_a_context(db: sateen.Db, path: Path) -> None:
+    def failing(call: Callable[[], object]) -> None:
+        try:
+            raise ValueError("the first")
+        except ValueError:
+            call()
+
+    for call in (
+        lambda: db.column_family("none"),
+        lambda: sateen.Db(path),
+        lambda: db.put(b"k", b"", deadline=-1),
+        lambda: sateen.Db(path, no_such_option=1),
+    ):
+        with pytest.raises(Exception) as failed:
+            failing(call)
+        assert isinstance(failed.value.__context__, ValueError)
+    # Without one that is being handled there is none.
+    with pytest.raises(sateen.Error) as failed:
+        db.column_family("none")
+    assert failed.value.__context__ is None
+
+
+def test_a_block_that_fails_and_cannot_write(path: Path) -> None:
+    db = sateen.Db(path)
+    with pytest.raises(sateen.ClosedError) as failed, db.write_batch() as batch:
+        batch.put(b"k", b"")
+        db.close()
+        raise ZeroDivisionError
+    assert isinstance(failed.value.__context__, ZeroDivisionError)
+
+
+def test_errors_of_the_system_survive_a_pickle(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(sateen.IoError) as failed:
+        sateen.Db(tmp_path / "file" / "db")
+    error = failed.value
+    assert error.errno == errno.ENOTDIR and error.strerror == os.strerror(errno.ENOTDIR)
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        names = ("errno", "strerror", "filename", "path", "retryable")
+        assert [getattr(copied, name) for name in names] == [getattr(error, name) for name in names]
+        assert str(copied) == str(error) and error.filename == error.path
+
+
+def test_an_option_that_the_open_refuses_is_named(path: Path) -> None:
+    with pytest.raises(sateen.InvalidArgumentError) as failed:
+        sateen.Db(path, ttl="3500ms")
+    assert failed.value.option == "ttl"
+
+
+def test_paths(tmp_path: Path) -> None:
+    with pytest.raises(sateen.InvalidArgumentError, match="the path is empty"):
+        sateen.Db("")
+    # Bytes that are no UTF-8 name the same files as their text of `os.fsdecode`.
+    base = os.fsencode(tmp_path) + b"/\xff"
+    with sateen.Db(base + b"db") as db:
+        db[b"k"] = b"v"
+        db.checkpoint(base + b"copy")
+        sateen.Backups(base + b"backups").create(db)
+        writer = sateen.SstFileWriter(base + b"sst", db)
+        writer.put(b"l", b"v")
+        writer.finish()
+        db.ingest([base + b"sst"])
+    sateen.Backups(base + b"backups").restore(base + b"restored")
+    assert sateen.check(base + b"copy") == []
+    assert sateen.list_column_families(os.fsdecode(base + b"restored")) == ["default"]
+    sateen.destroy(base + b"copy")
+    assert not os.path.exists(base + b"copy")
+    with shelf.open(base + b"shelf") as shelved:
+        shelved["k"] = 1
+    assert shelf.whichdb(base + b"shelf") == "sateen.shelf"

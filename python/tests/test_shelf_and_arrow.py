@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -159,3 +164,67 @@ def test_bench(path: Path) -> None:
     assert result.writes and result.reads and "p99.9" in str(result)
     assert result.quantile(1.0, result.writes) >= result.quantile(0.5, result.writes) >= 0
     assert len(result.by_second(result.reads, 0.5)) == 1
+
+
+def program(text: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", text, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+
+
+def test_a_shelf_that_is_not_closed(path: Path) -> None:
+    ended = program(
+        "import sys; from sateen import shelf; pages = shelf.open(sys.argv[1], writeback=True);"
+        "pages['a'] = []; pages['a'].append(1)",
+        path,
+    )
+    assert ended.returncode == 0 and not ended.stderr, ended
+    with shelf.open(path) as pages:
+        assert pages["a"] == [1]
+
+
+def test_the_range_of_a_shelf(path: Path) -> None:
+    with shelf.Shelf(shelf.Dbm(path), keyencoding="latin-1", writeback=True) as pages:
+        for key in ("a", "é", "z"):
+            pages[key] = [key]
+        pages["a"].append("more")
+        assert list(pages.range()) == [("a", ["a", "more"]), ("z", ["z"]), ("é", ["é"])]
+        assert [key for key, _ in pages.range("é")] == ["é"]
+        found = []
+        for key, _ in pages.range():
+            found.append(key)
+            pages.pop("z", None)
+        assert found == ["a", "é"]
+    with pytest.raises(ValueError, match="closed"):
+        pages.range()
+
+
+def test_arguments_of_an_export(db: sateen.Db) -> None:
+    pytest.importorskip("pyarrow")
+    db.update({b"a": b"1", b"b": b"2"})
+    for rows in (0, -1):
+        with pytest.raises(ValueError, match="rows"):
+            db.to_arrow(rows=rows)
+    for name in ("include_key", "include_value"):
+        with pytest.raises(TypeError, match=name):
+            db.arrow_batches(**{name: False})
+    assert db.to_arrow(fill_cache=True, rows=1).num_rows == 2
+
+
+def test_arguments_of_bursts(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    for arguments, named in ((["--rate", "0"], "--rate"), (["--plot", "x.png"], "matplotlib")):
+        with pytest.raises(SystemExit) as refused:
+            bench.main([str(tmp_path), *arguments])
+        assert refused.value.code == 2 and named in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    with sateen.Db(path) as db, pytest.raises(ValueError, match="read_rate"):
+        bench.run(db, bench.Burst(read_rate=0))
+
+
+def test_an_interrupt_ends_bursts(tmp_path: Path) -> None:
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(SystemExit) as ended:
+        bench.main([str(tmp_path), "--seconds", "1000"])
+    assert ended.value.code == 130 and list(tmp_path.iterdir()) == []
