@@ -36,11 +36,14 @@ impl Backups {
         Ok(Backups { engine: Mutex::new(engine), path: path.0 })
     }
 
+    /// The directory.
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
+    /// Makes a backup of an open database; returns what is known about it. `rate` limits the bytes
+    /// a second; 0 does not.
     #[pyo3(signature = (database, *, flush = false, rate = 0, note = String::new()))]
     fn create<'py>(
         &self,
@@ -68,6 +71,7 @@ impl Backups {
         described(py, &info?)
     }
 
+    /// Returns the backups, oldest first.
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let engine = handle::locked(py, &self.engine)?;
         let engine = &*engine;
@@ -77,7 +81,7 @@ impl Backups {
         PyList::new(py, infos)
     }
 
-    /// Reads every byte of a backup. Returns the problems as exceptions.
+    /// Reads every byte of a backup; returns what is wrong with it.
     #[pyo3(signature = (id, *, rate = 0))]
     fn verify<'py>(&self, py: Python<'py>, id: u64, rate: u64) -> PyResult<Bound<'py, PyList>> {
         let (stop, listener) = Stop::new();
@@ -89,7 +93,7 @@ impl Backups {
         PyList::new(py, errors::problems(py, found)?)
     }
 
-    /// Makes a database in `path` of the backup `id`, or of the newest one. Returns its number.
+    /// Makes a database in `path` of a backup, by default the newest; returns its number.
     #[pyo3(signature = (path, id = None, *, wal = true, rate = 0))]
     fn restore(
         &self,
@@ -110,6 +114,7 @@ impl Backups {
         handle::watched(py, restore, || stop.end())
     }
 
+    /// Deletes a backup.
     fn delete(&self, py: Python<'_>, id: u64) -> PyResult<()> {
         let mut engine = handle::locked(py, &self.engine)?;
         let engine = &mut *engine;

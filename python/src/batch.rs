@@ -88,6 +88,7 @@ impl WriteBatch {
         Ok(WriteBatch { place, batch, options, transaction })
     }
 
+    /// Adds a put. `store` is a column family or prefixed database of the same database.
     #[pyo3(signature = (key, value, *, store = None))]
     fn put<'py>(
         &self,
@@ -106,6 +107,7 @@ impl WriteBatch {
         self.add(py, store, &[&key], |mut batch, keys| batch.put(keys[0], value.bytes()))
     }
 
+    /// Adds a deletion.
     #[pyo3(signature = (key, *, store = None))]
     fn delete<'py>(
         &self,
@@ -116,6 +118,7 @@ impl WriteBatch {
         self.add(py, store, &[&key], |mut batch, keys| batch.delete(keys[0]))
     }
 
+    /// Adds a deletion of a key that was put once since it was deleted last.
     #[pyo3(signature = (key, *, store = None))]
     fn single_delete<'py>(
         &self,
@@ -126,6 +129,7 @@ impl WriteBatch {
         self.add(py, store, &[&key], |mut batch, keys| batch.single_delete(keys[0]))
     }
 
+    /// Adds a merge.
     #[pyo3(signature = (key, operand, *, store = None))]
     fn merge<'py>(
         &self,
@@ -137,6 +141,7 @@ impl WriteBatch {
         self.add(py, store, &[&key], |mut batch, keys| batch.merge(keys[0], operand.bytes()))
     }
 
+    /// Adds a deletion of the keys from `begin` up to `end`, without `end`.
     #[pyo3(signature = (begin, end, *, store = None))]
     fn delete_range<'py>(
         &self,
@@ -168,6 +173,7 @@ impl WriteBatch {
         batch.append(&other).map_err(|error| errors::raise(py, &error))
     }
 
+    /// Forgets what was added.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.place.shared.locked(py, &self.batch)?.clear();
         Ok(())
@@ -181,7 +187,7 @@ impl WriteBatch {
         true
     }
 
-    /// Bytes of the batch, as they go into the WAL.
+    /// Returns the bytes of the batch, as they go into the WAL.
     fn approximate_size(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.place.shared.locked(py, &self.batch)?.len_bytes())
     }

@@ -67,7 +67,8 @@ impl Database {
         Ok(PyClassInitializer::from(Store { place }).add_subclass(Database))
     }
 
-    /// Closes the database; a second time does nothing.
+    /// Closes the database; a second time does nothing. Iterators, snapshots and other handles fail
+    /// from then on.
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
         shared(slf).close(slf.py())
     }
@@ -78,6 +79,7 @@ impl Database {
         shared(slf).db.path().to_owned()
     }
 
+    /// Returns the names of the column families.
     fn column_families(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
         let shared = shared(slf);
         shared.run(slf.py(), || Ok(shared.db.column_families()))
@@ -96,6 +98,7 @@ impl Database {
         Ok(())
     }
 
+    /// Drops a column family and everything in it.
     fn drop_column_family(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
         let shared = shared(slf);
         shared.run(slf.py(), || {
@@ -107,22 +110,26 @@ impl Database {
         Ok(())
     }
 
+    /// Flushes all column families.
     fn flush_all(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
         let db = shared.db.clone();
         shared.run_apart(slf.py(), move || db.flush_all(), |_| ())
     }
 
+    /// Makes all writes so far durable.
     fn sync_wal(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
         shared.run(slf.py(), || shared.db.sync_wal())
     }
 
+    /// Waits until there is no background work.
     fn wait_idle(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
         shared.wait(slf.py(), false, None)
     }
 
+    /// Makes a database in `path` that has everything of now. It shares the tables.
     fn checkpoint(slf: &Bound<'_, Self>, path: FilePath) -> PyResult<()> {
         let shared = shared(slf);
         let db = shared.db.clone();
@@ -154,7 +161,7 @@ impl Database {
         shared.run(slf.py(), || Ok(shared.db.timeline().to_json()))
     }
 
-    /// The timeline as a trace for Perfetto.
+    /// Returns the timeline as a trace for Perfetto.
     fn chrome_trace(slf: &Bound<'_, Self>) -> PyResult<String> {
         let shared = shared(slf);
         shared.run(slf.py(), || Ok(shared.db.timeline().to_chrome_trace()))
@@ -172,25 +179,27 @@ impl Database {
         set.map_err(|error| errors::with_option(py, error, changes.iter().map(|change| change.0)))
     }
 
-    /// The options in force, as text.
+    /// Returns the options in force, as text.
     fn options<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let shared = shared(slf);
         shared.check(slf.py())?;
         options::as_dict(slf.py(), &shared.db.options())
     }
 
+    /// Returns the number of the newest write.
     fn latest_sequence_number(slf: &Bound<'_, Self>) -> PyResult<u64> {
         let shared = shared(slf);
         shared.run(slf.py(), || Ok(shared.db.latest_sequence_number()))
     }
 
+    /// The identity of the database, which stays for its life.
     #[getter]
     fn identity(slf: &Bound<'_, Self>) -> PyResult<String> {
         let shared = shared(slf);
         shared.run(slf.py(), || Ok(shared.db.identity()))
     }
 
-    /// The state: "healthy", "degraded" or "read-only", and the error that caused it.
+    /// Returns the state of the database, and the error that caused it.
     fn health<'py>(slf: &Bound<'py, Self>) -> PyResult<(String, Option<Bound<'py, PyAny>>)> {
         let py = slf.py();
         let shared = shared(slf);
@@ -212,24 +221,27 @@ impl Database {
         shared(slf).wait(slf.py(), flush, timeout)
     }
 
+    /// Begins no flushes and compactions until `continue_background_work`, and waits for those that
+    /// run.
     fn pause_background_work(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
         shared.run(slf.py(), || shared.db.pause_background_work())
     }
 
+    /// Ends a `pause_background_work`.
     fn continue_background_work(slf: &Bound<'_, Self>) -> PyResult<()> {
         let shared = shared(slf);
         shared.run(slf.py(), || shared.db.continue_background_work())
     }
 
-    /// The names of prepared transactions.
+    /// Returns the names of prepared transactions.
     fn list_prepared<'py>(slf: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let shared = shared(slf);
         let names = shared.run(slf.py(), || shared.db.list_prepared())?;
         Ok(names.iter().map(|name| PyBytes::new(slf.py(), name)).collect())
     }
 
-    /// The tables, as dicts.
+    /// Returns what is known about each table.
     fn live_tables<'py>(slf: &Bound<'py, Self>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let py = slf.py();
         let shared = shared(slf);

@@ -394,25 +394,29 @@ impl Entries {
         self.step(py, !self.reverse)
     }
 
-    /// Returns the entry before, and moves back over it.
+    /// Returns the entry before, and moves back over it. Raises `StopIteration` at the end.
     fn prev<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let entry = self.step(py, self.reverse)?;
         entry.ok_or_else(|| pyo3::exceptions::PyStopIteration::new_err(()))
     }
 
+    /// Moves before the first entry, also if it is reversed.
     fn seek_to_start(&self, py: Python<'_>) -> PyResult<()> {
         self.go_to(py, Gap::Start)
     }
 
+    /// Moves behind the last entry, also if it is reversed.
     fn seek_to_stop(&self, py: Python<'_>) -> PyResult<()> {
         self.go_to(py, Gap::Stop)
     }
 
+    /// Moves before the first key that is not before `target`.
     fn seek(&self, py: Python<'_>, target: Input<'_>) -> PyResult<()> {
         let key = self.place.key(py, target)?.into_vec();
         self.go_to(py, Gap::Before(key))
     }
 
+    /// Gives up what it holds; a second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.shared.close_part(py, &self.walk)
     }
@@ -426,6 +430,7 @@ impl Entries {
         self.close(py)
     }
 
+    /// True after a close of the iterator or of the database.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.place.shared.is_closed() || self.place.shared.locked(py, &self.walk)?.is_none())

@@ -72,6 +72,7 @@ impl RawIterator {
 
 #[pymethods]
 impl RawIterator {
+    /// Returns true if it stands on an entry.
     fn valid(&self, py: Python<'_>) -> PyResult<bool> {
         self.place.shared.check(py)?;
         let guard = self.place.shared.locked(py, &self.cursor)?;
@@ -79,10 +80,12 @@ impl RawIterator {
         Ok(cursor.valid())
     }
 
+    /// Moves to the first entry.
     fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
         self.moved(py, Cursor::seek_to_first)
     }
 
+    /// Moves to the last entry.
     fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
         self.moved(py, Cursor::seek_to_last)
     }
@@ -110,6 +113,7 @@ impl RawIterator {
         })
     }
 
+    /// Moves to the entry before; does nothing if it stands on none.
     fn prev(&self, py: Python<'_>) -> PyResult<()> {
         self.moved(py, |cursor| {
             if cursor.valid() {
@@ -118,22 +122,26 @@ impl RawIterator {
         })
     }
 
+    /// Returns the key under it.
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let key = self.entry(py, |cursor| self.shown(cursor.key()))?;
         Ok(PyBytes::new(py, &key))
     }
 
+    /// Returns the value under it.
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let value = self.entry(py, |cursor| cursor.value().to_vec())?;
         Ok(PyBytes::new(py, &value))
     }
 
+    /// Returns the key and the value under it.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         let (key, value) =
             self.entry(py, |cursor| (self.shown(cursor.key()), cursor.value().to_vec()))?;
         Ok((PyBytes::new(py, &key), PyBytes::new(py, &value)))
     }
 
+    /// Gives up what it holds; a second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.shared.close_part(py, &self.cursor)
     }

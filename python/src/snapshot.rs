@@ -59,6 +59,7 @@ impl Snapshot {
         Ok(Snapshot { place, snapshot: Mutex::new(Some(snapshot)) })
     }
 
+    /// Returns the value of `key`, or `default`.
     #[pyo3(signature = (key, default = None, *, verify_checksums = None, fill_cache = None))]
     fn get<'py>(
         &self,
@@ -93,6 +94,7 @@ impl Snapshot {
         place.shared.run(py, || place.family.at(&snapshot).contains_key(key))
     }
 
+    /// Returns the values of several keys, `None` for those that have none.
     #[pyo3(signature = (keys, *, fill_cache = None))]
     fn multi_get<'py>(
         &self,
@@ -104,6 +106,7 @@ impl Snapshot {
         place::multi_get(py, &self.place, keys, options.as_ref())
     }
 
+    /// Returns an iterator over entries in order.
     #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
         include_stop = false, prefix = None, include_key = true, include_value = true,
         verify_checksums = None, fill_cache = None))]
@@ -127,6 +130,7 @@ impl Snapshot {
         Entries::new(py, self.place.clone(), range, options, reverse, (include_key, include_value))
     }
 
+    /// Returns a cursor that stands on an entry.
     #[pyo3(signature = (*, verify_checksums = None, fill_cache = None))]
     fn raw_iterator(
         &self,
@@ -139,11 +143,13 @@ impl Snapshot {
         RawIterator::new(py, &self.place, options)
     }
 
+    /// The number of the newest write that it shows.
     #[getter]
     fn sequence_number(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.taken(py)?.sequence_number())
     }
 
+    /// True after a close of the snapshot or of the database.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.place.shared.is_closed() || self.place.shared.locked(py, &self.snapshot)?.is_none())

@@ -66,21 +66,25 @@ impl SstFileWriter {
         Ok(SstFileWriter { writer: Mutex::new(Some(writer)), orders })
     }
 
+    /// Adds a put.
     fn put<'py>(&self, py: Python<'py>, key: Input<'py>, value: Input<'py>) -> PyResult<()> {
         let (key, value) = (key.bytes(), value.bytes());
         self.run(py, |writer| writer.put(key, value))
     }
 
+    /// Adds a deletion.
     fn delete(&self, py: Python<'_>, key: Input<'_>) -> PyResult<()> {
         let key = key.bytes();
         self.run(py, |writer| writer.delete(key))
     }
 
+    /// Adds a merge.
     fn merge<'py>(&self, py: Python<'py>, key: Input<'py>, operand: Input<'py>) -> PyResult<()> {
         let (key, operand) = (key.bytes(), operand.bytes());
         self.run(py, |writer| writer.merge(key, operand))
     }
 
+    /// Adds a deletion of the keys from `begin` up to `end`, without `end`.
     fn delete_range<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +95,7 @@ impl SstFileWriter {
         self.run(py, |writer| writer.delete_range(begin, end))
     }
 
-    /// Adds `rows` rows of two columns in Arrow's layout: 64-bit offsets and bytes of each.
+    /// Adds rows of two columns in Arrow's layout: 64-bit offsets and bytes of each.
     fn put_columns<'py>(
         &self,
         py: Python<'py>,
@@ -108,6 +112,7 @@ impl SstFileWriter {
         })
     }
 
+    /// Returns the bytes that were written so far.
     fn file_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.run(py, |writer| Ok(writer.file_bytes()))
     }

@@ -64,6 +64,8 @@ impl Store {
         Ok(Store { place })
     }
 
+    /// Returns the value of `key`, or `default`. With `fill_cache=False` what is read from the disk
+    /// does not stay in the block cache. Checksums are always verified.
     #[pyo3(signature = (key, default = None, *, verify_checksums = None, fill_cache = None))]
     fn get<'py>(
         &self,
@@ -81,6 +83,7 @@ impl Store {
         Ok(value_or(py, value, default))
     }
 
+    /// Returns the values of several keys, `None` for those that have none.
     #[pyo3(signature = (keys, *, fill_cache = None))]
     fn multi_get<'py>(
         &self,
@@ -128,6 +131,9 @@ impl Store {
         place.shared.run(py, || place.family.contains_key(key))
     }
 
+    /// Sets `key` to `value`. With `sync` it is durable when this returns. With `disable_wal` a
+    /// crash may lose it until it is flushed. With `deadline` it fails with `StallError` if it
+    /// would be held back for longer than that many seconds.
     #[pyo3(signature = (key, value, *, sync = None, disable_wal = false, deadline = None,
         low_priority = false))]
     fn put<'py>(
@@ -145,6 +151,7 @@ impl Store {
         self.place.put(py, (key.bytes(), value.bytes()), options)
     }
 
+    /// Deletes `key`, whether it exists or not. `del store[key]` fails if it does not.
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
         low_priority = false))]
     fn delete<'py>(
@@ -161,6 +168,7 @@ impl Store {
         self.place.delete(py, key.bytes(), options)
     }
 
+    /// Deletes a key that was put once since it was deleted last: cheaper than `delete`.
     #[pyo3(signature = (key, *, sync = None, disable_wal = false, deadline = None,
         low_priority = false))]
     fn single_delete<'py>(
@@ -179,6 +187,7 @@ impl Store {
         place.shared.run_write(py, options, write)
     }
 
+    /// Merges `operand` into the value of `key` by the merge operator of the column family.
     #[pyo3(signature = (key, operand, *, sync = None, disable_wal = false, deadline = None,
         low_priority = false))]
     fn merge<'py>(
@@ -203,6 +212,7 @@ impl Store {
         )
     }
 
+    /// Deletes all keys from `begin` up to `end`, without `end`, by one write.
     #[pyo3(signature = (begin, end, *, sync = None, disable_wal = false, deadline = None,
         low_priority = false))]
     fn delete_range<'py>(
@@ -223,6 +233,8 @@ impl Store {
         place.shared.run_write(py, options, write)
     }
 
+    /// Returns an iterator over entries in order, as they are now. `start` and `stop` are the lower
+    /// and the upper bound also if `reverse`.
     #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
         include_stop = false, prefix = None, include_key = true, include_value = true,
         verify_checksums = None, fill_cache = None))]
@@ -246,6 +258,7 @@ impl Store {
         Entries::new(py, self.place.clone(), range, options, reverse, (include_key, include_value))
     }
 
+    /// Returns a cursor that stands on an entry, as LevelDB's and RocksDB's iterators.
     #[pyo3(signature = (*, verify_checksums = None, fill_cache = None))]
     fn raw_iterator(
         &self,
@@ -257,7 +270,7 @@ impl Store {
         RawIterator::new(py, &self.place, read_options(fill_cache, None).unwrap_or_default())
     }
 
-    /// Returns the number of keys, which are counted.
+    /// Counts the keys, by reading them.
     fn count(&self, py: Python<'_>) -> PyResult<usize> {
         let options = ReadOptions {
             fill_cache: false,
@@ -304,6 +317,7 @@ impl Store {
         })
     }
 
+    /// What the keys of this store begin with.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.place.prefix)
@@ -315,16 +329,18 @@ impl Store {
         self.place.family.name()
     }
 
+    /// True after a close of the database.
     #[getter]
     fn closed(&self) -> bool {
         self.place.shared.is_closed()
     }
 
-    /// True if `other` is a store of the same open database.
+    /// Returns true if `other` is a store of the same open database.
     fn same_database(&self, other: &Bound<'_, Store>) -> bool {
         Arc::ptr_eq(&self.place.shared, &other.get().place.shared)
     }
 
+    /// Writes the memtables to tables.
     #[pyo3(signature = (*, wait = true))]
     fn flush(&self, py: Python<'_>, wait: bool) -> PyResult<()> {
         let place = &self.place;
@@ -332,6 +348,7 @@ impl Store {
         place.shared.run_apart(py, move || family.flush_with(&FlushOptions { wait }), |_| ())
     }
 
+    /// Compacts the keys of a range, all if there are no bounds, and waits for it.
     #[pyo3(signature = (start = None, stop = None, *, rewrite_last_level = false))]
     fn compact_range(
         &self,
@@ -370,12 +387,14 @@ impl Store {
         })
     }
 
+    /// Returns about how many bytes of tables the keys of a range take.
     fn approximate_size(&self, py: Python<'_>, start: Input<'_>, stop: Input<'_>) -> PyResult<u64> {
         let (start, stop) = (self.place.key(py, start)?, self.place.key(py, stop)?);
         let (place, start, stop) = (&self.place, start.bytes(), stop.bytes());
         place.shared.run(py, || Ok(place.family.approximate_size(start, stop)))
     }
 
+    /// Takes over files that `SstFileWriter` made. Their entries are newer than all others.
     #[pyo3(signature = (paths, *, move_files = false, allow_flush = true))]
     fn ingest(
         &self,
@@ -393,17 +412,19 @@ impl Store {
         place.shared.run(py, || place.family.ingest(&paths, &options))
     }
 
+    /// Returns a property such as `"sateen.stats"`, by its name here or RocksDB's.
     fn property(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         let place = &self.place;
         place.shared.run(py, || Ok(place.family.property(name)))
     }
 
-    /// The options of the column family, as text.
+    /// Returns the options of the column family, as text.
     fn family_options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.place.shared.check(py)?;
         options::family_as_dict(py, &self.place.family.options())
     }
 
+    /// Changes options of the open database: those that are `mutable`. All or none.
     #[pyo3(signature = (**changes))]
     fn set_options(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let Some(changes) = changes else { return Ok(()) };
@@ -415,7 +436,7 @@ impl Store {
         set.map_err(|error| errors::with_option(py, error, changes.iter().map(|change| change.0)))
     }
 
-    /// Seconds until writes would be slowed down at the present rate; `None` if they will not be.
+    /// Returns the seconds until writes would be slowed down at the present rate.
     fn time_to_stall(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         let place = &self.place;
         let time = place.shared.run(py, || Ok(place.family.time_to_stall()))?;

@@ -169,6 +169,7 @@ impl Transaction {
         Ok(Transaction { place, transaction, write, lock_timeout: patience })
     }
 
+    /// Reads a key: what the transaction wrote, or the snapshot.
     #[pyo3(signature = (key, default = None, *, store = None))]
     fn get<'py>(
         &self,
@@ -222,6 +223,7 @@ impl Transaction {
         }
     }
 
+    /// Sets `key` to `value`. `store` is a column family or prefixed database of the same database.
     #[pyo3(signature = (key, value, *, store = None))]
     fn put<'py>(
         &self,
@@ -243,6 +245,7 @@ impl Transaction {
         self.put(py, key, value, None)
     }
 
+    /// Deletes `key`.
     #[pyo3(signature = (key, *, store = None))]
     fn delete<'py>(
         &self,
@@ -257,6 +260,7 @@ impl Transaction {
         self.delete(py, key, None)
     }
 
+    /// Merges `operand` into the value of `key`.
     #[pyo3(signature = (key, operand, *, store = None))]
     fn merge<'py>(
         &self,
@@ -269,6 +273,7 @@ impl Transaction {
         self.with_key(py, store, key, |t, family, key| t.to(family).merge(key, operand))
     }
 
+    /// Returns an iterator over entries in order, with those that the transaction wrote.
     #[pyo3(signature = (*, reverse = false, start = None, stop = None, include_start = true,
         include_stop = false, prefix = None, include_key = true, include_value = true,
         fill_cache = None, store = None))]
@@ -299,6 +304,7 @@ impl Transaction {
         })
     }
 
+    /// Notes the present state, for `rollback_to_save_point`.
     fn set_save_point(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, |transaction| {
             transaction.set_save_point();
@@ -306,19 +312,23 @@ impl Transaction {
         })
     }
 
+    /// Undoes what was done since the last save point, and forgets that.
     fn rollback_to_save_point(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, sateen::Transaction::rollback_to_save_point)
     }
 
+    /// Forgets the last save point.
     fn pop_save_point(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, sateen::Transaction::pop_save_point)
     }
 
+    /// Makes the commit certain, under a name that survives a crash (two-phase commit).
     fn prepare(&self, py: Python<'_>, name: Input<'_>) -> PyResult<()> {
         let name = name.bytes();
         self.run(py, |transaction| transaction.prepare(name))
     }
 
+    /// Applies the writes. Fails with `ConflictError` if others wrote a key of the transaction.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.commit_by(py, self.write.clone())
     }
@@ -329,6 +339,7 @@ impl Transaction {
         self.commit_by(py, WriteOptions { deadline, ..self.write.clone() })
     }
 
+    /// Undoes all, and releases the locks.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, sateen::Transaction::rollback)
     }
@@ -341,7 +352,7 @@ impl Transaction {
         true
     }
 
-    /// Gives the transaction up without a word about what it wrote; locks are released.
+    /// Gives the transaction up.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.shared.close_part(py, &self.transaction)
     }

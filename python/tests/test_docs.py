@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import re
 from pathlib import Path
 
 import pytest
+
+import sateen
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent if (HERE.parent / "python.md").exists() else HERE.parents[1] / "docs"
@@ -31,3 +34,17 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.chdir(place)
         exec(compile(example, f"{page}, example {number}", "exec"), {"__name__": "example"})
     os.chdir(tmp_path)
+
+
+def test_everything_public_says_what_it_does() -> None:
+    """At run time, for `help`: the native classes, and what their calls take."""
+    for name in sateen.__all__:
+        kind = getattr(sateen, name)
+        assert inspect.getdoc(kind), name
+        if not isinstance(kind, type) or issubclass(kind, Exception):
+            continue
+        for member in (member for member in dir(kind) if not member.startswith("_")):
+            value = inspect.getattr_static(kind, member)
+            assert inspect.getdoc(value), (name, member)
+            if callable(value):
+                assert inspect.signature(value), (name, member)
