@@ -14,12 +14,12 @@ use sateen::{
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
-use crate::interrupt;
 use crate::place::{Place, bytes};
 use crate::progress::Progress;
 use crate::store::{self, finding};
 use crate::text::bytes::json_path;
 use crate::upkeep::verdict;
+use crate::{interrupt, live};
 
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
@@ -109,6 +109,9 @@ fn bytes_per_second(rate: Option<u64>) -> u64 {
 
 pub(crate) fn create(arguments: &Backup, json: bool, output: &mut dyn Write) -> Result<()> {
     store::refuse_missing(&arguments.place.db)?;
+    if let Some(made) = made_by_process(arguments, json)? {
+        return print(&made, json, output);
+    }
     // The database is opened first: a wrong name must not leave an empty place for backups.
     let db = store::beside_writer(|| store::open_as_it_was(&arguments.place))?;
     let mut engine = BackupEngine::open(&arguments.target)?;
@@ -125,8 +128,33 @@ pub(crate) fn create(arguments: &Backup, json: bool, output: &mut dyn Write) -> 
     drop(watch);
     let made = made.map_err(|error| failure(error, "earlier backups are as they were"))?;
     db.close()?;
+    print(&made, json, output)
+}
+
+/// Has the process that serves the database make the backup, because it knows what its clients need
+/// of the device. Returns `None` if there is no such process.
+fn made_by_process(arguments: &Backup, json: bool) -> Result<Option<BackupInfo>> {
+    let target = &arguments.target;
+    let absolute = std::path::absolute(target).map_err(|error| Failure::file(target, &error))?;
+    // The protocol has text, so another path can only be named to a database that is not served.
+    let Some(path) = absolute.to_str() else { return Ok(None) };
+    let wanted = json!({
+        "path": path, "note": arguments.note, "rate": bytes_per_second(arguments.rate),
+    });
+    let spinner = Progress::spinner("the process that has the database open makes the backup");
+    let goes_on = "goes on, and the backup will be complete or not there";
+    let answer = live::asked(&arguments.place, "backup", &wanted, goes_on, json)?;
+    drop(spinner);
+    let Some(answer) = answer else { return Ok(None) };
+    let id = answer["id"].as_u64().unwrap_or(0);
+    let made = BackupEngine::open_read_only(target)?.list()?;
+    let made = made.into_iter().find(|made| made.id == id);
+    made.map(Some).ok_or_else(|| failure(Error::NoSuchBackup(id), ""))
+}
+
+fn print(made: &BackupInfo, json: bool, output: &mut dyn Write) -> Result<()> {
     if json {
-        return Ok(writeln!(output, "{}", info_json(&made))?);
+        return Ok(writeln!(output, "{}", info_json(made))?);
     }
     let BackupInfo { id, tables, bytes, own_bytes, .. } = made;
     Ok(writeln!(

@@ -99,8 +99,16 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             let whole = from.is_none() && to.is_none() && !rewrite_last_level;
             let arguments = json!({ "column_family": family.cf });
             let goes_on = "goes on with the compaction";
-            if whole && live::asked(&family.place.db, "compact", &arguments, goes_on, json)? {
-                return Ok(());
+            if whole {
+                let asked = live::asked(&family.place, "compact", &arguments, goes_on, json)?;
+                if asked.is_some() {
+                    return Ok(());
+                }
+            } else if live::is_served(&family.place.db) {
+                let name = shown_path(&family.place.db);
+                let text = "the process that has the database open compacts whole column families \
+                            only: leave out --from, --to and --rewrite-last-level";
+                return Err(Failure::failed(format!("{name}: {text}")));
             }
             let (db, family) = store::open_family(family, Access::Write, false)?;
             // An open does not look at the flag, and may be ended at any time.
@@ -460,7 +468,7 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
         Some(path) => {
             let arguments = json!({ "path": path });
             let goes_on = format!("goes on, and {shown} will be complete or not there");
-            live::asked(&place.db, "checkpoint", &arguments, &goes_on, json)?
+            live::asked(place, "checkpoint", &arguments, &goes_on, json)?.is_some()
         }
         None => false,
     };

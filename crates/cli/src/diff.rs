@@ -20,8 +20,8 @@ use crate::interrupt;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::store;
-use crate::text::Coded;
 use crate::text::bytes::escape;
+use crate::text::{Coded, json_field};
 
 /// Records between two updates of the progress.
 const PROGRESS_RECORDS: u64 = 4096;
@@ -38,7 +38,7 @@ pub(crate) struct Diff {
     #[arg(long)]
     keys: bool,
     /// Stop after this many differences
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
 
@@ -151,12 +151,12 @@ impl Printer<'_> {
             match order {
                 Ordering::Less => {
                     self.counts.removed += 1;
-                    self.print('-', family, left.key(), left.value(), None)?;
+                    self.print('-', family, left.key(), [Some(left.value()), None])?;
                     left.next();
                 }
                 Ordering::Greater => {
                     self.counts.added += 1;
-                    self.print('+', family, right.key(), right.value(), None)?;
+                    self.print('+', family, right.key(), [None, Some(right.value())])?;
                     right.next();
                 }
                 Ordering::Equal => {
@@ -164,7 +164,8 @@ impl Printer<'_> {
                         self.counts.same += 1;
                     } else {
                         self.counts.changed += 1;
-                        self.print('~', family, left.key(), left.value(), Some(right.value()))?;
+                        let values = [Some(left.value()), Some(right.value())];
+                        self.print('~', family, left.key(), values)?;
                     }
                     left.next();
                     right.next();
@@ -182,44 +183,51 @@ impl Printer<'_> {
         left.status().and(right.status())
     }
 
+    /// Prints a difference. `values` are those of the first database and of the second.
     fn print(
         &mut self,
         sign: char,
         family: &str,
         key: Option<&[u8]>,
-        value: &[u8],
-        other: Option<&[u8]>,
+        values: [Option<&[u8]>; 2],
     ) -> Result<()> {
         let encoding = self.arguments.coded.both();
-        let text = |bytes: &[u8]| {
-            let mut text = Vec::new();
-            encoding.encode(bytes, &mut text, escape).map_err(Failure::failed)?;
-            Result::Ok(String::from_utf8_lossy(&text).into_owned())
-        };
-        let key = text(key.unwrap_or_default())?;
-        let values = [Some(value), other].into_iter().flatten();
-        let values: Vec<String> = match self.arguments.keys {
-            true => Vec::new(),
-            false => values.map(text).collect::<Result<_>>()?,
-        };
+        let values = if self.arguments.keys { [None; 2] } else { values };
+        let members = [("key", key), ("first", values[0]), ("second", values[1])];
+        let members = members.into_iter().filter_map(|(name, bytes)| Some((name, bytes?)));
+        let mut line = Vec::new();
         if self.json {
-            let line = json!({
-                "sign": sign.to_string(), "column_family": family, "key": key, "values": values,
-            });
-            return Ok(writeln!(self.output, "{line}")?);
+            let name = serde_json::Value::from(family);
+            write!(line, r#"{{"sign":"{sign}","column_family":{name}"#)?;
+            for (name, bytes) in members {
+                line.push(b',');
+                json_field(name, encoding, bytes, &mut line)?;
+            }
+            line.push(b'}');
+        } else {
+            let family = if self.many { sateen::shown(family) + "\t" } else { "".into() };
+            write!(line, "{sign} {family}")?;
+            for (name, bytes) in members {
+                if name != "key" {
+                    line.push(b'\t');
+                }
+                encoding.encode(bytes, &mut line, escape).map_err(Failure::failed)?;
+            }
         }
-        let family = if self.many { sateen::shown(family) + "\t" } else { "".into() };
-        let parts = [&[key][..], &values].concat();
-        Ok(writeln!(self.output, "{sign} {family}{}", parts.join("\t"))?)
+        line.push(b'\n');
+        Ok(self.output.write_all(&line)?)
     }
 
     /// Prints the counts. Two databases that differ are a failure, for scripts.
     fn end(mut self) -> Result<()> {
         let Counts { same, removed, added, changed } = self.counts;
         let found = self.counts.differences();
+        let limited = self.arguments.limit.is_some_and(|limit| found >= limit);
         if self.json {
-            let line =
-                json!({ "same": same, "removed": removed, "added": added, "changed": changed });
+            let line = json!({
+                "same": same, "removed": removed, "added": added, "changed": changed,
+                "limited": limited,
+            });
             writeln!(self.output, "{line}")?;
         } else if found == 0 {
             writeln!(self.output, "the same {same} records")?;
@@ -229,7 +237,6 @@ impl Printer<'_> {
         if found == 0 {
             return Ok(());
         }
-        let limited = self.arguments.limit.is_some_and(|limit| found >= limit);
         let at_least = if limited { "at least " } else { "" };
         let text = format!(
             "{at_least}{found} records differ: {removed} only in the first, {added} only in the \

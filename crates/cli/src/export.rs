@@ -1,11 +1,13 @@
 //! `db export` writes records into a file, as text that `db load` reads.
 //!
 //! Invariant: the file appears under its name when it is complete and durable. Until then it has
-//! another name beside it, which is removed if the export fails or is interrupted.
+//! another name beside it, which is removed if the export fails or is interrupted. Whoever writes
+//! it has it locked.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -66,12 +68,25 @@ impl Draft<'_> {
         let mut path = OsString::from(file);
         path.push(".exporting");
         let path = PathBuf::from(path);
-        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
-        let output = opened.map_err(|error| {
-            let left = error.kind() == std::io::ErrorKind::AlreadyExists;
-            let advice = if left { "; an export that was killed left it: remove it" } else { "" };
-            Failure::failed(format!("{}: {error}{advice}", shown_path(&path)))
-        })?;
+        let failed = |error: &io::Error| Failure::file(&path, error);
+        let output = loop {
+            let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            let output = opened.map_err(|error| failed(&error))?;
+            match output.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let name = shown_path(file);
+                    return Err(Failure::failed(format!("{name}: an export to it is under way")));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            }
+            // The export that had it may have ended before it was locked. What a killed one left is
+            // written anew.
+            if is_at(&output, &path).map_err(|error| failed(&error))? {
+                output.set_len(0).map_err(|error| failed(&error))?;
+                break output;
+            }
+        };
         Ok(Draft { file, path, output, published: false })
     }
 
@@ -92,6 +107,16 @@ impl Draft<'_> {
         let name = shown_path(self.file);
         let message = format!("{}\n{name} was not written", failure.message);
         Failure { message, quiet: false, ..failure }
+    }
+}
+
+/// Returns true if `path` names the open file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, INTERRUPTED, Result, USAGE};
 use crate::interrupt;
+use crate::place::{Place, bytes};
 use crate::store;
 use crate::why::client;
 
@@ -22,7 +23,7 @@ pub(crate) struct SetOption {
     #[arg(required = true, value_name = "OPTION=VALUE")]
     settings: Vec<String>,
     /// Change options of this column family
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = bytes())]
     cf: Option<String>,
 }
 
@@ -47,18 +48,33 @@ pub(crate) fn set_options(arguments: &SetOption, json: bool, output: &mut dyn Wr
     Ok(())
 }
 
-/// Has the process that has the database open do `work`. Returns false if no process serves it. If
-/// the user interrupts that, the program ends here and says that the process goes on: `goes_on`.
+/// Returns true if a process serves the database.
+pub(crate) fn is_served(db: &Path) -> bool {
+    Client::of_database(db).status().is_ok()
+}
+
+/// Has the process that has the database open do `work`. Returns its answer, or `None` if no
+/// process serves the database. If the user interrupts that, the program ends here and says that
+/// the process goes on: `goes_on`.
 pub(crate) fn asked(
-    db: &Path,
+    place: &Place,
     work: &str,
     arguments: &Value,
     goes_on: &str,
     json: bool,
-) -> Result<bool> {
+) -> Result<Option<Value>> {
+    let db = &place.db;
     // Without a socket nobody can go on.
     if std::fs::symlink_metadata(db.join(sateen_inspect::SOCKET)).is_err() {
-        return Ok(false);
+        return Ok(None);
+    }
+    if place.profile.is_some() || !place.settings.is_empty() {
+        if is_served(db) {
+            let text = "a process has the database open, with options of its own: give neither \
+                        --profile nor --set, or change its options with `sateen db set-option`";
+            return Err(Failure::usage(format!("{}: {text}", sateen::shown_path(db))));
+        }
+        return Ok(None);
     }
     let stop = || {
         let text = format!("interrupted; the process that has the database open {goes_on}");
@@ -68,9 +84,9 @@ pub(crate) fn asked(
     let ask = || Client::of_database(db).post(&format!("/v1/{work}"), arguments);
     let (done, stopped) = interrupt::stopping(interrupt::watch()?.as_ref(), stop, ask);
     match done {
-        Ok(_) => Ok(true),
+        Ok(answer) => Ok(Some(answer)),
         Err(ClientError::NotServed(_)) if stopped => Err(Failure::interrupted("interrupted")),
-        Err(ClientError::NotServed(_)) => Ok(false),
+        Err(ClientError::NotServed(_)) => Ok(None),
         Err(error) => Err(failure(error)),
     }
 }

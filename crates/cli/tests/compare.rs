@@ -37,6 +37,12 @@ fn diff_lists_what_differs_and_nothing_else() {
     let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert_eq!((last["same"].as_u64(), last["changed"].as_u64()), (Some(1), Some(1)));
 
+    assert!(json.contains(r#""key":"changed","first":"old","second":"new"}"#), "{json}");
+    assert!(
+        json.contains(r#"{"sign":"-","column_family":"default","key":"first\tonly","first":"1"}"#)
+    );
+    assert_eq!(sateen(folder, &["db", "diff", "a", "b", "--limit", "0"]).status.code(), Some(2));
+
     let same = sateen(folder, &["db", "diff", "a", "a"]);
     assert_eq!((text(&same).as_str(), same.status.code()), ("the same 3 records\n", Some(0)));
     // A column family that only one has differs in all its records.

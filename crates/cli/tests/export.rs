@@ -110,6 +110,25 @@ fn an_interrupted_export_ends_with_its_code_and_leaves_nothing() {
 }
 
 #[test]
+fn one_export_at_a_time_writes_a_file() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path();
+    done(at, &["db", "put", "library", "walden", "Thoreau"]);
+    let draft = at.join("out.tsv.exporting");
+    let other = fs::File::create(&draft).unwrap();
+    other.lock().unwrap();
+    let said = failed(at, &["db", "export", "library", "out.tsv"], 1);
+    assert!(said.contains("out.tsv: an export to it is under way"), "{said}");
+    assert!(draft.exists());
+    // What a killed one left is written anew.
+    fs::write(&draft, "half of an old export, which is longer").unwrap();
+    drop(other);
+    done(at, &["db", "export", "library", "out.tsv"]);
+    assert_eq!(fs::read_to_string(at.join("out.tsv")).unwrap(), "walden\tThoreau\n");
+    assert!(!draft.exists());
+}
+
+#[test]
 fn the_device_is_measured_and_nothing_is_left() {
     let place = tempfile::tempdir().unwrap();
     let at = place.path();

@@ -63,10 +63,10 @@ pub(crate) fn carry_out(work: Work, db: &Db, turn: &Turn, body: &[u8]) -> Result
             db.checkpoint(&path).map(|()| json!({ "done": "checkpoint", "path": path }))
         }
         Work::Backup => {
-            arguments.only(&["path", "note"])?;
-            let path = arguments.path()?;
+            arguments.only(&["path", "note", "rate"])?;
+            let (path, rate) = (arguments.path()?, arguments.number("rate")?.unwrap_or(0));
             let note = arguments.text("note")?.unwrap_or_default().to_owned();
-            let options = CreateBackupOptions { note, ..CreateBackupOptions::default() };
+            let options = CreateBackupOptions { note, rate, ..CreateBackupOptions::default() };
             let made =
                 BackupEngine::open(&path).and_then(|mut backups| backups.create_with(db, &options));
             made.map(|made| json!({ "done": "backup", "path": path, "id": made.id }))
@@ -178,6 +178,16 @@ impl Arguments {
         }
     }
 
+    fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(Refusal::new(400, format!("{name}: not a whole number from 0"))),
+            },
+        }
+    }
+
     /// Returns the argument `path`. The process has a current directory that its operator does not
     /// know, so a path must say all.
     fn path(&self) -> Result<PathBuf, Refusal> {
@@ -192,7 +202,8 @@ impl Arguments {
 /// Reads the arguments of every request from `body`.
 pub(crate) fn fuzz(body: &[u8]) {
     let Ok(arguments) = Arguments::of(body) else { return };
-    let _known = arguments.only(&["path", "note", "set", "column_family"]);
+    let _known = arguments.only(&["path", "note", "rate", "set", "column_family"]);
+    let _rate = arguments.number("rate");
     let _path = arguments.path();
     let _changes = changes(&arguments);
 }

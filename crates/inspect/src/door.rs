@@ -17,7 +17,7 @@ use crate::server::{Listener, Server};
 use crate::socket;
 use crate::watch::Watch;
 
-/// The environment variable that, set to `1`, serves every database of a process.
+/// The environment variable that, set to `1`, `true` or `on`, serves every database of a process.
 pub const INSPECT_VARIABLE: &str = "SATEEN_INSPECT";
 
 /// The directories of the databases that this process serves.
@@ -35,7 +35,8 @@ pub(crate) fn databases() -> Vec<String> {
 /// Makes the option `inspect` and the variable [`INSPECT_VARIABLE`] work in this process. Call it
 /// before the first open. Further calls do nothing.
 pub fn install() {
-    let by_variable = std::env::var_os(INSPECT_VARIABLE).is_some_and(|value| value == "1");
+    let by_variable = std::env::var_os(INSPECT_VARIABLE)
+        .is_some_and(|value| ["1", "true", "on"].iter().any(|word| value == *word));
     let _was_there = sateen::set_inspector(Box::new(Doors { by_variable }));
 }
 

@@ -51,11 +51,9 @@ impl Routes {
                 }
             }
             "/v1/explain" => {
-                let report = status::explanation(&self.watch, since(request)?);
-                match request.query.get("format").map(String::as_str) {
-                    Some("text") => Answer::ok(TEXT, report.text),
-                    _ => json_of(&report),
-                }
+                let (since, is_text) = explain_query(request)?;
+                let report = status::explanation(&self.watch, since);
+                if is_text { Answer::ok(TEXT, report.text) } else { json_of(&report) }
             }
             "/v1/options" if self.may_change => actions::options(&self.watch.db),
             _ => return Err(Refusal::new(404, format!("{}: no such path", request.path))),
@@ -91,12 +89,25 @@ impl Handler for Routes {
     }
 }
 
-fn since(request: &Request) -> Result<Duration, Refusal> {
-    let Some(text) = request.query.get("since") else { return Ok(Duration::from_secs(SINCE)) };
-    let seconds = text
-        .parse()
-        .map_err(|_| Refusal::new(400, format!("since: {text} is no number of seconds")));
-    Ok(Duration::from_secs(seconds?))
+/// Returns since when to explain, and whether as text.
+pub(crate) fn explain_query(request: &Request) -> Result<(Duration, bool), Refusal> {
+    let mut answer = (Duration::from_secs(SINCE), false);
+    for (name, value) in &request.query {
+        match (name.as_str(), value.as_str()) {
+            ("since", text) => {
+                let wrong = |_| Refusal::new(400, format!("since: {text} is no number of seconds"));
+                answer.0 = Duration::from_secs(text.parse().map_err(wrong)?);
+            }
+            ("format", "json") => answer.1 = false,
+            ("format", "text") => answer.1 = true,
+            ("format", other) => {
+                let text = format!("format: {other} is neither json nor text");
+                return Err(Refusal::new(400, text));
+            }
+            (other, _) => return Err(Refusal::new(400, format!("{other}: no such argument here"))),
+        }
+    }
+    Ok(answer)
 }
 
 /// Returns a value as JSON.

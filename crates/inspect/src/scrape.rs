@@ -13,8 +13,8 @@ use sateen::Db;
 
 use crate::client::{Client, ClientError};
 use crate::door::databases;
-use crate::http::{Answer, HTML, JSON, METRICS, Method, Refusal, Request};
-use crate::route::{PAGE, Routes};
+use crate::http::{Answer, HTML, JSON, METRICS, Method, Refusal, Request, TEXT};
+use crate::route::{PAGE, Routes, explain_query};
 use crate::server::{Handler, Listener, Server};
 use crate::watch::Watch;
 
@@ -119,15 +119,21 @@ impl Handler for Relay {
         }
         let (path, kind) = match request.path.as_str() {
             "/" => return Answer::ok(HTML, PAGE),
-            "/metrics" | "/v1/metrics" => ("/v1/metrics", METRICS),
-            "/v1/status" => ("/v1/status", JSON),
-            "/v1/explain" => ("/v1/explain", JSON),
+            "/metrics" | "/v1/metrics" => ("/v1/metrics".to_owned(), METRICS),
+            "/v1/status" => ("/v1/status".to_owned(), JSON),
+            "/v1/explain" => match explain_query(request) {
+                Ok((since, is_text)) => {
+                    let (format, kind) = if is_text { ("text", TEXT) } else { ("json", JSON) };
+                    (format!("/v1/explain?since={}&format={format}", since.as_secs()), kind)
+                }
+                Err(refusal) => return Answer::refused(&refusal),
+            },
             path => {
                 let text = format!("{path}: no such path");
                 return Answer::refused(&Refusal::new(404, text));
             }
         };
-        match self.0.get(path) {
+        match self.0.get(&path) {
             Ok(body) => Answer::ok(kind, body),
             Err(ClientError::Refused(status, text)) => Answer::refused(&Refusal { status, text }),
             Err(error) => Answer::refused(&Refusal::new(503, error.to_string())),

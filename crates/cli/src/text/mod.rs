@@ -13,7 +13,7 @@ mod writer;
 use clap::{Args, ValueEnum};
 
 pub(crate) use reader::{ReadError, RecordReader};
-pub(crate) use writer::RecordWriter;
+pub(crate) use writer::{RecordWriter, json_field};
 
 /// The format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -40,9 +40,9 @@ impl<W: Write> RecordWriter<W> {
             }
             Format::Jsonl => {
                 self.line.push(b'{');
-                self.json_field("key", self.keys, key)?;
+                json_field("key", self.keys, key, &mut self.line)?;
                 self.line.push(b',');
-                self.json_field("value", self.values, value)?;
+                json_field("value", self.values, value, &mut self.line)?;
                 self.line.push(b'}');
             }
         }
@@ -55,32 +55,37 @@ impl<W: Write> RecordWriter<W> {
         self.output.flush()?;
         Ok(self.output)
     }
+}
 
-    /// Writes a string or, if the bytes are not UTF-8, base64 under a name that says so.
-    fn json_field(&mut self, name: &str, encoding: Encoding, bytes: &[u8]) -> io::Result<()> {
-        let line = &mut self.line;
-        match (encoding, std::str::from_utf8(bytes)) {
-            (Encoding::Text, Ok(text)) => {
-                write!(line, "\"{name}\":")?;
-                serde_json::to_writer(line, text)?;
-            }
-            (Encoding::Hex, _) => {
-                write!(line, "\"{name}_hex\":\"")?;
-                to_hex(bytes, line);
-                line.push(b'"');
-            }
-            (Encoding::U64, _) => {
-                write!(line, "\"{name}_u64\":")?;
-                to_number(bytes, line).map_err(|what| wrong(name, &what))?;
-            }
-            (Encoding::Text | Encoding::Base64, _) => {
-                write!(line, "\"{name}_base64\":\"")?;
-                to_base64(bytes, line);
-                line.push(b'"');
-            }
+/// Appends a member of a JSON object: a string or, if the bytes are not UTF-8, base64 under a name
+/// that says so.
+pub(crate) fn json_field(
+    name: &str,
+    encoding: Encoding,
+    bytes: &[u8],
+    line: &mut Vec<u8>,
+) -> io::Result<()> {
+    match (encoding, std::str::from_utf8(bytes)) {
+        (Encoding::Text, Ok(text)) => {
+            write!(line, "\"{name}\":")?;
+            serde_json::to_writer(line, text)?;
         }
-        Ok(())
+        (Encoding::Hex, _) => {
+            write!(line, "\"{name}_hex\":\"")?;
+            to_hex(bytes, line);
+            line.push(b'"');
+        }
+        (Encoding::U64, _) => {
+            write!(line, "\"{name}_u64\":")?;
+            to_number(bytes, line).map_err(|what| wrong(name, &what))?;
+        }
+        (Encoding::Text | Encoding::Base64, _) => {
+            write!(line, "\"{name}_base64\":\"")?;
+            to_base64(bytes, line);
+            line.push(b'"');
+        }
     }
+    Ok(())
 }
 
 fn encode(

@@ -335,7 +335,8 @@ impl BackupEngine {
     ///
     /// # Errors
     /// `NoSuchBackup`; `Corruption` if anything of the backup is damaged, with the file and the
-    /// offset: nothing is restored then. `InvalidArgument` if `path` is not empty; `Io`.
+    /// offset: nothing is restored then. `InvalidArgument` if `path` is not empty; `Locked` if
+    /// another restore writes there; `Io`.
     pub fn restore(&self, id: u64, path: impl AsRef<Path>) -> Result<()> {
         self.restore_with(Arc::new(PosixVfs::new()), id, path, &RestoreOptions::default())
     }

@@ -1,11 +1,11 @@
 //! Restores and verifies a backup.
 //!
 //! 1. [`restore`] looks whether all objects are there, before it writes anything.
-//! 2. `prepare` creates the directory, with the file RESTORING in it.
+//! 2. `prepare` creates the directory, locks it as an open does, and writes the file RESTORING.
 //! 3. `Restoration::file` writes each file. Every MiB is verified before it is written.
 //! 4. Without WALs, `without_wal` writes a manifest that needs none.
 //! 5. `Restoration::finish` makes all names durable, and writes CURRENT last. Then the directory is
-//!    a database, and RESTORING goes.
+//!    a database, and RESTORING goes. The lock is held until then.
 //! 6. After a failure, `remove_all` removes the directory.
 //!
 //! What must stay true:
@@ -24,13 +24,13 @@ use sateen_store::base::random::random_uid;
 use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, RESTORING};
 use sateen_store::manifest::{Current, Identity, ManifestReader, ManifestWriter, write_current};
-use sateen_store::vfs::{MemVfs, OpenOptions, Vfs, VfsFile};
+use sateen_store::vfs::{MemVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
 use super::options::{RestoreOptions, VerifyBackupOptions, VerifyBackupReport};
 use super::pacer::{Pacer, STEP_BYTES};
 use super::record::{Object, Piece, Record, RestoredFile, SUM_BYTES};
 use super::store::{BackupReader, BackupStore};
-use crate::open::sync_ancestors;
+use crate::open::{LOCK_FILE, sync_ancestors, take_lock};
 
 /// The I/O class of what is written, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -150,7 +150,7 @@ pub(super) fn restore(
     if let Some(directory) = logs {
         prepare_logs(vfs, directory)?;
     }
-    prepare(vfs, path)?;
+    let _lock = prepare(vfs, path)?;
     let listener = options.listener.as_deref();
     let mut pacer = Pacer::new(None, "the restore", options.rate, listener);
     pacer.expect(record.bytes());
@@ -182,39 +182,52 @@ fn prepare_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     }
 }
 
-/// Creates the directory with RESTORING in it. Takes over what an interrupted restore left.
-fn prepare(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    if vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
-        let listing = vfs.list(path).map_err(|e| Error::io("list", path, e))?;
-        let has = |wanted: &str| {
-            listing.iter().any(|path| path.file_name().is_some_and(|name| name == wanted))
-        };
-        let interrupted = has(RESTORING) && !has(&FileName::Current.text());
-        if !listing.is_empty() && !interrupted {
-            let text = format!("{} exists already and is not empty", shown_path(path));
-            return Err(Error::InvalidArgument(text));
-        }
-        for name in listing {
-            let name = path.join(name.file_name().unwrap_or_default());
-            vfs.remove(&name).map_err(|e| Error::io("remove", &name, e))?;
-        }
-    }
+/// Creates the directory with RESTORING in it, and returns its lock. Takes over what an interrupted
+/// restore left.
+fn prepare(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsLock>> {
+    // Before the lock file is made: the directory may be somebody else's.
+    left_behind(vfs, path)?;
     vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
+    let lock = take_lock(vfs, path)?;
+    // Another restore may have come to its end meanwhile.
+    for name in left_behind(vfs, path)? {
+        vfs.remove(&name).map_err(|e| Error::io("remove", &name, e))?;
+    }
     let begun = write(vfs, &path.join(RESTORING), MARKER)
         .and_then(|()| sync_directory(vfs, path))
         .and_then(|()| sync_ancestors(vfs, path));
     if begun.is_err() {
         remove_all(vfs, path);
     }
-    begun
+    begun.map(|()| lock)
 }
 
-/// Removes an unfinished restore. Best effort: what stays is no database.
+/// Returns the files that an interrupted restore left, without the lock file. Fails if something
+/// else is in the directory.
+fn left_behind(vfs: &dyn Vfs, path: &Path) -> Result<Vec<PathBuf>> {
+    if !vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
+        return Ok(Vec::new());
+    }
+    let mut listing = vfs.list(path).map_err(|e| Error::io("list", path, e))?;
+    let has = |listing: &[PathBuf], wanted: &str| {
+        listing.iter().any(|path| path.file_name().is_some_and(|name| name == wanted))
+    };
+    let interrupted = has(&listing, RESTORING) && !has(&listing, &FileName::Current.text());
+    listing.retain(|path| path.file_name().is_none_or(|name| name != LOCK_FILE));
+    if !listing.is_empty() && !interrupted {
+        let text = format!("{} exists already and is not empty", shown_path(path));
+        return Err(Error::InvalidArgument(text));
+    }
+    Ok(listing.iter().map(|name| path.join(name.file_name().unwrap_or_default())).collect())
+}
+
+/// Removes an unfinished restore, whose lock the caller holds. Best effort: what stays is no
+/// database.
 fn remove_all(vfs: &dyn Vfs, path: &Path) {
     let names = vfs.list(path).unwrap_or_default();
     let mut names: Vec<_> = names.iter().filter_map(|name| name.file_name()).collect();
-    // The marker goes last.
-    names.sort_by_key(|name| *name == RESTORING);
+    // The marker goes last, but for the lock, which keeps other restores away until then.
+    names.sort_by_key(|name| (*name == LOCK_FILE, *name == RESTORING));
     // Without CURRENT nothing of the rest is a database.
     names.sort_by_key(|name| *name != FileName::Current.text().as_str());
     for name in names {
@@ -253,9 +266,7 @@ impl Restoration<'_> {
                 FileName::Wal(_) if !wal => {}
                 FileName::Manifest(_) if !wal => synced = self.without_wal(file)?,
                 name => {
-                    let path = self.place(name);
-                    let open = self.vfs.open(&path, OpenOptions::CREATE);
-                    let to = open.map_err(|e| Error::io("create", &path, e))?;
+                    let (path, to) = self.create(name)?;
                     self.file(file, &to, &path)?;
                 }
             }
@@ -263,14 +274,16 @@ impl Restoration<'_> {
         self.finish(synced)
     }
 
-    /// Returns the path of a file that is about to be made.
-    fn place(&mut self, name: FileName) -> PathBuf {
-        if !matches!(name, FileName::Wal(_)) || self.logs == self.path {
-            return name.path(self.path);
+    /// Makes a file, which must not be there yet.
+    fn create(&mut self, name: FileName) -> Result<(PathBuf, Arc<dyn VfsFile>)> {
+        let elsewhere = matches!(name, FileName::Wal(_)) && self.logs != self.path;
+        let path = name.path(if elsewhere { self.logs } else { self.path });
+        let open = self.vfs.open(&path, OpenOptions::CREATE);
+        let file = open.map_err(|error| Error::io("create", &path, error))?;
+        if elsewhere {
+            self.made.push(path.clone());
         }
-        let path = name.path(self.logs);
-        self.made.push(path.clone());
-        path
+        Ok((path, file))
     }
 
     /// Writes the pieces of a file and syncs it.
@@ -332,8 +345,8 @@ impl Restoration<'_> {
         }
         writer.end_snapshot()?;
         let synced = writer.sync()?;
-        let log = self.place(FileName::Wal(log));
-        write(self.vfs, &log, &[])?;
+        let (path, log) = self.create(FileName::Wal(log))?;
+        log.sync_data(CLASS).map_err(|error| Error::io("sync", &path, error))?;
         Ok(synced)
     }
 

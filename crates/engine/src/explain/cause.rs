@@ -153,6 +153,10 @@ pub(super) fn of(history: &History, second: &Second) -> (Cause, Figures) {
         Waiting::Sync if slow_device => Cause::Device,
         Waiting::Sync if starved => Cause::Processor,
         Waiting::Sync => Cause::Sync,
+        Waiting::Append if starved && !slow_device => Cause::Processor,
+        Waiting::Append if slow_device => Cause::Device,
+        Waiting::Append if is_busy(history, second, &figures) => Cause::Overload(None),
+        Waiting::Append => Cause::Unknown,
         Waiting::Lock | Waiting::Other if starved => Cause::Processor,
         Waiting::Lock => Cause::Contention,
         Waiting::Other => Cause::Unknown,
@@ -166,6 +170,8 @@ enum Waiting {
     Admission,
     Device,
     Sync,
+    /// Writing the WAL, without its syncs.
+    Append,
     Lock,
     Other,
 }
@@ -175,7 +181,8 @@ fn waiting(second: &Second) -> Waiting {
     let parts = [
         (Waiting::Admission, sum(|slow| slow.admission_ns)),
         (Waiting::Device, sum(|slow| slow.device_read_ns)),
-        (Waiting::Sync, sum(|slow| slow.sync_ns) + sum(|slow| slow.wal_append_ns)),
+        (Waiting::Sync, sum(|slow| slow.sync_ns)),
+        (Waiting::Append, sum(|slow| slow.wal_append_ns)),
         (Waiting::Lock, sum(|slow| slow.lock_ns)),
         (Waiting::Other, sum(|slow| slow.other_ns() + slow.memtable_ns + slow.cache_miss_ns)),
     ];

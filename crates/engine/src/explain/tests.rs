@@ -249,12 +249,13 @@ fn what_has_just_begun_is_seen_in_its_first_second() {
 #[test]
 fn syncs_blocks_locks_and_computing_are_told_apart() {
     type Fill = fn(&mut SlowOperation);
-    let cases: [(Fill, Cause); 5] = [
+    let cases: [(Fill, Cause); 6] = [
         (|slow| slow.sync_ns = 290 * MS, Cause::Sync),
         (
             |slow| (slow.device_read_ns, slow.device_reads, slow.cache_misses) = (290 * MS, 40, 40),
             Cause::Cache,
         ),
+        (|slow| (slow.wal_append_ns, slow.sync_ns) = (260 * MS, 30 * MS), Cause::Unknown),
         (|slow| slow.lock_ns = 290 * MS, Cause::Contention),
         (|slow| slow.queue_ns = 290 * MS, Cause::Contention),
         (|_| {}, Cause::Unknown),

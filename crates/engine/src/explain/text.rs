@@ -218,8 +218,12 @@ impl Cause {
                 }
             }
             Cause::Sync if figures.sync_ns > 0 => {
-                let (now, usual) = (time(figures.sync_ns), time(figures.usual_sync_ns));
-                evidence.push(format!("A sync in the background took {now}, and {usual} usually."));
+                let (now, usual) = (time(figures.sync_ns), figures.usual_sync_ns);
+                let usual = match usual {
+                    0 => String::new(),
+                    usual => format!(", and {} usually", time(usual)),
+                };
+                evidence.push(format!("A sync in the background took {now}{usual}."));
             }
             Cause::Overload(_) | Cause::Background(_) => {
                 let Figures { device_ns, period_ns, pace_bytes_per_second: pace, .. } = *figures;

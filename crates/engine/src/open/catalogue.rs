@@ -153,8 +153,8 @@ pub(crate) fn interrupted_restore(listing: &[PathBuf]) -> Option<String> {
     let has = |wanted: &str| {
         listing.iter().filter_map(|path| path.file_name()).any(|name| name == wanted)
     };
-    let reason = "the restore of a backup into it was interrupted, and nothing of it can be used: \
-                  restore the backup again";
+    let reason = "the restore of a backup into it is under way, or was interrupted, and nothing of \
+                  it can be used: restore the backup again";
     (has(RESTORING) && !has(&FileName::Current.text())).then(|| reason.to_owned())
 }
 

@@ -95,7 +95,7 @@ pub use remote::OpenAndCompactOptions;
 pub(crate) use remote::open_and_compact;
 pub(crate) use secondary::{current_manifest, find_manifest, open_secondary};
 
-const LOCK_FILE: &str = "LOCK";
+pub(crate) const LOCK_FILE: &str = "LOCK";
 
 /// Returns the bytes of freed memtables that are kept for the next ones: one memtable's worth.
 fn arena_pool_bytes(options: &Options) -> usize {

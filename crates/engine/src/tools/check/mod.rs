@@ -39,7 +39,7 @@ use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
 use crate::open::paths::{Claimed, layer};
-use crate::open::{find_comparators, find_manifest};
+use crate::open::{find_comparators, find_manifest, interrupted_restore};
 use crate::options::paths::{absolute, absolute_families};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::family_state::oldest_log;
@@ -266,6 +266,9 @@ fn refuse_other_than_ours(vfs: &dyn Vfs, directory: &Path, error: &Error) -> Res
     })?;
     if let Some(what) = foreign(vfs, directory, &listing) {
         let reason = foreign_reason(what, directory);
+        return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
+    }
+    if let Some(reason) = interrupted_restore(&listing) {
         return Err(Error::IncompatibleDirectory { path: directory.to_owned(), reason });
     }
     let mut names = listing.iter().filter_map(|path| path.file_name()?.to_str());

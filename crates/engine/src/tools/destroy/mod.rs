@@ -28,13 +28,12 @@ use sateen_store::files::{FileName, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
 use sateen_store::vfs::{PosixVfs, Vfs};
 
-use crate::open::{sync_ancestors, take_lock};
+use crate::open::{LOCK_FILE, sync_ancestors, take_lock};
 use crate::options::Options;
 use crate::options::paths::absolute;
 
 mod content;
 
-const LOCK_FILE: &str = "LOCK";
 /// The directory in which a repair keeps files that the repaired database does not use.
 const LOST: &str = "lost";
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{CrashChoice, MemVfs, OpenOptions, Recording, Vfs};
-use sateen::{BackupEngine, Db, DirectoryStore, Error, Options, RestoreOptions, repair_with};
+use sateen::{
+    BackupEngine, Db, DirectoryStore, Error, Options, RestoreOptions, check_with, repair_with,
+};
 
 use crate::support::common::{Contents, Random, as_vfs, assert_sound, contents, tiny};
 
@@ -223,6 +225,8 @@ fn a_database_is_restored_as_a_whole_or_not_at_all() {
                     let is_refusal =
                         matches!(error, Error::IncompatibleDirectory { .. } | Error::Io { .. });
                     assert!(is_refusal, "{what}: {error}");
+                    let checked = check_with(as_vfs(image), RESTORED, &tiny(), &[], &mut |_, _| {});
+                    assert!(checked.is_err(), "{what}: taken for a damaged database");
                     let repaired = repair_with(as_vfs(image), RESTORED, &tiny());
                     assert!(repaired.is_err(), "{what}: repaired from a part of a backup");
                     // The same restore starts over.

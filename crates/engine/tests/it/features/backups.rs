@@ -378,3 +378,41 @@ fn what_is_cancelled_leaves_nothing() {
     assert_eq!(error.to_string(), "the restore was cancelled");
     assert!(!vfs.exists(Path::new("/restored")).unwrap());
 }
+
+/// An engine over `vfs` that makes no backups, beside others.
+fn reader(vfs: &Arc<dyn Vfs>) -> BackupEngine {
+    let store = DirectoryStore::new(vfs.clone(), TARGET);
+    BackupEngine::open_read_only_with(Arc::new(store)).unwrap()
+}
+
+/// Begins another restore into the same directory at each step.
+struct Rival {
+    vfs: Arc<dyn Vfs>,
+    refused: std::sync::atomic::AtomicU64,
+}
+
+impl BackupListener for Rival {
+    fn progress(&self, _: &BackupProgress) {
+        let plain = RestoreOptions::default();
+        let again = reader(&self.vfs).restore_with(self.vfs.clone(), 1, "/restored", &plain);
+        assert!(matches!(again, Err(Error::Locked { .. })), "{again:?}");
+        let opened = Db::open_with(self.vfs.clone(), "/restored", tiny(), &[]);
+        let refused =
+            matches!(opened, Err(Error::Locked { .. } | Error::IncompatibleDirectory { .. }));
+        assert!(refused, "{:?}", opened.err());
+        self.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn one_restore_at_a_time_writes_into_a_directory() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+    write_some(&db, &mut Random::new(6), 300);
+    engine(&vfs).create(&db).unwrap();
+    let rival = Arc::new(Rival { vfs: vfs.clone(), refused: 0.into() });
+    let options = RestoreOptions { listener: Some(rival.clone()), ..RestoreOptions::default() };
+    reader(&vfs).restore_with(vfs.clone(), 1, "/restored", &options).unwrap();
+    assert!(rival.refused.load(std::sync::atomic::Ordering::Relaxed) > 3);
+    assert!(restored(&vfs, "/restored", &tiny()) == contents(&db));
+}
