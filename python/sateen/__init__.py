@@ -19,6 +19,10 @@ plyvel. All threads may use it; calls that may wait release the interpreter lock
 
 from __future__ import annotations
 
+from ._interpreter import refuse_subinterpreters
+
+refuse_subinterpreters()
+
 import atexit
 from importlib import metadata as _metadata
 

@@ -35,24 +35,6 @@ mod typed_iter;
 
 #[pymodule(gil_used = false)]
 mod _native {
-    use pyo3::exceptions::PyImportError;
-    use pyo3::prelude::*;
-
-    /// Refuses the import in a second interpreter of the process, whose objects the module would
-    /// share with the first one.
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The second name is that of CPython 3.13 and later.
-        let imported = ["_xxsubinterpreters", "_interpreters"].map(|name| module.py().import(name));
-        let Some(interpreters) = imported.into_iter().find_map(Result::ok) else { return Ok(()) };
-        let (main, current) =
-            (interpreters.call_method0("get_main")?, interpreters.call_method0("get_current")?);
-        if main.eq(current)? {
-            return Ok(());
-        }
-        Err(PyImportError::new_err("sateen cannot be imported in a subinterpreter"))
-    }
-
     #[pymodule_export]
     use super::backup::Backups;
     #[pymodule_export]
