@@ -128,8 +128,10 @@ def test_a_write_that_waited_is_written(path: Path) -> None:
             while True:
                 db.put(b"k", b"v" * 1000, deadline=0)
         assert stalled.value.retryable and stalled.value.retry_after is not None
-        threading.Timer(0.5, db.continue_background_work).start()
+        timer = threading.Timer(0.5, db.continue_background_work)
+        timer.start()
         db.put(b"last", b"1")
+        timer.join()
         assert db[b"last"] == b"1"
 
 
