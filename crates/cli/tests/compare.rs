@@ -60,7 +60,8 @@ fn the_functions_that_a_program_calls_are_looked_up() {
     let source = "void rocksdb_put(void); void rocksdb_blob_file_garbage_info_blob_file_path(void);\n\
                   void rocksdb_of_the_future(void);\n\
                   void f(void) { rocksdb_put(); }\n\
-                  void g(void) { rocksdb_blob_file_garbage_info_blob_file_path(); rocksdb_of_the_future(); }\n";
+                  void g(void) { rocksdb_blob_file_garbage_info_blob_file_path(); }\n\
+                  void h(void) { rocksdb_of_the_future(); }\n";
     let compiled = |name: &str, source: &str| {
         std::fs::write(folder.join("program.c"), source).unwrap();
         let words = ["-shared", "-fPIC", "-o", name, "program.c"];
