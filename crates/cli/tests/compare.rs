@@ -57,10 +57,10 @@ fn diff_lists_what_differs_and_nothing_else() {
 fn the_functions_that_a_program_calls_are_looked_up() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path();
-    let source = "void rocksdb_put(void); void rocksdb_blob_file_garbage_info_blob_file_path(void);\n\
+    let source = "void rocksdb_put(void); void rocksdb_delete_file(void);\n\
                   void rocksdb_of_the_future(void);\n\
                   void f(void) { rocksdb_put(); }\n\
-                  void g(void) { rocksdb_blob_file_garbage_info_blob_file_path(); }\n\
+                  void g(void) { rocksdb_delete_file(); }\n\
                   void h(void) { rocksdb_of_the_future(); }\n";
     let compiled = |name: &str, source: &str| {
         std::fs::write(folder.join("program.c"), source).unwrap();
@@ -75,7 +75,7 @@ fn the_functions_that_a_program_calls_are_looked_up() {
     let told = text(&found);
     assert_eq!(found.status.code(), Some(1), "{told}");
     assert!(told.contains("calls 3 functions") && told.contains("; 1 are there"), "{told}");
-    assert!(told.contains("  rocksdb_blob_file_garbage_info_blob_file_path\n"), "{told}");
+    assert!(told.contains("  rocksdb_delete_file\n"), "{told}");
     assert!(told.contains("  rocksdb_of_the_future\n"), "{told}");
     assert!(compiled("sound.so", "void rocksdb_put(void); void f(void) { rocksdb_put(); }\n"));
     let sound = sateen(folder, &["rocksdb", "check", "sound.so", "--json"]);
