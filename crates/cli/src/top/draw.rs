@@ -29,29 +29,27 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model) {
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), body);
         return;
     };
-    let [operations, stalls, middle, work, slow] = Layout::vertical([
-        Constraint::Length(5),
-        Constraint::Length(2),
-        Constraint::Length(8),
-        Constraint::Min(4),
-        Constraint::Min(3),
-    ])
-    .areas(body);
+    let [operations, stalls, rest] =
+        Layout::vertical([Constraint::Length(5), Constraint::Length(2), Constraint::Min(0)])
+            .areas(body);
     draw_operations(frame, model, status, operations);
     frame.render_widget(stalls_text(model, status), stalls);
+    // Its sentences need the room of all the rest.
+    if let Some(why) = &model.why {
+        let text = Text::from(format!("WHY\n{why}"));
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), rest);
+        return;
+    }
+    let [middle, work, slow] =
+        Layout::vertical([Constraint::Length(8), Constraint::Min(4), Constraint::Min(3)])
+            .areas(rest);
     let [device, levels] = halves(middle);
     frame.render_widget(device_text(model, status), device);
     frame.render_widget(levels_text(status, levels.height), levels);
     let [jobs, memory] = halves(work);
     frame.render_widget(jobs_text(status, jobs.height), jobs);
     frame.render_widget(memory_text(status), memory);
-    match &model.why {
-        Some(why) => {
-            let text = Text::from(format!("{}\n{why}", "WHY"));
-            frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), slow);
-        }
-        None => frame.render_widget(slow_text(model, slow), slow),
-    }
+    frame.render_widget(slow_text(model, slow), slow);
 }
 
 fn halves(area: Rect) -> [Rect; 2] {

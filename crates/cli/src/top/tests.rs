@@ -217,8 +217,11 @@ fn slow_operations_come_in_the_order_that_was_asked_for() {
     assert_eq!(kinds(&model), ["read", "write", "scan"]);
     model.order = Order::Kind;
     assert_eq!(kinds(&model), ["read", "scan", "write"]);
-    model.why = Some("the device was slow".to_owned());
-    assert!(screen(&model, 80, 24).contains("the device was slow"));
+    // Twelve lines of `why` have room on the smallest screen.
+    let lines: Vec<_> = (0..12).map(|line| format!("sentence {line} of why")).collect();
+    model.why = Some(lines.join("\n"));
+    let shown = screen(&model, 80, 24);
+    assert!(lines.iter().all(|line| shown.contains(line)), "{shown}");
 }
 
 #[test]
