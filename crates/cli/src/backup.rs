@@ -135,9 +135,7 @@ pub(crate) fn create(arguments: &Backup, json: bool, output: &mut dyn Write) -> 
 /// of the device. Returns `None` if there is no such process.
 fn made_by_process(arguments: &Backup, json: bool) -> Result<Option<BackupInfo>> {
     let target = &arguments.target;
-    let absolute = std::path::absolute(target).map_err(|error| Failure::file(target, &error))?;
-    // The protocol has text, so another path can only be named to a database that is not served.
-    let Some(path) = absolute.to_str() else { return Ok(None) };
+    let Some(path) = live::path_argument(target)? else { return Ok(None) };
     let wanted = json!({
         "path": path, "note": arguments.note, "rate": bytes_per_second(arguments.rate),
     });

@@ -462,9 +462,7 @@ fn stats_json(db: &Db) -> serde_json::Value {
 fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) -> Result<()> {
     let spinner = Progress::spinner("making a checkpoint");
     let shown = shown_path(target);
-    let absolute = std::path::absolute(target).map_err(|error| Failure::file(target, &error))?;
-    // The protocol has text: a path that is none can only be named to a database that is not open.
-    let by_process = match absolute.to_str() {
+    let by_process = match live::path_argument(target)? {
         Some(path) => {
             let arguments = json!({ "path": path });
             let goes_on = format!("goes on, and {shown} will be complete or not there");

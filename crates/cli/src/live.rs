@@ -53,6 +53,13 @@ pub(crate) fn is_served(db: &Path) -> bool {
     Client::of_database(db).status().is_ok()
 }
 
+/// Returns a path as the protocol has it: absolute, because the process has another current
+/// directory, and text. A path that is none can only be named to a database that is not served.
+pub(crate) fn path_argument(path: &Path) -> Result<Option<String>> {
+    let absolute = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
+    Ok(absolute.to_str().map(str::to_owned))
+}
+
 /// Has the process that has the database open do `work`. Returns its answer, or `None` if no
 /// process serves the database. If the user interrupts that, the program ends here and says that
 /// the process goes on: `goes_on`.

@@ -30,7 +30,7 @@ use super::options::{RestoreOptions, VerifyBackupOptions, VerifyBackupReport};
 use super::pacer::{Pacer, STEP_BYTES};
 use super::record::{Object, Piece, Record, RestoredFile, SUM_BYTES};
 use super::store::{BackupReader, BackupStore};
-use crate::open::{LOCK_FILE, sync_ancestors, take_lock};
+use crate::open::{LOCK_FILE, interrupted_restore, sync_ancestors, take_lock};
 
 /// The I/O class of what is written, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -209,10 +209,7 @@ fn left_behind(vfs: &dyn Vfs, path: &Path) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let mut listing = vfs.list(path).map_err(|e| Error::io("list", path, e))?;
-    let has = |listing: &[PathBuf], wanted: &str| {
-        listing.iter().any(|path| path.file_name().is_some_and(|name| name == wanted))
-    };
-    let interrupted = has(&listing, RESTORING) && !has(&listing, &FileName::Current.text());
+    let interrupted = interrupted_restore(&listing).is_some();
     listing.retain(|path| path.file_name().is_none_or(|name| name != LOCK_FILE));
     if !listing.is_empty() && !interrupted {
         let text = format!("{} exists already and is not empty", shown_path(path));
