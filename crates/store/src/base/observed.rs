@@ -5,10 +5,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+// Not of [`sync`](super::sync): nothing waits for the flag, and who asks may hold a lock of
+// `sync::leaf` or borrow a thread-local.
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
-
-use crate::base::sync::atomic::{AtomicBool, Ordering};
 
 /// An observer, or the place of one.
 pub struct Observed<T: ?Sized + 'static> {
