@@ -9,8 +9,9 @@
 //!    is as large as all before it together, up to the maximum.
 //! 4. Chunks of full size are mapped ([`MappedChunk`]) or come from the [`ArenaPool`], which all
 //!    memtables of a database share. A page fault for every 4 KiB costs more than the insert that
-//!    causes it, so a memtable reuses the pages of a flushed one. They are huge pages by then
-//!    ([`ArenaPool::make_huge`]).
+//!    causes it, and so do address translations for small pages. A memtable therefore reuses the
+//!    pages of a flushed one, or takes new ones that a thread of the background has prepared. Both
+//!    are huge by then ([`ArenaPool::prepare`]).
 //! 5. [`Arena::seal`] reports the final size to the [`MemoryLedger`], if there is one.
 //! 6. Dropping the arena frees both lists of chunks (`free_list`) or returns them to the pool.
 //!
@@ -47,6 +48,9 @@ const CHUNKS_MIN: usize = 32;
 /// A node or value above 1/`OWN_BLOCK_DIVISOR` of a chunk gets a block of its own.
 const OWN_BLOCK_DIVISOR: usize = 16;
 
+/// The most free chunks that [`ArenaPool::prepare`] adds to.
+const PREPARED_MAX: usize = 16;
+
 /// Alignment of all nodes and blocks.
 const ALIGN: usize = mem::align_of::<Chunk>();
 
@@ -74,13 +78,24 @@ pub struct ArenaPool {
 struct FreeChunks {
     chunks: Vec<MappedChunk>,
     bytes_max: usize,
+    /// Number of chunks that memtables have needed, free or not.
+    taken: u64,
+    /// `taken` at the last [`ArenaPool::prepare`].
+    taken_before: u64,
+}
+
+impl FreeChunks {
+    fn have_room(&self) -> bool {
+        (self.chunks.len() + 1) * CHUNK_BYTES <= self.bytes_max
+    }
 }
 
 impl ArenaPool {
     /// Returns a pool that keeps at most `bytes_max` bytes of free chunks. They count as the
     /// database's memory ([`ArenaPool::bytes`]).
     pub fn new(bytes_max: usize) -> ArenaPool {
-        ArenaPool { free: Mutex::new(FreeChunks { chunks: Vec::new(), bytes_max }), ledger: None }
+        let free = FreeChunks { chunks: Vec::new(), bytes_max, taken: 0, taken_before: 0 };
+        ArenaPool { free: Mutex::new(free), ledger: None }
     }
 
     /// Returns a pool that keeps nothing. `ledger` counts the memory of memtables, and what they
@@ -105,10 +120,17 @@ impl ArenaPool {
         drop(surplus);
     }
 
-    /// Gives free chunks huge pages. Their first page fault fills 2 MiB with zeros, which can take
-    /// milliseconds, in a virtual machine above all. So writers do not pay for it, but the thread
-    /// that calls this.
-    pub fn make_huge(&self) {
+    /// Returns the number of chunks that memtables have needed.
+    pub fn taken(&self) -> u64 {
+        lock(&self.free).taken
+    }
+
+    /// Gives free chunks huge pages, and adds chunks until there is one more than memtables needed
+    /// since the last call.
+    ///
+    /// The first page fault of a huge page fills 2 MiB with zeros, which can take milliseconds, in
+    /// a virtual machine above all. So writers do not pay for it, but the thread that calls this.
+    pub fn prepare(&self) {
         let next = || {
             let mut free = lock(&self.free);
             let at = free.chunks.iter().position(|chunk| chunk.pages == Pages::Small)?;
@@ -118,17 +140,37 @@ impl ArenaPool {
             chunk.make_huge();
             drop(self.give(chunk));
         }
+        let mut free = lock(&self.free);
+        let needed = free.taken - free.taken_before;
+        free.taken_before = free.taken;
+        if needed == 0 {
+            return;
+        }
+        let ahead = usize::try_from(needed).map_or(PREPARED_MAX, |n| PREPARED_MAX.min(n + 1));
+        let missing = ahead.saturating_sub(free.chunks.len());
+        drop(free);
+        for _ in 0..missing {
+            if !lock(&self.free).have_room() {
+                return;
+            }
+            // Without memory, the writer that needs it says so.
+            let Some(mut chunk) = MappedChunk::try_new() else { return };
+            chunk.make_huge();
+            drop(self.give(chunk));
+        }
     }
 
     /// Takes a free chunk, if there is one.
     fn take(&self) -> Option<MappedChunk> {
-        lock_timed(&self.free).chunks.pop()
+        let mut free = lock_timed(&self.free);
+        free.taken += 1;
+        free.chunks.pop()
     }
 
     /// Keeps `chunk`, or returns it to the caller to drop outside the lock.
     fn give(&self, chunk: MappedChunk) -> Option<MappedChunk> {
         let mut free = lock(&self.free);
-        if (free.chunks.len() + 1) * CHUNK_BYTES <= free.bytes_max {
+        if free.have_room() {
             free.chunks.push(chunk);
             return None;
         }
@@ -155,12 +197,16 @@ unsafe impl Send for MappedChunk {}
 
 impl MappedChunk {
     fn new() -> MappedChunk {
+        MappedChunk::try_new().unwrap_or_else(|| std::alloc::handle_alloc_error(chunk_layout()))
+    }
+
+    /// Returns `None` if the system has no memory.
+    fn try_new() -> Option<MappedChunk> {
         #[cfg(not(miri))]
-        let address =
-            map_aligned().unwrap_or_else(|| std::alloc::handle_alloc_error(chunk_layout()));
+        let address = map_aligned()?;
         #[cfg(miri)]
         let address = allocate(chunk_layout());
-        MappedChunk { address, pages: Pages::Small }
+        Some(MappedChunk { address, pages: Pages::Small })
     }
 
     /// Replaces the pages by huge ones, whose content is zero.

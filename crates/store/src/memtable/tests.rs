@@ -296,13 +296,41 @@ fn the_pool_keeps_what_it_may() {
     assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
     fill();
     assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
-    pool.make_huge();
+    pool.prepare();
     assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
     fill();
     pool.set_bytes_max(CHUNK_BYTES);
     assert_eq!(pool.bytes(), CHUNK_BYTES);
     fill();
     assert_eq!(pool.bytes(), CHUNK_BYTES);
+}
+
+#[test]
+fn the_pool_prepares_what_memtables_need() {
+    let pool = Arc::new(ArenaPool::new(8 * CHUNK_BYTES));
+    pool.prepare();
+    assert_eq!(pool.bytes(), 0, "no memtable has needed any");
+    let memtable = MemTable::new(64 << 20, Some(Arc::clone(&pool)), &Comparator::BYTEWISE);
+    let mut seqno = 0;
+    let mut take = |chunks: u64| {
+        let until = pool.taken() + chunks;
+        while pool.taken() < until {
+            seqno += 1;
+            memtable.insert(b"key", SeqNo(seqno), ValueKind::Put, &[2; 4096]);
+        }
+    };
+    take(2);
+    pool.prepare();
+    assert_eq!(pool.bytes(), 3 * CHUNK_BYTES);
+    take(1);
+    assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
+    pool.prepare();
+    assert_eq!(pool.bytes(), 2 * CHUNK_BYTES, "one more than were needed");
+    pool.prepare();
+    assert_eq!(pool.bytes(), 2 * CHUNK_BYTES);
+    take(10);
+    pool.prepare();
+    assert_eq!(pool.bytes(), 8 * CHUNK_BYTES, "no more than it may keep");
 }
 
 /// Returns entry `index` of thread `thread`. Some keys have several versions.

@@ -31,9 +31,9 @@ pub(crate) struct BoardState {
     pub(crate) logs_left: Vec<LogNumber>,
     /// True if the manifest takes no more edits.
     pub(crate) manifest_dead: bool,
-    /// The number of seals and the size of the memtable pool in bytes as last seen, and the time in
+    /// The numbers of seals and of chunks that memtables have needed as last seen, and the time in
     /// nanoseconds at which one of them last changed.
-    pub(crate) kept_seen: ((u64, usize), u64),
+    pub(crate) kept_seen: ((u64, u64), u64),
     /// Tables that were there at open and are still to be opened. The last one is next.
     pub(crate) to_open: Vec<ToOpen>,
     /// Files with few live bytes, as last reported to control.

@@ -54,16 +54,14 @@ impl Chores {
         memtables.sum::<u64>() + self.writes.memtable_pool.bytes() as u64
     }
 
-    /// Keeps enough memory in the pool for the largest of the next memtables. Returns all of it if
-    /// no memtable has needed any for a while.
+    /// Keeps enough memory in the pool for the largest of the next memtables, and prepares some
+    /// while a memtable grows. Returns all of it if no memtable has needed any for a while.
     pub(crate) fn keep_memory_for_memtables(&self) {
-        let kept = self.writes.memtable_pool.bytes();
-        if kept > 0 {
+        if self.writes.memtable_pool.bytes() > 0 {
             let now = self.env.now();
             let mut state = lock(&self.board.state);
-            // A large memtable takes a while to fill. It takes memory from the pool meanwhile, so a
-            // change of the pool's size counts, too.
-            let seen = (self.writes.pipeline.seals(), kept);
+            // A large memtable takes a while to fill, and needs memory meanwhile.
+            let seen = (self.writes.pipeline.seals(), self.writes.memtable_pool.taken());
             if state.kept_seen.0 != seen {
                 state.kept_seen = (seen, now.0);
             }
@@ -77,7 +75,7 @@ impl Chores {
         // The pool keeps no less than at open.
         let next = next.unwrap_or(0).max(self.env.options.load().column_family.memtable_bytes);
         self.writes.memtable_pool.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
-        self.writes.memtable_pool.make_huge();
+        self.writes.memtable_pool.prepare();
     }
 
     /// Drops images of tables if they take too much of the cache by now.
