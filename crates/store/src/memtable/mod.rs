@@ -8,7 +8,8 @@
 //! 3. [`MemTable::iter`] returns a cursor that keeps the memtable alive.
 //! 4. [`MemTable::used_bytes`] tells the writer when to seal it.
 //!
-//! `skiplist` and `arena` are the engine's one unsafe data structure; this file is its interface.
+//! `skiplist`, `arena` and `pool` are the engine's one unsafe data structure; this file is its
+//! interface.
 //!
 //! What must stay true: no two entries have the same user key and sequence number.
 
@@ -20,6 +21,7 @@ mod code;
 #[cfg(test)]
 #[cfg(loom)]
 mod models;
+mod pool;
 mod ranges;
 mod skiplist;
 #[cfg(test)]
@@ -40,7 +42,7 @@ use crate::base::key::pack;
 use crate::base::perf::{self, PerfMetric};
 use crate::base::sync::loom_atomic::{AtomicUsize, Ordering};
 
-pub use self::arena::{ArenaPool, MemoryLedger};
+pub use self::pool::{ArenaPool, MemoryLedger};
 
 thread_local! {
     /// Where this thread inserted last. An insert directly behind it does not search from the top.

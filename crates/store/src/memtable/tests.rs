@@ -7,8 +7,8 @@ use std::thread;
 
 use sateen_control::{Comparator, SeqNo, ValueKind};
 
-use super::arena::CHUNK_BYTES;
 use super::code::{Code, PREFIX_BYTES, Prefix};
+use super::pool::CHUNK_BYTES;
 use super::{ArenaPool, MemTable, MemTableIter};
 use crate::base::iterator::InternalIterator;
 use crate::base::key;

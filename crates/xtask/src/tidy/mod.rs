@@ -26,6 +26,7 @@ const UNLAYERED_CRATES: &[&str] = &[];
 const UNSAFE_FILES: &[&str] = &[
     "crates/store/src/memtable/skiplist/",
     "crates/store/src/memtable/arena.rs",
+    "crates/store/src/memtable/pool.rs",
     "crates/store/src/memtable/models.rs",
     "crates/capi/examples/boundary.rs",
     "crates/capi/src/",

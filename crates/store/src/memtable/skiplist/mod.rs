@@ -54,8 +54,9 @@ use std::sync::atomic::AtomicU64 as IdCounter;
 use sateen_control::Comparator;
 
 use self::node::{Entry, HEIGHT_MAX, Head, Link, Node, Place, Word};
-use super::arena::{Arena, ArenaPool};
+use super::arena::Arena;
 use super::code::Code;
+use super::pool::ArenaPool;
 use crate::base::sync::loom_atomic::{AtomicUsize, Ordering};
 // Not loom's, whose atomics cannot be static. Ids order nothing.
 
