@@ -20,7 +20,7 @@ use sateen_store::files::counters::Counters;
 use sateen_store::files::paths::{Directories, Owner, claim, in_directories, whose};
 use sateen_store::files::{FileName, table_file_name};
 use sateen_store::manifest::read_current;
-use sateen_store::vfs::{MeteredVfs, PathsVfs, Vfs, VfsLock};
+use sateen_store::vfs::{HeldVfs, MeteredVfs, PathsVfs, Vfs, VfsLock};
 
 use super::{sync_ancestors, take_lock};
 use crate::core::DbCore;
@@ -111,7 +111,8 @@ pub(crate) fn layered(
     options: &Options,
     families: &[(&str, ColumnFamilyOptions)],
 ) -> (Arc<MeteredVfs>, Arc<PathsVfs>) {
-    let paths = Arc::new(layer(vfs.clone(), directory, options, families));
+    let held = Arc::new(HeldVfs::new(vfs.clone()));
+    let paths = Arc::new(layer(held, directory, options, families));
     (Arc::new(MeteredVfs::over(&vfs, paths.clone())), paths)
 }
 

@@ -14,6 +14,7 @@ mod buffer;
 mod bytes;
 mod descriptors;
 mod fault;
+mod held;
 mod io_event;
 mod many;
 mod mem;
@@ -34,6 +35,7 @@ pub use buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 pub use bytes::BytesFile;
 pub use descriptors::{DescriptorPool, PooledFile};
 pub use fault::{Fault, FaultId, FaultRule, FaultVfs, Site, SiteCounts, VfsOperation, path_class};
+pub use held::HeldVfs;
 pub use io_event::{IoEvent, IoObserver, IoOperation};
 pub use many::{PlacedRead, SharedDescriptor, read_many};
 pub use mem::{
@@ -139,6 +141,11 @@ pub trait VfsLock: Send + Sync + Debug {
     /// Returns the bytes of the lock file that readers have marked ([`Vfs::mark`]), each once.
     fn marks(&self) -> io::Result<Vec<u64>> {
         Ok(Vec::new())
+    }
+
+    /// Returns false if the lock file was removed or replaced, so that it keeps nobody out.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

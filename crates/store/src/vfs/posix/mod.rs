@@ -412,14 +412,23 @@ impl PosixFile {
 #[derive(Debug)]
 struct PosixLock {
     fd: OwnedFd,
+    path: PathBuf,
     forks: u64,
     // Dropped last, so that no thread of this process tries while the system still holds the lock.
-    _claim: Claim,
+    claim: Claim,
 }
 
 impl VfsLock for PosixLock {
     fn marks(&self) -> io::Result<Vec<u64>> {
         marks::marks(&self.fd)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        match retry(|| rustix::fs::stat(&self.path)) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == self.claim.0),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }
 
@@ -448,15 +457,12 @@ impl PosixLock {
         let claim = Claim::take((stat.st_dev, stat.st_ino))?;
         match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {
-                let lock = PosixLock { fd, forks: fork::forks(), _claim: claim };
-                match retry(|| rustix::fs::stat(path)) {
-                    Ok(named) if (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino) => {
-                        marks::name_holder(&lock.fd);
-                        Ok(Some(lock))
-                    }
-                    Ok(_) | Err(Errno::NOENT) => Ok(None),
-                    Err(errno) => Err(errno.into()),
+                let lock = PosixLock { fd, path: path.to_owned(), forks: fork::forks(), claim };
+                let in_place = lock.is_in_place()?;
+                if in_place {
+                    marks::name_holder(&lock.fd);
                 }
+                Ok(in_place.then_some(lock))
             }
             Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
             // Without a lock, two processes could write the same files.
