@@ -10,7 +10,7 @@ mod full_disk;
 mod fuzz_corpus;
 mod golden;
 mod refused;
-mod replaced;
 pub(crate) mod repair;
+mod replaced;
 mod scrub;
 mod traces;
