@@ -1,7 +1,7 @@
 //! Makes a backup of an open database.
 //!
 //! 1. [`create`] flushes what is in no WAL, or everything if that is wanted.
-//! 2. `Creation::begin` holds all files, takes the present versions, and copies the WALs, the
+//! 2. `Creation::begin` holds all files, takes the versions of one [`Moment`], and copies the WALs, the
 //!    manifest and the options of that moment. Then files may go again, but for the tables, which
 //!    their references pin.
 //! 3. `Creation::values` copies value files without their holes. `Creation::tables` copies what no
@@ -42,7 +42,7 @@ use super::store::BackupStore;
 use crate::core::DbCore;
 use crate::db::Db;
 use crate::db::behind::Explainer;
-use crate::db::checkpoint::logs_of;
+use crate::db::checkpoint::Moment;
 use crate::options::WalMode;
 use crate::runtime::with_low_priority;
 use crate::tree::family_state::{FamilyState, oldest_log};
@@ -175,9 +175,8 @@ impl Creation<'_> {
         let core = self.core;
         // The hold keeps the WALs until they are copied, and all tables until they are listed.
         let _hold = core.tree.reclaimer.hold();
-        let families = core.tree.versions.families();
+        let Moment { families, logs } = Moment::now(core)?;
         let wanted = wanted(&families);
-        let logs = logs_of(core, &families)?;
         self.check_oldest(oldest_log(families.values()), &logs)?;
         let tables = families.values().flat_map(|family| family.version.tables());
         let tables: u64 = tables.map(|(.., table)| table.stored_bytes()).sum();

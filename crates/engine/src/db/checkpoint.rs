@@ -2,10 +2,11 @@
 //! copying tables.
 //!
 //! 1. [`Db::checkpoint`] flushes if some entries are in no WAL.
-//! 2. `make` holds all files back from removal, and takes the present versions.
+//! 2. `make` holds all files back from removal, and takes the versions and the ends of the WALs of
+//!    one [`Moment`].
 //! 3. `link_tables` clones each table file. Where that is not possible, it records the files as
 //!    shared and links them, and copies what cannot be linked.
-//! 4. The WALs are copied up to the end of the last whole commit group (`logs_of`).
+//! 4. The WALs are copied up to their ends at that moment.
 //! 5. `VersionSet::write_copy` writes the manifest and CURRENT.
 //! 6. After a failure, `remove_all` removes the new directory. To close the database is one: the
 //!    links and copies look for that.
@@ -13,6 +14,8 @@
 //! What must stay true:
 //!
 //! - The new directory has no CURRENT before it is complete.
+//! - No write is between the versions and the ends of the WALs: a later write may follow one that
+//!   only a version has, such as an ingestion.
 //! - A file whose bytes are shared through a hard link is recorded as shared in both databases
 //!   before the link exists. It is never punched from then on (format rule F7).
 
@@ -40,6 +43,10 @@ impl Db {
     /// Creates a database in the directory `path`, which must not exist, with the present content
     /// of this one. All column families are from the same moment. Tables are shared through
     /// reflinks or hard links if the file system has them, and are copied otherwise.
+    ///
+    /// Entries that bypass the WAL are flushed first, one column family after the other. While such
+    /// entries are being written, column families agree with each other only with
+    /// [`Options::atomic_flush`](crate::Options::atomic_flush), and with logged entries not at all.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -85,10 +92,10 @@ fn make(core: &DbCore, path: &Path) -> Result<()> {
     vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
     // The hold keeps all tables and WALs until they are linked and copied.
     let _hold = core.tree.reclaimer.hold();
-    let families = core.tree.versions.families();
+    let Moment { families, logs } = Moment::now(core)?;
     let files = table_files(&families);
     let shared = link_tables(core, path, &files)?;
-    for (number, bytes) in logs_of(core, &families)? {
+    for (number, bytes) in logs {
         let from = wal_file_name(&core.env.wal_directory(), number);
         copy(vfs, &from, &wal_file_name(path, number), bytes, &|| core.env.check_open())?;
     }
@@ -112,19 +119,26 @@ pub(crate) fn table_files(families: &BTreeMap<ColumnFamilyId, FamilyState>) -> B
     families.values().flat_map(of_family).collect()
 }
 
-/// Returns the WALs that a database of `families` needs, and how many bytes of each.
-pub(crate) fn logs_of(
-    core: &DbCore,
-    families: &BTreeMap<ColumnFamilyId, FamilyState>,
-) -> Result<Vec<(LogNumber, u64)>> {
-    // Between two commit groups, where every WAL ends with a whole record.
-    let mut logs = core.writes.pipeline.exclusive(|_| core.writes.pipeline.live_logs());
-    // WALs that no version needs may be about to be removed. The present versions may need only
-    // later ones than those of `families`.
-    let oldest = oldest_log(families.values());
-    logs.retain(|(number, _)| *number >= oldest);
-    logs.extend(other_logs(core, oldest, &logs)?);
-    Ok(logs)
+/// What a copy of the database consists of. The caller holds all files back from removal.
+pub(crate) struct Moment {
+    pub(crate) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// The WALs that these need, and how many bytes of each.
+    pub(crate) logs: Vec<(LogNumber, u64)>,
+}
+
+impl Moment {
+    /// Returns the present moment.
+    pub(crate) fn now(core: &DbCore) -> Result<Moment> {
+        let pipeline = &core.writes.pipeline;
+        // Between two commit groups, where every WAL ends with a whole record.
+        let (families, mut logs) =
+            pipeline.exclusive(|_| (core.tree.versions.families(), pipeline.live_logs()));
+        // WALs that no version needs may be about to be removed.
+        let oldest = oldest_log(families.values());
+        logs.retain(|(number, _)| *number >= oldest);
+        logs.extend(other_logs(core, oldest, &logs)?);
+        Ok(Moment { families, logs })
+    }
 }
 
 /// Returns the WALs that the manifest needs besides those in use: the empty one of a database that

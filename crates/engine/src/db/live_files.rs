@@ -1,7 +1,7 @@
 //! Lists the files of a database, for a program that copies them itself.
 //!
 //! 1. [`Db::live_files`] flushes the memtables if the options or unlogged writes demand it.
-//! 2. `list` lists table files, and WALs up to the end of the last commit group.
+//! 2. `list` lists table files, and WALs up to the end of the last commit group of that moment.
 //! 3. The manifest, CURRENT and OPTIONS are returned as contents. They are written to a file system
 //!    in memory from one version of the tree, so that they agree while the database goes on.
 
@@ -15,7 +15,7 @@ use sateen_store::vfs::{MemVfs, OpenOptions, Vfs};
 
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::db::checkpoint::{identity_of_copy, logs_of, table_files};
+use crate::db::checkpoint::{Moment, identity_of_copy, table_files};
 use crate::options::WalMode;
 
 /// The kind of a file.
@@ -132,7 +132,7 @@ impl Db {
         let core = self.core();
         core.env.check_open()?;
         let _hold = core.tree.reclaimer.hold();
-        let logs = logs_of(core, &core.tree.versions.families())?;
+        let logs = Moment::now(core)?.logs;
         let described = logs.into_iter().map(|(log, bytes)| {
             let path = wal_file_name(&core.env.wal_directory(), log);
             on_disk(core, LiveFileKind::Wal, &path, log.0, bytes)
@@ -144,14 +144,14 @@ impl Db {
 /// Lists the files, with deletions held back.
 fn list(core: &DbCore) -> Result<Vec<LiveFile>> {
     let _hold = core.tree.reclaimer.hold();
-    let families = core.tree.versions.families();
+    let Moment { families, logs } = Moment::now(core)?;
     let tables = table_files(&families);
     let mut files = Vec::new();
     for file in &tables {
         let path = table_file_name(&core.env.directory, *file);
         files.push(on_disk(core, LiveFileKind::Table, &path, file.0, u64::MAX)?);
     }
-    for (log, bytes) in logs_of(core, &families)? {
+    for (log, bytes) in logs {
         let path = wal_file_name(&core.env.wal_directory(), log);
         files.push(on_disk(core, LiveFileKind::Wal, &path, log.0, bytes)?);
     }

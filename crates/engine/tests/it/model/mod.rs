@@ -7,4 +7,5 @@ pub(crate) mod concurrency;
 pub(crate) mod events;
 mod histories;
 pub(crate) mod meta;
+mod moments;
 pub(crate) mod transactions;
