@@ -1,7 +1,8 @@
 //! Makes a backup of an open database.
 //!
 //! 1. [`create`] flushes what is in no WAL, or everything if that is wanted.
-//! 2. `Creation::begin` holds all files, takes the versions of one [`Moment`], and copies the WALs, the
+//! 2. `Creation::begin` holds all files, takes the versions of one [`Moment`], and copies the WALs,
+//! the
 //!    manifest and the options of that moment. Then files may go again, but for the tables, which
 //!    their references pin.
 //! 3. `Creation::values` copies value files without their holes. `Creation::tables` copies what no

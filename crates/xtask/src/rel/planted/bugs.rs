@@ -351,6 +351,12 @@ pub(super) const BUGS: &[Bug] = &[
         &["missing file", "MissingFile"],
     ),
     bug(
+        "copy_of_two_moments",
+        "a copy has writes that are later than its tables",
+        "model::moments::a_copy_with_a_write_has_the_ingestion_before_it",
+        &["ingested "],
+    ),
+    bug(
         "backup_not_verified",
         "the checksums of a backup are not verified",
         "faults::backups::damage_is_told_by_name_and_nothing_is_restored_in_part",
