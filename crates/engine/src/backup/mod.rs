@@ -205,8 +205,8 @@ impl BackupEngine {
         infos(&records).pop().ok_or(Error::NoSuchBackup(id))
     }
 
-    /// Deletes a backup, also a damaged one. What other backups share stays. No later backup gets its
-    /// id.
+    /// Deletes a backup, also a damaged one. What other backups share stays. No later backup gets
+    /// its id.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -325,8 +325,8 @@ impl BackupEngine {
     /// ```
     ///
     /// # Errors
-    /// `NoSuchBackup`; `BackupDeleted` if that happens meanwhile; `Corruption` or `Io` if its record
-    /// cannot be read. Damage of objects is in the report.
+    /// `NoSuchBackup`; `BackupDeleted` if that happens meanwhile; `Corruption` or `Io` if its
+    /// record cannot be read. Damage of objects is in the report.
     pub fn verify(&self, id: u64) -> Result<VerifyBackupReport> {
         self.verify_with(id, &VerifyBackupOptions::default())
     }
@@ -415,8 +415,8 @@ impl BackupEngine {
             )
     }
 
-    /// Returns true if `error` of reading a backup came from its deletion: an object is missing, and
-    /// so is the record, which goes first.
+    /// Returns true if `error` of reading a backup came from its deletion: an object is missing,
+    /// and so is the record, which goes first.
     fn is_deletion(&self, id: u64, error: &Error) -> bool {
         let is_missing = match error {
             Error::Corruption { kind, .. } => *kind == CorruptionKind::MissingFile,

@@ -55,8 +55,9 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if `path` exists, or is in the directory of a database and has a name that
-    /// this gives to files of its own (`lost`, `000012.sat`). `Io` if it cannot be written; the new directory is
-    /// removed then. `Closed` if the database was closed meanwhile, with the same effect.
+    /// this gives to files of its own (`lost`, `000012.sat`). `Io` if it cannot be written; the new
+    /// directory is removed then. `Closed` if the database was closed meanwhile, with the same
+    /// effect.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
