@@ -29,13 +29,13 @@ pub(super) fn next(store: &dyn BackupStore, highest: Option<u64>) -> Result<u64>
 
 /// Notes that `id` was given, durably.
 pub(super) fn note(store: &dyn BackupStore, id: u64) -> Result<()> {
-    if last(store)? >= id {
-        return Ok(());
+    if last(store)? < id {
+        let text = checked_text::seal(&format!("{LAST_LINE}\nid {id}\n"));
+        let mut writer = store.create(LAST)?;
+        writer.append(text.as_bytes())?;
+        writer.finish()?;
     }
-    let text = checked_text::seal(&format!("{LAST_LINE}\nid {id}\n"));
-    let mut writer = store.create(LAST)?;
-    writer.append(text.as_bytes())?;
-    writer.finish()?;
+    // An earlier call may have failed before its name was durable.
     store.sync()
 }
 

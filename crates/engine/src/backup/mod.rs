@@ -407,12 +407,12 @@ impl BackupEngine {
         options: &RestoreOptions,
     ) -> Result<()> {
         let record = self.record(id)?;
-        restore::restore(self.store.as_ref(), &record, vfs.as_ref(), path.as_ref(), options)
-            .map_err(
-                |error| {
-                    if self.is_deletion(id, &error) { Error::BackupDeleted(id) } else { error }
-                },
-            )
+        let (store, vfs) = (self.store.as_ref(), vfs.as_ref());
+        let restored = restore::restore(store, &record, vfs, path.as_ref(), options);
+        restored.map_err(|error| match self.is_deletion(id, &error) {
+            true => Error::BackupDeleted(id),
+            false => error,
+        })
     }
 
     /// Returns true if `error` of reading a backup came from its deletion: an object is missing,
