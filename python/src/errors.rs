@@ -152,7 +152,7 @@ fn class(error: &Error) -> &'static str {
         Error::Background { .. } | Error::Panicked { .. } => "BackgroundError",
         Error::ReadOnly(_) => "ReadOnlyError",
         Error::Behind { .. } => "BehindError",
-        Error::NoSuchBackup(_) => "NoSuchBackupError",
+        Error::NoSuchBackup(_) | Error::BackupDeleted(_) => "NoSuchBackupError",
         Error::Closed => "ClosedError",
         _ => "Error",
     }

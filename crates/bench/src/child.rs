@@ -319,6 +319,17 @@ fn clear(directory: &Path) -> Result<()> {
     }
 }
 
+/// Removes the directory of a run that failed before it wrote anything, and its mark.
+pub(crate) fn remove_empty(directory: &Path) {
+    let is_gone = match std::fs::remove_dir(directory) {
+        Ok(()) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if is_gone {
+        let _none = std::fs::remove_file(mark_path(directory));
+    }
+}
+
 /// Refuses a directory that is not empty and was not made by a benchmark.
 fn guard(directory: &Path) -> Result<()> {
     let full = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());

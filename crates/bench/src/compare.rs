@@ -91,8 +91,10 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
     check_outputs(args)?;
     let engines = engines(args)?;
     let temporary;
+    let mut made = Vec::new();
     let base: &Path = match &args.db {
         Some(directory) => {
+            made = missing(directory);
             std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
             directory
         }
@@ -108,7 +110,20 @@ pub fn measure(args: &BenchArgs, reexec: &Reexec) -> Result<Report> {
             let _ = std::fs::remove_file(child::mark_path(&base.join(engine.name())));
         }
     }
+    if runs.is_err() {
+        engines.iter().for_each(|engine| child::remove_empty(&base.join(engine.name())));
+    }
+    // A directory in which something is stays.
+    let _kept = made.iter().try_for_each(std::fs::remove_dir);
     Ok(report_of(args, runs?))
+}
+
+/// Returns `directory` and those above it that do not exist, the deepest first.
+fn missing(directory: &Path) -> Vec<PathBuf> {
+    let is_missing = |path: &&Path| {
+        !path.as_os_str().is_empty() && path.try_exists().is_ok_and(|exists| !exists)
+    };
+    directory.ancestors().take_while(is_missing).map(Path::to_owned).collect()
 }
 
 /// Returns the report of these runs.

@@ -168,7 +168,10 @@ pub fn status(error: &Error) -> String {
         }
         Error::TransactionSize { .. } => "Operation aborted",
         Error::Busy { .. } | Error::Deadlock { .. } | Error::LockLimit(_) => "Resource busy",
-        Error::NoSavePoint | Error::NotInLog(_) | Error::NoSuchBackup(_) => "NotFound",
+        Error::NoSavePoint
+        | Error::NotInLog(_)
+        | Error::NoSuchBackup(_)
+        | Error::BackupDeleted(_) => "NotFound",
         Error::Closed => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",
         Error::Background { cause, .. } => return status(cause),

@@ -28,7 +28,7 @@ Exit codes:
   0    done
   1    failed: a file or database is missing or cannot be used, or is damaged
   2    wrong command line, or wrong option
-  3    no such key, column family or property
+  3    no such key, column family, property or backup
   4    check, scrub or repair could not read everything; what they read is sound
   130  interrupted
 
@@ -437,6 +437,7 @@ Examples:
   sateen db backups /mnt/backups
   sateen db backups /mnt/backups --verify
   sateen db backups /mnt/backups --purge 7
+  sateen db backups /mnt/backups --purge 0 --yes
   sateen db backups /mnt/backups --delete 12")]
     Backups(Backups),
     /// Compact a range of keys to free space and speed up reads

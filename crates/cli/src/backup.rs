@@ -68,6 +68,9 @@ pub(crate) struct Backups {
     /// Delete this backup
     #[arg(long, value_name = "N")]
     delete: Option<u64>,
+    /// Delete all backups, with --purge 0
+    #[arg(long, requires = "purge")]
+    yes: bool,
 }
 
 /// Shows the progress, and ends the operation once the user wants that.
@@ -98,6 +101,7 @@ fn failure(error: Error, state: &str) -> Failure {
     match error {
         Error::Cancelled(what) => Failure::interrupted(format!("{what} was interrupted; {state}")),
         Error::NoSuchBackup(_) => Failure::not_found(error.to_string()),
+        Error::BackupDeleted(_) => Failure::not_found(format!("{error}; {state}")),
         error => error.into(),
     }
 }
@@ -141,7 +145,7 @@ fn made_by_process(arguments: &Backup, json: bool) -> Result<Option<BackupInfo>>
     });
     let spinner = Progress::spinner("the process that has the database open makes the backup");
     let goes_on = "goes on, and the backup will be complete or not there";
-    let answer = live::asked(&arguments.place, "backup", &wanted, goes_on, json)?;
+    let answer = live::asked(&arguments.place, "backup", &wanted, goes_on, &spinner, json)?;
     drop(spinner);
     let Some(answer) = answer else { return Ok(None) };
     let id = answer["id"].as_u64().unwrap_or(0);
@@ -186,9 +190,12 @@ pub(crate) fn restore(arguments: &Restore, json: bool, output: &mut dyn Write) -
 
 pub(crate) fn backups(arguments: &Backups, json: bool, output: &mut dyn Write) -> Result<()> {
     let target = &arguments.target;
-
     if arguments.verify {
         return verify(target, arguments.id, json, output);
+    }
+    if arguments.purge == Some(0) && !arguments.yes {
+        let text = "--purge 0 deletes all backups: give --yes as well";
+        return Err(Failure::usage(format!("{}: {text}", shown_path(target))));
     }
     let deleted = match (arguments.purge, arguments.delete) {
         (Some(keep), _) => Some(writer(target)?.purge(keep)?),
@@ -253,12 +260,20 @@ fn verify(target: &Path, id: Option<u64>, json: bool, output: &mut dyn Write) ->
     }
     let watch = Watch::new("verifying")?;
     let (mut problems, mut unreadable, mut found) = (0, 0, Vec::new());
+    let mut deleted = Vec::new();
     for backup in chosen {
         let listener: Arc<dyn BackupListener> = watch.clone();
         let options = VerifyBackupOptions { rate: 0, listener: Some(listener) };
         let report = match engine.verify_with(backup.id, &options) {
             Ok(report) => report,
             Err(error @ Error::Cancelled(_)) => return Err(failure(error, "it changed nothing")),
+            Err(Error::NoSuchBackup(gone) | Error::BackupDeleted(gone)) if id.is_none() => {
+                deleted.push(gone);
+                continue;
+            }
+            Err(error @ (Error::NoSuchBackup(_) | Error::BackupDeleted(_))) => {
+                return Err(failure(error, "it was not verified"));
+            }
             Err(error) => {
                 let mut report = VerifyBackupReport::default();
                 let refused = error.is_environment();
@@ -271,6 +286,14 @@ fn verify(target: &Path, id: Option<u64>, json: bool, output: &mut dyn Write) ->
         found.push((backup.id, report));
     }
     drop(watch);
+    for id in deleted {
+        let line = if json {
+            json!({ "id": id, "deleted": true }).to_string()
+        } else {
+            format!("backup {id}: deleted meanwhile")
+        };
+        writeln!(output, "{line}")?;
+    }
     for (id, report) in &found {
         write_report(*id, report, json, output)?;
     }

@@ -97,11 +97,8 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
             let coded = coded.both();
             let (from, to) = (bound(from.as_deref(), coded)?, bound(to.as_deref(), coded)?);
             let whole = from.is_none() && to.is_none() && !rewrite_last_level;
-            let arguments = json!({ "column_family": family.cf });
-            let goes_on = "goes on with the compaction";
             if whole {
-                let asked = live::asked(&family.place, "compact", &arguments, goes_on, json)?;
-                if asked.is_some() {
+                if live::compacted(&family.place, &family.cf, json)? {
                     return Ok(());
                 }
             } else if live::is_served(&family.place.db) {
@@ -235,11 +232,8 @@ fn load_file(arguments: &Load, json: bool, output: &mut dyn Write) -> Result<()>
         // The records bypassed the WAL: the flush makes them durable.
         let _spinner = Progress::spinner("storing");
         if let Err(error) = db.flush_all().and_then(|()| db.close()) {
-            let why =
-                result.1.err().map_or_else(String::new, |early| load_why(&early, name) + "\n");
-            return Err(Failure::failed(format!(
-                "{why}the loaded records are not durable: {error}"
-            )));
+            let early = result.1.err().map(|early| load_why(&early, name));
+            return Err(Failure::failed(not_durable(early.as_deref(), &error.to_string())));
         }
         result
     };
@@ -337,6 +331,17 @@ fn load_failure(error: &LoadError, name: &Path, loaded: Loaded, dry_run: bool) -
         (false, _) => format!("loaded up to line {to_line} of {name}, {records} records"),
     };
     Failure::failed(format!("{what}\n{state}"))
+}
+
+/// Returns the text for a load whose records could not be stored because of `error`. `early` is why
+/// it ended before its text did; both may have the same cause, which is told once.
+fn not_durable(early: Option<&str>, error: &str) -> String {
+    const LOST: &str = "the loaded records are not durable";
+    match early {
+        None => format!("{LOST}: {error}"),
+        Some(early) if early == error => format!("{error}\n{LOST}"),
+        Some(early) => format!("{early}\n{LOST}: {error}"),
+    }
 }
 
 /// Returns the failure, as an interrupt if there was one.
@@ -466,7 +471,7 @@ fn checkpoint(place: &Place, target: &Path, json: bool, output: &mut dyn Write) 
         Some(path) => {
             let arguments = json!({ "path": path });
             let goes_on = format!("goes on, and {shown} will be complete or not there");
-            live::asked(place, "checkpoint", &arguments, &goes_on, json)?.is_some()
+            live::asked(place, "checkpoint", &arguments, &goes_on, &spinner, json)?.is_some()
         }
         None => false,
     };
@@ -538,4 +543,21 @@ fn properties(
         writeln!(output, "{}", json!(values))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_durable;
+
+    #[test]
+    fn one_cause_is_told_once() {
+        let full = "write db/000005.sat: No space left on device";
+        assert_eq!(not_durable(None, full).matches(full).count(), 1);
+        assert_eq!(
+            not_durable(Some(full), full),
+            format!("{full}\nthe loaded records are not durable")
+        );
+        let both = not_durable(Some("in.tsv:3: no tab"), full);
+        assert!(both.starts_with("in.tsv:3: no tab\n") && both.ends_with(full), "{both}");
+    }
 }

@@ -19,6 +19,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::records::Export;
 use crate::scan::{self, Printed};
+use crate::store;
 use crate::text::Format;
 
 pub(crate) fn run(export: &Export, json: bool, output: &mut dyn Write) -> Result<()> {
@@ -32,6 +33,7 @@ pub(crate) fn run(export: &Export, json: bool, output: &mut dyn Write) -> Result
         let name = shown_path(file);
         return Err(Failure::failed(format!("{name}: exists; --overwrite replaces it")));
     }
+    store::refuse_inside(file)?;
     let interrupted = interrupt::watch()?;
     let began = Instant::now();
     let mut draft = Draft::begin(file)?;

@@ -44,7 +44,7 @@ impl Failure {
         Failure { code: INTERRUPTED, message: message.into(), quiet: false, behind: false }
     }
 
-    /// The key, column family or property does not exist.
+    /// The key, column family, property or backup does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure { code: NOT_FOUND, message: message.into(), quiet: false, behind: false }
     }

@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sateen_inspect::{Client, ClientError};
+use sateen_inspect::{Client, ClientError, JobStatus, Status};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, INTERRUPTED, Result, USAGE};
 use crate::interrupt;
 use crate::place::{Place, bytes};
+use crate::progress::{JobBytes, Progress};
 use crate::store;
 use crate::why::client;
 
@@ -61,18 +62,18 @@ pub(crate) fn path_argument(path: &Path) -> Result<Option<String>> {
 }
 
 /// Has the process that has the database open do `work`. Returns its answer, or `None` if no
-/// process serves the database. If the user interrupts that, the program ends here and says that
-/// the process goes on: `goes_on`.
+/// process serves the database. If the user interrupts that, the program removes `progress`, ends
+/// here and says that the process goes on: `goes_on`.
 pub(crate) fn asked(
     place: &Place,
     work: &str,
     arguments: &Value,
     goes_on: &str,
+    progress: &Progress,
     json: bool,
 ) -> Result<Option<Value>> {
     let db = &place.db;
-    // Without a socket nobody can go on.
-    if std::fs::symlink_metadata(db.join(sateen_inspect::SOCKET)).is_err() {
+    if !has_socket(db) {
         return Ok(None);
     }
     if place.profile.is_some() || !place.settings.is_empty() {
@@ -84,6 +85,7 @@ pub(crate) fn asked(
         return Ok(None);
     }
     let stop = || {
+        progress.clear();
         let text = format!("interrupted; the process that has the database open {goes_on}");
         Failure::interrupted(text).report(json);
         std::process::exit(INTERRUPTED.into());
@@ -96,6 +98,37 @@ pub(crate) fn asked(
         Err(ClientError::NotServed(_)) => Ok(None),
         Err(error) => Err(failure(error)),
     }
+}
+
+/// Returns true if a process serves the database, or one that died did.
+fn has_socket(db: &Path) -> bool {
+    std::fs::symlink_metadata(db.join(sateen_inspect::SOCKET)).is_ok()
+}
+
+/// Has the process that has the database open compact a column family, and shows how far that is.
+/// Returns false if no process serves the database.
+pub(crate) fn compacted(place: &Place, family: &str, json: bool) -> Result<bool> {
+    if !has_socket(&place.db) {
+        return Ok(false);
+    }
+    let what = "the process that has the database open compacts";
+    let progress = Progress::spinner(what);
+    let client = Client::of_database(&place.db);
+    let jobs = || client.status().map_or_else(|_| Vec::new(), |status| manual_jobs(&status));
+    let arguments = json!({ "column_family": family });
+    let goes_on = "goes on with the compaction";
+    let ask = || asked(place, "compact", &arguments, goes_on, &progress, json);
+    Ok(progress.of_jobs(what, jobs, ask)?.is_some())
+}
+
+/// Returns the running compactions that somebody asked for.
+fn manual_jobs(status: &Status) -> Vec<JobBytes> {
+    let is_manual =
+        |job: &&JobStatus| job.reason.as_deref().is_some_and(|reason| reason.starts_with("manual"));
+    let jobs = status.jobs.iter().filter(is_manual);
+    let bytes =
+        |job: &JobStatus| JobBytes { job: job.job, read: job.read_bytes, input: job.input_bytes };
+    jobs.map(bytes).collect()
 }
 
 fn failure(error: ClientError) -> Failure {
@@ -124,10 +157,11 @@ pub(crate) struct ServeMetrics {
 pub(crate) fn serve_metrics(arguments: &ServeMetrics, output: &mut dyn Write) -> Result<()> {
     let ended = interrupt::watch()?;
     let client = client(arguments.db.as_ref(), arguments.socket.as_ref());
-    // A mistyped path should be told of at once. A process that is restarted later is no mistake.
-    if let Err(error @ ClientError::NotServed(_)) = client.status() {
+    // A mistyped path, or a socket of another user, should be told of at once. A process that is
+    // restarted later is no mistake.
+    if let Err(error) = client.status() {
         let mut errors = std::io::stderr().lock();
-        let _nobody = writeln!(errors, "sateen: {error}; waiting for it");
+        let _nobody = writeln!(errors, "sateen: {error}; every scrape tries again");
     }
     let scrape = sateen_inspect::relay(client, arguments.listen)
         .map_err(|error| Failure::failed(format!("{}: {error}", arguments.listen)))?;

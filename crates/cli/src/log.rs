@@ -44,6 +44,10 @@ pub(crate) fn run(arguments: &Log, output: &mut dyn Write) -> Result<()> {
     for file in files(&arguments.db)?.into_iter().rev() {
         let bytes = std::fs::read(&file).map_err(|error| Failure::file(&file, &error))?;
         let text = String::from_utf8_lossy(&bytes);
+        if is_foreign(&text) {
+            let text = "is a log, but none of a Sateen database";
+            return Err(Failure::failed(format!("{} {text}", sateen::shown_path(&file))));
+        }
         let own = text.lines().filter(|line| level(line) >= Some(arguments.level));
         let mut own: Vec<String> = own.map(str::to_owned).collect();
         own.append(&mut lines);
@@ -77,6 +81,14 @@ fn level(line: &str) -> Option<Level> {
     }
 }
 
+/// Returns true if another program wrote this.
+fn is_foreign(text: &str) -> bool {
+    // A crash may have left the first line alone, a part of it, or zeros.
+    let first = text.lines().next().unwrap_or_default().trim_matches('\0');
+    let begins = first.starts_with("sateen ") || "sateen ".starts_with(first);
+    !begins && text.lines().all(|line| level(line).is_none())
+}
+
 /// Returns the files of a log, oldest first.
 fn files(db: &Path) -> Result<Vec<PathBuf>> {
     let listing = std::fs::read_dir(db).map_err(|error| Failure::file(db, &error))?;
@@ -92,6 +104,11 @@ fn files(db: &Path) -> Result<Vec<PathBuf>> {
         numbered.extend(number.map(|number| (number, entry.path())));
     }
     if numbered.is_empty() {
+        let current = db.join("CURRENT");
+        if !current.try_exists().map_err(|error| Failure::file(&current, &error))? {
+            let name = sateen::shown_path(db);
+            return Err(Failure::failed(format!("{name}: there is no database here")));
+        }
         let text = "there is no LOG: the option log_level of the database is off";
         return Err(Failure::not_found(format!("{}: {text}", sateen::shown_path(db))));
     }

@@ -244,6 +244,20 @@ pub(crate) fn refuse_missing(db: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Fails if `file` is to be written into the directory of a database.
+pub(crate) fn refuse_inside(file: &Path) -> Result<()> {
+    let directory = file.parent().filter(|above| !above.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let current = directory.join("CURRENT");
+    if !current.try_exists().map_err(|error| Failure::file(&current, &error))? {
+        return Ok(());
+    }
+    let (file, directory) = (shown_path(file), shown_path(directory));
+    Err(Failure::failed(format!(
+        "{file}: the directory {directory} is that of a database: name a file elsewhere"
+    )))
+}
+
 /// The process that has a database open for writing, if it is known.
 pub(crate) fn holder(place: &Place) -> Option<String> {
     PosixVfs::new().lock_holder(&place.db.join("LOCK"))

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sateen::timeline::{RunningJob, Timeline};
 use sateen::{
     CheckReport, ColumnFamily, CompactRangeOptions, Db, RepairListener, ScrubReport, shown_path,
 };
@@ -13,7 +14,7 @@ use serde_json::json;
 use crate::failure::{Failure, INTERRUPTED, Result};
 use crate::interrupt;
 use crate::place::Place;
-use crate::progress::Progress;
+use crate::progress::{JobBytes, Progress};
 use crate::store::{self, Access, finding};
 use crate::text::bytes::json_path;
 
@@ -131,10 +132,14 @@ pub(crate) fn compact(
     [from, to]: [Option<&[u8]>; 2],
     options: &CompactRangeOptions,
 ) -> Result<()> {
-    let spinner = Progress::spinner("compacting");
+    let what = "compacting";
+    let spinner = Progress::spinner(what);
     let stop = || db.pause_manual_compactions();
     let compact = || family.compact_range(from, to, options);
-    let (done, stopped) = interrupt::stopping(wanted, stop, compact);
+    let mut timeline = Timeline::default();
+    let jobs = || manual_jobs(db, &mut timeline);
+    let (done, stopped) =
+        spinner.of_jobs(what, jobs, || interrupt::stopping(wanted, stop, compact));
     drop(spinner);
     match done {
         Err(sateen::Error::ManualCompactionPaused) if stopped => {
@@ -145,6 +150,20 @@ pub(crate) fn compact(
         }
         done => Ok(done.and_then(|()| db.close())?),
     }
+}
+
+/// Returns the running compactions that this command has asked for.
+fn manual_jobs(db: &Db, timeline: &mut Timeline) -> Vec<JobBytes> {
+    db.extend_timeline(timeline);
+    timeline.forget_before(timeline.until_ns);
+    let manual = |job: &&RunningJob| job.info.reason.is_some_and(|reason| reason.is_manual());
+    let jobs = timeline.running.iter().filter(manual);
+    let bytes = |job: &RunningJob| JobBytes {
+        job: job.info.job.0,
+        read: job.read_bytes,
+        input: job.info.input_bytes,
+    };
+    jobs.map(bytes).collect()
 }
 
 /// Returns the result of a command that found this many damaged and unreadable things.

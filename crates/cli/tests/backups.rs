@@ -62,6 +62,55 @@ fn a_database_is_backed_up_and_restored() {
     assert_eq!(done(at, "db backups kept --delete 2"), "deleted backup 2\n");
     fails(at, "db backups kept --delete 2", 3, "there is no backup 2");
     fails(at, "db restore kept other", 3, "there is no backup");
+    // The next one has an id of its own, and not all go without a word.
+    assert!(done(at, "db backup library kept").starts_with("backup 3: "));
+    fails(at, "db backups kept --purge 0", 2, "kept: --purge 0 deletes all backups: give --yes");
+    fails(at, "db backups kept --yes", 2, "--purge");
+    assert_eq!(done(at, "db backups kept --purge 0 --yes"), "deleted backup 3\n");
+}
+
+/// The restore waits behind a rate while the backup is deleted.
+#[test]
+fn a_restore_whose_backup_is_deleted_says_so_and_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("text.tsv"), noise()).unwrap();
+    done(at, "db load library text.tsv --set compression=none --set table_bytes=256KiB");
+    done(at, "db compact library");
+    done(at, "db backup library kept");
+    let child = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["db", "restore", "kept", "new", "--rate", "1"])
+        .current_dir(at)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has looked for all objects once the marker is there.
+    while !at.join("new/RESTORING").exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(done(at, "db backups kept --delete 1"), "deleted backup 1\n");
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{err}");
+    let says = "sateen: backup 1 was deleted while it was being read; nothing is restored\n";
+    assert_eq!(err, says);
+    assert!(!at.join("new").exists());
+}
+
+#[test]
+fn targets_in_the_directory_of_the_database() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    done(at, "db put library walden 1854");
+    for line in ["db checkpoint library library/lost", "db backup library library/000099.sat"] {
+        fails(at, line, 2, "gives this name to files of its own");
+    }
+    fails(at, "db export library library/all.tsv", 1, "library/all.tsv: the directory library is");
+    fails(at, "db export library library/CURRENT --overwrite --format tsv", 1, "library/CURRENT");
+    done(at, "db checkpoint library library/copy");
+    assert!(done(at, "db destroy library --yes").contains("left library/copy\n"));
+    assert_eq!(done(at, "db get library/copy walden"), "1854\n");
 }
 
 #[test]
@@ -92,11 +141,11 @@ fn what_is_no_place_for_backups_stays_as_it_is() {
     fails(at, "db backup library library", 1, "is no place for backups");
     fails(at, "db backup nothing kept", 1, "nothing");
     assert!(!at.join("kept").exists());
-    for line in ["db backups library", "db backups library --purge 0", "db restore library new"] {
+    for line in ["db backups library", "db backups library --purge 1", "db restore library new"] {
         fails(at, line, 1, "library");
     }
     fs::create_dir(at.join("empty")).unwrap();
-    fails(at, "db backups empty --purge 0", 1, "there are no backups here");
+    fails(at, "db backups empty --purge 0 --yes", 1, "there are no backups here");
     assert_eq!(fs::read_dir(at.join("empty")).unwrap().count(), 0);
     assert_eq!(done(at, "db get library walden"), "1854\n");
 }

@@ -132,3 +132,29 @@ fn a_library_that_is_no_peer_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("--peer /no/lib.so: there is no such file"), "{said}");
 }
+
+#[test]
+fn a_bench_that_fails_early_leaves_no_directory() {
+    let folder = TempDir::new().unwrap();
+    for more in [&[][..], &["--keep"], &["--use-existing"]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_sateen"))
+            .args(["bench", "-w", "readrandom", "-n", "100", "--ops", "100"])
+            .args(["--db", "new/deep", "--set", "wal_dir=/dev/null/nowhere"])
+            .args(more)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(!run.status.success() && said.contains("/dev/null/nowhere"), "{said}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{more:?}");
+    }
+    // What was there stays.
+    std::fs::create_dir(folder.path().join("new")).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["bench", "-w", "fillseq", "-n", "100", "--db", "new/deep"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(std::fs::read_dir(folder.path().join("new")).unwrap().count(), 0);
+}

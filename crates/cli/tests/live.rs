@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
@@ -168,4 +169,71 @@ fn a_variable_serves_a_process_that_knows_nothing_of_it_and_its_metrics() {
     serving.kill().unwrap();
     serving.wait().unwrap();
     open.end();
+}
+
+#[test]
+fn the_log_of_what_is_no_database_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let refused = |says: &str| {
+        let log = sateen(&["log", path]);
+        let said = String::from_utf8(log.stderr).unwrap();
+        assert_eq!((log.status.code(), log.stdout.len()), (Some(1), 0), "{said}");
+        assert!(said.contains(path) && said.contains(says), "{said}");
+    };
+    refused("there is no database here");
+    // RocksDB's file has the same name.
+    let line = "2026/11/28-06:07:51.000012 139872 RocksDB version: 9.10.0\n";
+    std::fs::write(directory.path().join("LOG"), line).unwrap();
+    refused("LOG is a log, but none of a Sateen database");
+    std::fs::write(directory.path().join("LOG"), "sat").unwrap();
+    assert!(sateen(&["log", path]).status.success(), "a crash left the beginning of a line");
+}
+
+/// The socket of another user: one that refuses as the server does. It is told of at the start and
+/// by each scrape, and the scrapes go on once it may be asked.
+#[test]
+fn metrics_of_the_socket_of_another_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("INSPECT");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let answers = [403, 403, 200].map(|status: u16| {
+        let body = if status == 200 { "sateen_up 1\n" } else { "{\"error\":\"not you\"}" };
+        format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    });
+    let answering = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut some = [0; 1024];
+            assert!(stream.read(&mut some).unwrap() > 0);
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let mut serving = Command::new(env!("CARGO_BIN_EXE_sateen"))
+        .args(["serve-metrics", directory.path().to_str().unwrap(), "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut said, mut line) = (String::new(), String::new());
+    BufReader::new(serving.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let user = format!("user {} may not open this socket", rustix::process::geteuid().as_raw());
+    assert!(said.contains(socket.to_str().unwrap()) && said.contains(&user), "{said}");
+    BufReader::new(serving.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let scrape = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let refused = scrape();
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains(&user), "{refused}");
+    let allowed = scrape();
+    assert!(allowed.starts_with("HTTP/1.1 200 ") && allowed.contains("sateen_up 1"), "{allowed}");
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    answering.join().unwrap();
 }

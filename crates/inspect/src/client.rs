@@ -22,6 +22,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 pub enum ClientError {
     /// No process serves the database: it is not open, or its option `inspect` is off.
     NotServed(PathBuf),
+    /// The socket belongs to another user.
+    OtherUser(PathBuf),
     /// The connection failed.
     Io(PathBuf, io::Error),
     /// The process refused: a status of HTTP, and its reason.
@@ -38,6 +40,13 @@ impl fmt::Display for ClientError {
                 "{}: no process serves this database: it is not open for writing, or its option \
                  inspect is off (SATEEN_INSPECT=1 turns it on for a whole process)",
                 sateen::shown_path(path)
+            ),
+            ClientError::OtherUser(path) => write!(
+                f,
+                "{}: user {} may not open this socket{}: ask as the user of the database's process",
+                sateen::shown_path(path),
+                rustix::process::geteuid().as_raw(),
+                socket::owner(path).map_or_else(String::new, |uid| format!(" of user {uid}")),
             ),
             ClientError::Io(path, error) => write!(f, "{}: {error}", sateen::shown_path(path)),
             ClientError::Refused(_, text) => f.write_str(text),
@@ -123,6 +132,7 @@ impl Client {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 ClientError::NotServed(self.socket.parent().unwrap_or(&self.socket).to_owned())
             }
+            io::ErrorKind::PermissionDenied => ClientError::OtherUser(self.socket.clone()),
             _ => ClientError::Io(self.socket.clone(), error),
         };
         let mut stream = socket::connect_to(&self.socket).map_err(failed)?;
@@ -143,7 +153,10 @@ impl Client {
             // A process that refuses a connection may close it before it has read the request.
             .or_else(|error| if answer.is_empty() { Err(error) } else { Ok(()) })
             .map_err(|error| ClientError::Io(self.socket.clone(), error))?;
-        opened(&answer)
+        match opened(&answer) {
+            Err(ClientError::Refused(403, _)) => Err(ClientError::OtherUser(self.socket.clone())),
+            opened => opened,
+        }
     }
 }
 

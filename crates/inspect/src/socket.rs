@@ -4,6 +4,7 @@
 //!   directory, as `/proc/self/fd/7/INSPECT`.
 //! - The mode is set before the name exists, so that it is never open to others.
 //! - A socket that a dead process left is replaced. One whose process answers is not.
+//! - A symbolic link of that name is refused: it leads to the socket of another database.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -70,8 +71,12 @@ pub(crate) fn bind(directory: &Path) -> io::Result<UnixListener> {
 }
 
 /// Connects to the socket of `directory`.
+///
+/// # Errors
+/// `InvalidInput` if its name is a symbolic link; else what the operating system says.
 pub(crate) fn connect(directory: &Path) -> io::Result<UnixStream> {
     let address = Address::in_directory(directory)?;
+    refuse_link(&address.path)?;
     let socket = new_socket()?;
     // A process that does not accept, because it is stopped, must not hold this one up.
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_MAX))?;
@@ -95,9 +100,24 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(kind.0, kind.1, kind.2, None)?)
 }
 
+/// Fails if the socket's name is a symbolic link.
+fn refuse_link(path: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        let leads = std::fs::read_link(path).unwrap_or_default();
+        let leads = sateen::shown_path(&leads);
+        let text = format!(
+            "a symbolic link to {leads}, not the socket of this database: remove the link, and \
+             give --socket to ask another database"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
+}
+
 /// Removes a socket whose process is dead. A file that is no socket stays.
 fn remove_dead(directory: &Path, address: &Address) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
+    refuse_link(&address.path)?;
     let found = std::fs::symlink_metadata(&address.path)?;
     if !found.file_type().is_socket() {
         let text = "a file of this name is there, which is not a socket";
@@ -121,6 +141,12 @@ fn answers(mut stream: UnixStream) -> bool {
         .and_then(|()| stream.write_all(b"GET /v1/ping HTTP/1.1\r\n\r\n"))
         .and_then(|()| stream.read(&mut first));
     asked.is_ok_and(|read| read > 0)
+}
+
+/// Returns the user that a socket belongs to, if that may be known.
+pub(crate) fn owner(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    Some(std::fs::symlink_metadata(path).ok()?.uid())
 }
 
 /// Returns true if the process at the other end belongs to the user of this one.
@@ -168,6 +194,23 @@ mod tests {
         let _client = connect(&long).unwrap();
         let _again = connect_to(&long.join(SOCKET)).unwrap();
         listener.accept().unwrap();
+    }
+
+    #[test]
+    fn a_symbolic_link_to_another_socket_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let [mine, other] = ["mine", "other"].map(|name| directory.path().join(name));
+        [&mine, &other].iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        let _served = bind(&other).unwrap();
+        let link = mine.join(SOCKET);
+        std::os::unix::fs::symlink(other.join(SOCKET), &link).unwrap();
+        for refused in [connect(&mine).unwrap_err(), bind(&mine).unwrap_err()] {
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+            assert!(refused.to_string().contains("a symbolic link to"), "{refused}");
+        }
+        assert!(connect_to(&link).is_err());
+        assert!(link.is_symlink(), "the link stays");
+        let _asked = connect(&other).unwrap();
     }
 
     #[test]

@@ -1,4 +1,10 @@
-//! Draws the screen of `top`. It works from 80 columns and 24 rows on.
+//! Draws the screen of `top`.
+//!
+//! 1. From 80 columns on, two lists stand side by side ([`draw_wide`]). On a narrower screen all
+//!    stand one below the other ([`draw_narrow`]).
+//! 2. The operations come first, then the stalls. The lists get the rows that are left, in the
+//!    order of [`stacked`]; those for which there are none are left out.
+//! 3. A screen without room for the operations says how large it should be.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,8 +19,29 @@ use super::units::{count, size, time};
 /// The classes of I/O that are drawn, in this order.
 const CLASSES: [&str; 7] = ["client", "wal", "flush", "l0", "deep", "reclaim", "manifest"];
 
+/// The size from which everything is shown.
+const COLUMNS_WANTED: u16 = 80;
+const ROWS_WANTED: u16 = 24;
+/// The smallest size for the operations, between the first line and the last one.
+const COLUMNS_MIN: u16 = 28;
+const ROWS_MIN: u16 = 7;
+/// Rows of the operations and of the stalls.
+const OPERATIONS_ROWS: u16 = 5;
+const STALLS_ROWS: u16 = 2;
+/// Rows from which an explanation leaves the operations on the screen.
+const WHY_ROWS: u16 = 12;
+/// Columns of the operations, of each of their figures, and of their charts, at least.
+const NAME_COLUMNS: u16 = 10;
+const FIGURE_COLUMNS: u16 = 9;
+const CHART_COLUMNS_MIN: u16 = 16;
+
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model) {
     let area = frame.area();
+    if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
+        let text = format!("at least {COLUMNS_WANTED}x{ROWS_WANTED} wanted");
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), area);
+        return;
+    }
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
             .areas(area);
@@ -29,20 +56,40 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model) {
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), body);
         return;
     };
+    let heights = [OPERATIONS_ROWS, STALLS_ROWS].map(Constraint::Length);
     let [operations, stalls, rest] =
-        Layout::vertical([Constraint::Length(5), Constraint::Length(2), Constraint::Min(0)])
-            .areas(body);
+        Layout::vertical([heights[0], heights[1], Constraint::Min(0)]).areas(body);
+    let why = model
+        .why
+        .as_ref()
+        .map(|why| Paragraph::new(Text::from(format!("WHY\n{why}"))).wrap(Wrap { trim: false }));
+    // Its sentences need the room of all the rest.
+    if let Some(why) = why {
+        if rest.height < WHY_ROWS {
+            frame.render_widget(why, body);
+            return;
+        }
+        frame.render_widget(why, rest);
+    } else if area.width < COLUMNS_WANTED {
+        draw_narrow(frame, model, status, rest);
+    } else {
+        draw_wide(frame, model, status, rest);
+    }
     draw_operations(frame, model, status, operations);
     frame.render_widget(stalls_text(model, status), stalls);
-    // Its sentences need the room of all the rest.
-    if let Some(why) = &model.why {
-        let text = Text::from(format!("WHY\n{why}"));
-        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), rest);
-        return;
-    }
-    let [middle, work, slow] =
-        Layout::vertical([Constraint::Length(8), Constraint::Min(4), Constraint::Min(3)])
-            .areas(rest);
+}
+
+/// Draws the lists two by two.
+fn draw_wide(frame: &mut Frame<'_>, model: &Model, status: &Status, area: Rect) {
+    let [middle, work, slow] = match area.height {
+        15.. => Layout::vertical([Constraint::Length(8), Constraint::Min(4), Constraint::Min(3)])
+            .areas(area),
+        _ => {
+            let rows = u16::try_from(status.jobs.len() + 1).unwrap_or(u16::MAX).clamp(2, 4);
+            let [work, middle, slow] = stacked(area, [rows, 8, area.height]);
+            [middle, work, slow]
+        }
+    };
     let [device, levels] = halves(middle);
     frame.render_widget(device_text(model, status), device);
     frame.render_widget(levels_text(status, levels.height), levels);
@@ -52,8 +99,39 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model) {
     frame.render_widget(slow_text(model, slow), slow);
 }
 
+/// Draws the lists one below the other, as far as there are rows.
+fn draw_narrow(frame: &mut Frame<'_>, model: &Model, status: &Status, area: Rect) {
+    let rows = |text: &Text<'_>| u16::try_from(text.height()).unwrap_or(u16::MAX);
+    let texts = [
+        jobs_text(status, 4),
+        device_text(model, status),
+        levels_text(status, area.height),
+        memory_text(status),
+        slow_text(model, area),
+    ];
+    let places = stacked(area, texts.each_ref().map(rows));
+    for (text, place) in texts.into_iter().zip(places) {
+        frame.render_widget(text, place);
+    }
+}
+
+/// Gives each of the lists the rows that it wants, the first one first. One for which a heading and
+/// a line have no room gets none.
+fn stacked<const N: usize>(area: Rect, wanted: [u16; N]) -> [Rect; N] {
+    let mut left = area;
+    wanted.map(|wanted| {
+        let height = if left.height < 2 { 0 } else { wanted.min(left.height) };
+        let place = Rect { height, ..left };
+        left = Rect { y: left.y + height, height: left.height - height, ..left };
+        place
+    })
+}
+
+/// Returns the halves of `area`, with a column between them.
 fn halves(area: Rect) -> [Rect; 2] {
-    Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area)
+    let [left, right] =
+        Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
+    [Rect { width: left.width.saturating_sub(1), ..left }, right]
 }
 
 fn title(text: impl Into<String>) -> Line<'static> {
@@ -74,10 +152,23 @@ fn header(model: &Model, width: usize) -> Line<'static> {
         }
     };
     let paused = if model.is_paused { "  PAUSED" } else { "" };
-    let up = time(status.uptime_ns);
     let short = if status.short_of_processor { ", short of processor" } else { "" };
-    let health = &status.health;
-    let right = format!("  pid {}  up {up}  {health}{short}{cpu}{others}{paused}", status.pid);
+    let mut parts = [
+        format!("  pid {}", status.pid),
+        format!("  up {}", time(status.uptime_ns)),
+        format!("  {}{short}", status.health),
+        cpu,
+        others,
+        paused.to_owned(),
+    ];
+    // On a narrow screen the health matters most. A path needs a few characters.
+    let length = |parts: &[String; 6]| parts.iter().map(|part| part.chars().count()).sum::<usize>();
+    for least in [0, 3, 4, 1] {
+        if length(&parts) + 20 > width {
+            parts[least].clear();
+        }
+    }
+    let right = parts.concat();
     // The end of a long path says more than its beginning.
     let room = width.saturating_sub(right.chars().count() + 12);
     let length = status.path.chars().count();
@@ -105,27 +196,27 @@ fn footer(model: &Model) -> Line<'static> {
 }
 
 fn draw_operations(frame: &mut Frame<'_>, model: &Model, status: &Status, area: Rect) {
-    let [table, charts] =
-        Layout::horizontal([Constraint::Length(56), Constraint::Min(0)]).areas(area);
-    let head = format!(
-        "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
-        "OPERATIONS", "a second", "p50", "p99", "p99.9", "max"
-    );
-    let mut lines = vec![title(head)];
+    let figures = ((area.width - NAME_COLUMNS) / FIGURE_COLUMNS).min(5);
+    let table = Constraint::Length(NAME_COLUMNS + FIGURE_COLUMNS * figures + 1);
+    let [table, charts] = Layout::horizontal([table, Constraint::Min(0)]).areas(area);
+    let row = |name: &str, cells: [String; 5]| {
+        let cells = cells.into_iter().take(figures.into());
+        cells.fold(format!("{name:<10}"), |row, cell| row + &format!("{cell:>9}"))
+    };
+    let head = ["a second", "p50", "p99", "p99.9", "max"].map(str::to_owned);
+    let mut lines = vec![title(row("OPERATIONS", head))];
     for operation in &status.operations {
         let rate = model.rate(model::count_of(&operation.name));
         let latency = &operation.last_second;
-        lines.push(Line::from(format!(
-            "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
-            operation.name,
-            rate.map_or_else(|| "…".to_owned(), count),
-            time(latency.p50_ns),
-            time(latency.p99_ns),
-            time(latency.p999_ns),
-            time(latency.max_ns),
-        )));
+        let rate = rate.map_or_else(|| "…".to_owned(), count);
+        let [p50, p99, p999, max] =
+            [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns].map(time);
+        lines.push(Line::from(row(&operation.name, [rate, p50, p99, p999, max])));
     }
     frame.render_widget(Text::from(lines), table);
+    if charts.width < CHART_COLUMNS_MIN {
+        return;
+    }
     let rows = Layout::vertical([Constraint::Length(1); 5]).split(charts);
     for (number, row) in rows.iter().enumerate() {
         let inner = Rect { x: row.x + 2, width: row.width.saturating_sub(2), ..*row };
@@ -252,13 +343,15 @@ fn job_line(job: &JobStatus) -> Line<'static> {
     // A flush reads memory, so that only what it has written tells how far it is.
     let done = job.read_bytes.max(job.written_bytes);
     let percent = done.saturating_mul(100).checked_div(job.input_bytes).unwrap_or(0).min(100);
-    let bar: String = (0..10).map(|tenth| if percent > tenth * 10 { '█' } else { '·' }).collect();
+    let bar: String =
+        (0..6).map(|sixth| if percent * 6 > sixth * 100 { '█' } else { '·' }).collect();
     let state = match (&job.paused, &job.reason) {
         (Some(paused), _) => format!("paused: {paused}"),
         (None, Some(reason)) => reason.clone(),
         (None, None) => String::new(),
     };
-    let text = format!("{:<7}{bar} {:>6} {state}", job.what, size(job.input_bytes));
+    let of = size(job.input_bytes);
+    let text = format!("{:<7}{bar}{percent:>4} % of {of:>5} {state}", job.what);
     if job.paused.is_some() { Line::from(text).yellow() } else { Line::from(text) }
 }
 

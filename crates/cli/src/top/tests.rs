@@ -173,10 +173,40 @@ fn the_first_line_says_that_the_machine_is_short_of_processors() {
 }
 
 #[test]
+fn a_running_job_tells_how_much_of_its_input_is_done() {
+    let text = screen(&watched(), 80, 24);
+    for line in ["L0→L1  ████  93 % of  64 M level-size", "L2→L3  █···  12 % of  64 M paused: peak"]
+    {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
 fn no_size_of_a_terminal_is_too_small_to_draw() {
     let model = watched();
-    for (columns, rows) in [(1, 1), (10, 3), (40, 12), (79, 23), (200, 5), (300, 100)] {
+    for (columns, rows) in [(1, 1), (10, 3), (28, 7), (40, 12), (79, 23), (200, 5), (300, 100)] {
         let _drawn = screen(&model, columns, rows);
+    }
+}
+
+#[test]
+fn a_small_screen_shows_what_fits() {
+    let mut model = watched();
+    for (columns, rows) in [(60, 15), (40, 10), (80, 15)] {
+        let text = screen(&model, columns, rows);
+        is_as_before(&format!("screen-{columns}x{rows}.txt"), &text);
+        assert!(text.contains("OPERATIONS a second      p50      p99"), "{text}");
+        assert!(text.contains("  ok") && text.contains("STALLS  3 waiting"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= columns.into()), "{text}");
+    }
+    let text = screen(&model, 60, 15);
+    assert!(text.contains("JOBS  3 run") && !text.contains("MEMORY"), "{text}");
+    // An explanation takes the room of the operations.
+    model.why = Some("the cause".to_owned());
+    let text = screen(&model, 60, 15);
+    assert!(text.contains("WHY\nthe cause") && !text.contains("OPERATIONS"), "{text}");
+    for (columns, rows) in [(27, 24), (80, 6)] {
+        assert!(screen(&model, columns, rows).starts_with("at least 80x24 wanted"));
     }
 }
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use sateen_control::IoClass;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::sync::{Mutex, lock};
-use sateen_store::files::FileName;
 use sateen_store::files::replace::sync_directory;
+use sateen_store::files::{FileName, refuse_own_name};
 use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 
 use super::record::{PRIVATE, RECORDS, SHARED};
@@ -147,6 +147,7 @@ impl BackupStore for DirectoryStore {
 
     fn lock(&self) -> Result<Box<dyn Any + Send + Sync>> {
         let directory = &self.directory;
+        refuse_own_name(self.vfs.as_ref(), directory)?;
         if !self.vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {
             self.vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
             sync_ancestors(self.vfs.as_ref(), directory)?;

@@ -5,7 +5,8 @@
 //! 2. `record.rs` encodes the record of a backup: the objects that it consists of.
 //! 3. `create.rs` copies a database. `source.rs` is what is copied, and `pacer.rs` says when.
 //! 4. `restore.rs` verifies and restores.
-//! 5. [`BackupEngine`] lists, deletes and purges, and removes what nothing names (`collect`).
+//! 5. `ids.rs` keeps ids from being given twice.
+//! 6. [`BackupEngine`] lists, deletes and purges, and removes what nothing names (`collect`).
 //!
 //! What must stay true:
 //!
@@ -15,6 +16,7 @@
 
 mod create;
 mod directory;
+mod ids;
 mod options;
 mod pacer;
 mod record;
@@ -40,6 +42,7 @@ pub use self::options::{
 pub use self::store::{BackupReader, BackupStore, BackupWriter};
 
 use self::create::{Known, create};
+use self::ids::LAST;
 #[cfg(any(test, feature = "test-support"))]
 pub(crate) use self::record::fuzz::{fuzz, fuzz_seed};
 use self::record::{
@@ -131,7 +134,8 @@ impl BackupEngine {
     }
 
     /// Opens the directory `path` to list, verify and restore backups. Another process may make
-    /// backups there meanwhile; if it deletes one that is being restored, the restore fails.
+    /// backups there meanwhile; if it deletes one that is being restored, the restore fails with
+    /// `BackupDeleted`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -195,13 +199,14 @@ impl BackupEngine {
         let mut records = self.records()?;
         let mut known = Known::default();
         records.values().flatten().for_each(|record| known.add(record));
-        let id = records.last_key_value().map_or(1, |(newest, _)| newest + 1);
+        let id = ids::next(self.store.as_ref(), records.keys().next_back().copied())?;
         let record = create(self.store.as_ref(), &known, id, db, options)?;
         records.insert(id, Ok(record));
         infos(&records).pop().ok_or(Error::NoSuchBackup(id))
     }
 
-    /// Deletes a backup, also a damaged one. What other backups share stays.
+    /// Deletes a backup, also a damaged one. What other backups share stays. No later backup gets
+    /// its id.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -219,9 +224,11 @@ impl BackupEngine {
     pub fn delete(&mut self, id: u64) -> Result<()> {
         self.check_writable("deleting a backup")?;
         let mut records = self.records()?;
-        if records.remove(&id).is_none() {
+        if !records.contains_key(&id) {
             return Err(Error::NoSuchBackup(id));
         }
+        self.note_ids(&records, &[id])?;
+        records.remove(&id);
         self.store.delete(&record_key(id))?;
         self.store.sync()?;
         self.collect(&records)
@@ -253,6 +260,7 @@ impl BackupEngine {
             Some(others) => whole.map(|(id, _)| *id).nth(others).unwrap_or(0),
         };
         let old: Vec<u64> = records.keys().copied().filter(|id| *id < oldest).collect();
+        self.note_ids(&records, &old)?;
         for id in &old {
             self.store.delete(&record_key(*id))?;
             records.remove(id);
@@ -260,6 +268,12 @@ impl BackupEngine {
         self.store.sync()?;
         self.collect(&records)?;
         Ok(old)
+    }
+
+    /// Notes the highest id of `records`, if its backup is among those that are about to go.
+    fn note_ids(&self, records: &Records, going: &[u64]) -> Result<()> {
+        let highest = records.keys().next_back().filter(|highest| going.contains(highest));
+        highest.map_or(Ok(()), |highest| ids::note(self.store.as_ref(), *highest))
     }
 
     fn check_writable(&self, operation: &'static str) -> Result<()> {
@@ -311,8 +325,8 @@ impl BackupEngine {
     /// ```
     ///
     /// # Errors
-    /// `NoSuchBackup`; `Corruption` or `Io` if its record cannot be read. Damage of objects is in
-    /// the report.
+    /// `NoSuchBackup`; `BackupDeleted` if that happens meanwhile; `Corruption` or `Io` if its
+    /// record cannot be read. Damage of objects is in the report.
     pub fn verify(&self, id: u64) -> Result<VerifyBackupReport> {
         self.verify_with(id, &VerifyBackupOptions::default())
     }
@@ -326,7 +340,9 @@ impl BackupEngine {
         id: u64,
         options: &VerifyBackupOptions,
     ) -> Result<VerifyBackupReport> {
-        restore::verify(self.store.as_ref(), &self.record(id)?, options)
+        let report = restore::verify(self.store.as_ref(), &self.record(id)?, options)?;
+        let deleted = report.problems.iter().any(|problem| self.is_deletion(id, problem));
+        if deleted { Err(Error::BackupDeleted(id)) } else { Ok(report) }
     }
 
     /// Restores a backup into the directory `path`, which must not exist or be empty. Everything is
@@ -335,8 +351,8 @@ impl BackupEngine {
     ///
     /// # Errors
     /// `NoSuchBackup`; `Corruption` if anything of the backup is damaged, with the file and the
-    /// offset: nothing is restored then. `InvalidArgument` if `path` is not empty; `Locked` if
-    /// another restore writes there; `Io`.
+    /// offset, and `BackupDeleted` if it is deleted meanwhile: nothing is restored then.
+    /// `InvalidArgument` if `path` is not empty; `Locked` if another restore writes there; `Io`.
     pub fn restore(&self, id: u64, path: impl AsRef<Path>) -> Result<()> {
         self.restore_with(Arc::new(PosixVfs::new()), id, path, &RestoreOptions::default())
     }
@@ -391,19 +407,41 @@ impl BackupEngine {
         options: &RestoreOptions,
     ) -> Result<()> {
         let record = self.record(id)?;
-        restore::restore(self.store.as_ref(), &record, vfs.as_ref(), path.as_ref(), options)
+        let (store, vfs) = (self.store.as_ref(), vfs.as_ref());
+        let restored = restore::restore(store, &record, vfs, path.as_ref(), options);
+        restored.map_err(|error| match self.is_deletion(id, &error) {
+            true => Error::BackupDeleted(id),
+            false => error,
+        })
+    }
+
+    /// Returns true if `error` of reading a backup came from its deletion: an object is missing,
+    /// and so is the record, which goes first.
+    fn is_deletion(&self, id: u64, error: &Error) -> bool {
+        let is_missing = match error {
+            Error::Corruption { kind, .. } => *kind == CorruptionKind::MissingFile,
+            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            _ => false,
+        };
+        is_missing && matches!(self.record(id), Err(Error::NoSuchBackup(_)))
     }
 
     /// Reads all records.
     fn records(&self) -> Result<Records> {
         let keys = self.store.list(RECORDS)?;
-        let ids = keys.iter().filter_map(|key| id_of_key(key));
-        let records = ids.map(|id| match self.record(id) {
-            // What cannot be read now may be whole, and is an error of every operation.
-            Err(error) if error.is_environment() && !error.is_device_failure() => Err(error),
-            read => Ok((id, read)),
-        });
-        records.collect()
+        let mut records = Records::new();
+        for id in keys.iter().filter_map(|key| id_of_key(key)) {
+            match self.record(id) {
+                // What cannot be read now may be whole, and is an error of every operation.
+                Err(error) if error.is_environment() && !error.is_device_failure() => {
+                    return Err(error);
+                }
+                // Another process has deleted it since it was listed.
+                Err(Error::NoSuchBackup(_)) if self.lock.is_none() => {}
+                read => drop(records.insert(id, read)),
+            }
+        }
+        Ok(records)
     }
 
     /// Reads a record.
@@ -440,7 +478,7 @@ fn read_format(store: &dyn BackupStore, to_write: bool) -> Result<bool> {
     let bytes = match read(store, FORMAT, 4096) {
         Ok(bytes) => bytes,
         Err(Error::Corruption { kind: CorruptionKind::MissingFile, .. }) => {
-            let strangers = store.strangers(&[FORMAT, RECORDS, SHARED, PRIVATE])?;
+            let strangers = store.strangers(&[FORMAT, LAST, RECORDS, SHARED, PRIVATE])?;
             return match strangers.first() {
                 Some(stranger) if store.list(RECORDS)?.is_empty() => {
                     let what = shown_path(Path::new(stranger));

@@ -22,7 +22,7 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::base::random::random_uid;
 use sateen_store::files::replace::sync_directory;
-use sateen_store::files::{FileName, RESTORING};
+use sateen_store::files::{FileName, RESTORING, refuse_own_name};
 use sateen_store::manifest::{Current, Identity, ManifestReader, ManifestWriter, write_current};
 use sateen_store::vfs::{MemVfs, OpenOptions, Vfs, VfsFile, VfsLock};
 
@@ -185,6 +185,7 @@ fn prepare_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
 /// Creates the directory with RESTORING in it, and returns its lock. Takes over what an interrupted
 /// restore left.
 fn prepare(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsLock>> {
+    refuse_own_name(vfs, path)?;
     // Before the lock file is made: the directory may be somebody else's.
     left_behind(vfs, path)?;
     vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;

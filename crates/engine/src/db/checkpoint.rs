@@ -26,7 +26,7 @@ use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, FileId, IoClass, LogNumber};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::names::shown_path;
-use sateen_store::files::{FileName, table_file_name, wal_file_name};
+use sateen_store::files::{FileName, refuse_own_name, table_file_name, wal_file_name};
 use sateen_store::manifest::Identity;
 use sateen_store::vfs::{OpenOptions, Vfs};
 
@@ -61,14 +61,17 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists. `Io` if it cannot be written; the new directory is
-    /// removed then. `Closed` if the database was closed meanwhile, with the same effect.
+    /// `InvalidArgument` if `path` exists, or is in the directory of a database and has a name that
+    /// this gives to files of its own (`lost`, `000012.sat`). `Io` if it cannot be written; the new
+    /// directory is removed then. `Closed` if the database was closed meanwhile, with the same
+    /// effect.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
         if core.secondary.is_some() {
             return Err(Error::ReadOnly("a checkpoint of a secondary"));
         }
+        refuse_own_name(core.env.vfs.as_ref(), path)?;
         if core.env.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
             return Err(Error::InvalidArgument(format!("{} exists already", shown_path(path))));
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::names::shown_path;
+use sateen_store::files::refuse_own_name;
 use sateen_store::vfs::Vfs;
 
 use super::Db;
@@ -45,6 +46,7 @@ impl ColumnFamily {
         let (directory, core) = (directory.as_ref(), self.db().core());
         core.env.check_open()?;
         let vfs = &core.env.vfs;
+        refuse_own_name(vfs.as_ref(), directory)?;
         if vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {
             return Err(Error::InvalidArgument(format!(
                 "{} exists already",

@@ -18,7 +18,7 @@ use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::paths::{Directories, Owner, claim, in_directories, whose};
-use sateen_store::files::{FileName, table_file_name};
+use sateen_store::files::{FileName, LOST, table_file_name};
 use sateen_store::manifest::read_current;
 use sateen_store::vfs::{HeldVfs, MeteredVfs, PathsVfs, Vfs, VfsLock};
 
@@ -94,7 +94,7 @@ impl Claimed {
 
 /// Refuses the directory in which a repair keeps files that the database does not use.
 fn refuse_lost(home: &Path, directories: &[PathBuf]) -> Result<()> {
-    let lost = home.join("lost");
+    let lost = home.join(LOST);
     if directories.contains(&lost) {
         let reason = "a repair puts files there that the database does not use, so it cannot have \
                       tables";

@@ -265,6 +265,9 @@ pub enum Error {
     /// There is no backup of this number; 0 if there is none at all.
     #[error("there is no backup{}", number_of(*.0))]
     NoSuchBackup(u64),
+    /// The backup of this number was deleted while it was restored or verified.
+    #[error("backup {0} was deleted while it was being read")]
+    BackupDeleted(u64),
     /// The caller ended an operation early.
     #[error("{0} was cancelled")]
     Cancelled(&'static str),

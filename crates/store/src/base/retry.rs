@@ -44,7 +44,7 @@ impl Error {
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
     /// | `LockLimit`, `TransactionSize`, `TransactionOver` | `Never` |
     /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
-    /// | `NoSuchBackup`, `Cancelled` | `Never` |
+    /// | `NoSuchBackup`, `BackupDeleted`, `Cancelled` | `Never` |
     ///
     /// A write that failed is there as a whole or not at all, so it is safe to repeat a `put` or
     /// `delete`; a `merge` may then be there twice, unless the error is `WouldStall`.
@@ -80,6 +80,7 @@ impl Error {
             | Error::NotBottommost { .. }
             | Error::NoSavePoint
             | Error::NoSuchBackup(_)
+            | Error::BackupDeleted(_)
             | Error::Cancelled(_)
             | Error::TransactionOver(_)
             | Error::LockLimit(_)

@@ -13,6 +13,7 @@ mod image;
 pub mod leases;
 pub mod options_file;
 mod outline;
+mod own_name;
 pub mod paths;
 pub mod reclaim;
 pub mod replace;
@@ -28,6 +29,7 @@ pub use compaction_file::{CompactionFile, CompactionFileWriter};
 pub use directory::DirectoryEntry;
 pub use image::{SparePieces, TableImage};
 pub use outline::{HEADER_BYTES, Outline, check_header, check_values_header, uid_of_page};
+pub use own_name::{LOST, refuse_own_name};
 pub use space::Extents;
 
 /// Name of the file that is in a directory while a backup is restored into it.

@@ -24,7 +24,7 @@ use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::paths::{Directories, OWNER, Owner, TEMPORARY_OWNER, whose};
 use sateen_store::files::replace::sync_directory;
-use sateen_store::files::{FileName, checked_text};
+use sateen_store::files::{FileName, LOST, checked_text};
 use sateen_store::manifest::{ManifestReader, foreign_reason, read_current, recognise_foreign};
 use sateen_store::vfs::{PosixVfs, Vfs};
 
@@ -33,9 +33,6 @@ use crate::options::Options;
 use crate::options::paths::absolute;
 
 mod content;
-
-/// The directory in which a repair keeps files that the repaired database does not use.
-const LOST: &str = "lost";
 
 /// What [`destroy`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use sateen_control::FileId;
 use sateen_store::base::error::{Error, Result};
 use sateen_store::files::paths::Directories;
 use sateen_store::files::replace::sync_directory;
-use sateen_store::files::{FileName, manifest_file_name, table_file_name, wal_file_name};
+use sateen_store::files::{FileName, LOST, manifest_file_name, table_file_name, wal_file_name};
 use sateen_store::manifest::read_current;
 
 use super::{Catalogue, Repair};
@@ -123,7 +123,7 @@ impl Repair {
         if files.is_empty() {
             return Ok(());
         }
-        let lost = directory.join("lost");
+        let lost = directory.join(LOST);
         self.vfs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
         for path in files {
             if self.aside.contains_key(path) {
@@ -173,7 +173,7 @@ impl Repair {
     /// Removes the first names of `files`, or moves them. It reads nothing, because the new
     /// manifest is already current.
     pub(super) fn take_away(&mut self, directory: &Path, files: &[PathBuf]) -> Result<()> {
-        let lost = directory.join("lost");
+        let lost = directory.join(LOST);
         for path in files {
             let to = match self.aside.get(path).cloned() {
                 Some(Aside::Kept(to)) => {

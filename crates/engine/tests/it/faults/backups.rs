@@ -358,3 +358,45 @@ fn a_damaged_database_is_not_backed_up() {
     }
     engine.create(&db).unwrap();
 }
+
+/// The id of a backup that is deleted is not given again, whichever call fails meanwhile and
+/// whatever a power loss leaves.
+#[test]
+fn no_id_is_given_twice_after_a_failure_or_a_power_loss() {
+    let start = World::new(tiny(), 2);
+    for (operation, sticky) in
+        [("delete", false), ("delete", true), ("purge", false), ("purge", true)]
+    {
+        let mut failed = 0;
+        for n in 1.. {
+            let target = start.target.crash_image(CrashChoice::Everything);
+            let faulty = FaultVfs::new(as_vfs(&target));
+            let mut engine = open(Arc::new(faulty.clone())).unwrap();
+            let rule = FaultRule::new(Fault::Io);
+            let rule = faulty.add(if sticky { rule.from_nth(n) } else { rule.nth(n) });
+            let done = match operation {
+                "delete" => engine.delete(2),
+                _ => engine.purge(0).map(drop),
+            };
+            let happened = faulty.happened(rule) > 0;
+            faulty.clear();
+            drop(engine);
+            let seeds = (0..4).map(CrashChoice::Subset);
+            for left in [CrashChoice::SyncedOnly, CrashChoice::Everything].into_iter().chain(seeds)
+            {
+                let what = format!("{operation} {n} {sticky} {left:?}");
+                let mut engine = open(as_vfs(&target.crash_image(left))).unwrap();
+                let whole = |id| engine.verify(id).unwrap().is_sound();
+                let listed = engine.list().unwrap();
+                assert!(listed.iter().all(|backup| whole(backup.id)), "{what}");
+                assert_eq!(engine.create(&start.db).unwrap().id, 3, "{what}");
+            }
+            if !happened {
+                done.unwrap();
+                break;
+            }
+            failed += u64::from(done.is_err());
+        }
+        assert!(failed > 4, "{operation}: {failed}");
+    }
+}

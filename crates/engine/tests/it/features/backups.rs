@@ -35,7 +35,7 @@ pub(super) fn restored(vfs: &Arc<dyn Vfs>, path: &str, options: &Options) -> Con
     contents
 }
 
-fn write_some(db: &Db, random: &mut Random, count: u64) {
+pub(super) fn write_some(db: &Db, random: &mut Random, count: u64) {
     for _ in 0..count {
         let key = format!("key{:03}", random.below(300));
         if random.one_in(5) {

@@ -1,6 +1,7 @@
 //! What users do, feature by feature.
 
 mod backups;
+mod backups_deleted;
 mod backups_of_values;
 pub(crate) mod basics;
 mod bulk_load;
