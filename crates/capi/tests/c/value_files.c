@@ -78,8 +78,9 @@ int main(int count, char** arguments) {
     rocksdb_options_set_enable_blob_files(options, 1);
     rocksdb_options_set_min_blob_size(options, 100);
     rocksdb_options_add_eventlistener(
-        options, rocksdb_eventlistener_create(NULL, nothing, NULL, flush_ended, NULL,
-                                              compaction_ended, NULL, NULL, NULL, NULL, NULL, NULL));
+        options,
+        rocksdb_eventlistener_create(NULL, nothing, NULL, flush_ended, NULL, compaction_ended, NULL,
+                                     NULL, NULL, NULL, NULL, NULL));
     rocksdb_t* db = rocksdb_open(options, path, &err);
     CHECK(db != NULL && err == NULL);
     rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
