@@ -169,8 +169,8 @@ unsafe fn note(batch: *mut Batch, family: *mut Family) {
     }
 }
 
-/// Defines writes into a batch that may get their timestamp later. `Batch`, `Family`, `add`, `note`,
-/// `bytes` and `roomy` are those of the module that calls it.
+/// Defines writes into a batch that may get their timestamp later. `Batch`, `Family`, `add`,
+/// `note`, `bytes` and `roomy` are those of the module that calls it.
 macro_rules! point_writes {
     ($(
         $function:ident $of_family:ident ($($value:ident $value_length:ident)?) $act:ident;
@@ -214,8 +214,8 @@ macro_rules! point_writes {
 }
 pub(crate) use point_writes;
 
-/// Defines other writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of the
-/// module that calls it.
+/// Defines other writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of
+/// the module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)

@@ -243,7 +243,8 @@ pub unsafe extern "C" fn rocksdb_open_and_trim_history(
     }
 }
 
-/// Opens a database with column families for reading only. Column families that are not named stay closed.
+/// Opens a database with column families for reading only. Column families that are not named stay
+/// closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     options: *const rocksdb_options_t,

@@ -39,7 +39,9 @@ macro_rules! versioned {
 }
 
 macro_rules! writes {
-    ($($function:ident $of_family:ident ($($argument:ident $length:ident)*) $does:ident $act:ident;)*) => { $(
+    ($(
+        $function:ident $of_family:ident ($($argument:ident $length:ident)*) $does:ident $act:ident;
+    )*) => { $(
         /// Writes to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(

@@ -138,7 +138,7 @@ impl rocksdb_transaction_t {
         let Some(at) = self.commit_timestamp else { return self.inner.commit() };
         if let Some(read) = self.read_timestamp.filter(|read| at <= *read) {
             let text = format!(
-                "the timestamp of the commit, {at}, must be after that of the validated reads, {read}"
+                "the timestamp of the commit, {at}, must be after that of validated reads, {read}"
             );
             return Err(Error::InvalidArgument(text));
         }

@@ -1,5 +1,5 @@
-//! Value files in the descriptions of flushes and compactions, which RocksDB calls blob files: those
-//! that a job wrote, and the values in each that it dropped.
+//! Value files in the descriptions of flushes and compactions, which RocksDB calls blob files:
+//! those that a job wrote, and the values in each that it dropped.
 
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;

@@ -1,8 +1,9 @@
 //! Listeners: callbacks that tell a program about flushes, compactions and other events.
 //!
 //! - Flushes, compactions and ingestions: the thread that did the work calls [`Events::tell`].
-//! - Sealed memtables, stalls, errors and removed value files: they happen under locks, so they are queued ([`push`]).
-//!   The thread of the chores delivers them in order with [`Events::tell_queued`].
+//! - Sealed memtables, stalls, errors and removed value files: they happen under locks, so they are
+//!   queued ([`push`]). The thread of the chores delivers them in order with
+//!   [`Events::tell_queued`].
 //! - [`Events::wait_for_listeners`] waits until the end of every installed job has been reported.
 //!
 //! What must stay true: no lock is held while a listener is called, and a listener that panics

@@ -132,8 +132,8 @@ impl TimestampedTransaction<'_> {
         self.get(key, at, options)
     }
 
-    /// Locks `key`, which must have no version after `at`. Unless `exclusive`, others may lock it in
-    /// the same way.
+    /// Locks `key`, which must have no version after `at`. Unless `exclusive`, others may lock it
+    /// in the same way.
     ///
     /// # Errors
     /// As [`Transaction::get_for_update`]. `Busy` if the key has a version after `at`.

@@ -282,8 +282,8 @@ impl WriteBatchWithIndex {
         Ok(())
     }
 
-    /// Writes `timestamp` over the ends of keys: see [`WriteBatch::update_timestamps`]. The index is
-    /// built again.
+    /// Writes `timestamp` over the ends of keys: see [`WriteBatch::update_timestamps`]. The index
+    /// is built again.
     ///
     /// # Errors
     /// As [`WriteBatch::update_timestamps`].

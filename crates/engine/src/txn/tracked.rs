@@ -101,16 +101,14 @@ impl TrackedKey {
         let TrackedKey { family, key, bucket, since } = self;
         let bytes = family.comparator().timestamp_bytes();
         let bare = without_placeholder(family.comparator(), key);
-        let all_versions = bare.is_some();
-        if !all_versions && !conflicts.may_differ(*bucket, *since) {
+        if bare.is_none() && !conflicts.may_differ(*bucket, *since) {
             return Ok(());
         }
         let (column_family, named) = (|| family.name().to_owned(), || bare.unwrap_or(key).to_vec());
         let memory = family.tree(key).super_version();
-        let newest = if all_versions {
-            memory.newest_version(key, bytes)?
-        } else {
-            memory.newest_written(key)
+        let newest = match bare {
+            Some(_) => memory.newest_version(key, bytes)?,
+            None => memory.newest_written(key),
         };
         if newest.is_some_and(|newest| newest > *since) {
             return Err(Error::Busy { column_family: column_family(), key: named() });

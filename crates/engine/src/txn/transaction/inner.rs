@@ -116,8 +116,8 @@ impl Transaction {
         self.batch.get_over(family, key, || Ok(None))
     }
 
-    /// Locks `key`. If `unchanged` fails then, the transaction does not hold the lock, unless it had
-    /// it before.
+    /// Locks `key`. If `unchanged` fails then, the transaction does not hold the lock, unless it
+    /// had it before.
     pub(crate) fn lock_if(
         &mut self,
         family: &ColumnFamily,

@@ -94,7 +94,8 @@ fn check_length(family: ColumnFamilyId, bytes: usize, timestamp: &[u8]) -> Resul
         return Ok(());
     }
     Err(Error::InvalidArgument(format!(
-        "a timestamp of {} bytes: the keys of the column family number {} have timestamps of {bytes}",
+        "a timestamp of {} bytes: the keys of the column family number {} have timestamps of \
+         {bytes}",
         timestamp.len(),
         family.0
     )))
