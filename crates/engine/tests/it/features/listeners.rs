@@ -168,7 +168,8 @@ fn value_files_are_told_from_their_making_to_their_end() {
     assert_eq!((garbage[0].values, garbage[0].bytes), (6, 1800));
     while db.step().unwrap() {}
     db.wait_for_listeners();
-    assert_eq!(*heard.deleted.lock().unwrap(), [first.file.clone()]);
+    let deleted = heard.deleted.lock().unwrap();
+    assert_eq!(*deleted, std::slice::from_ref(&first.file));
     assert!(!vfs.exists(&first.file).unwrap());
     assert_eq!(*heard.created.lock().unwrap(), [first.clone(), second]);
 }
