@@ -79,13 +79,13 @@ fn a_trim_that_is_cut_short_is_completed_by_the_next() {
                 let case = format!("{wal:?} {operation:?} {nth}");
                 assert!(left.is_superset(&kept) && left.is_subset(&all), "{case}");
                 if trimmed.is_ok() {
-                    assert_eq!(left, kept, "{case}: it returned, and is not durable");
+                    assert!(left == kept, "{case}: it returned, and is not durable");
                 } else {
                     cut_short += 1;
                     partial += u32::from(left != all && left != kept);
                     let rest = family.trim_history(LATEST.to_be_bytes()).unwrap();
                     assert_eq!(rest, (left.len() - kept.len()) as u64, "{case}");
-                    assert_eq!(versions(&family), kept, "{case}");
+                    assert!(versions(&family) == kept, "{case}");
                 }
                 assert_sound(&db);
                 if !failed {
