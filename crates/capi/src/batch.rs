@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use sateen::WriteBatch;
+use sateen::{ColumnFamilyId, WriteBatch};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::database::{rocksdb_column_family_handle_t, untimed};
+use crate::database::{rocksdb_column_family_handle_t, roomy, untimed};
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
@@ -18,6 +18,8 @@ pub struct rocksdb_writebatch_t {
     /// contain it; otherwise 0.
     first_seqno: u64,
     refused: Option<sateen::Error>,
+    /// True if keys have room for a timestamp that was not set.
+    lacks_timestamps: bool,
     /// The bytes that the last `rocksdb_writebatch_data` returned to C.
     shown: Vec<u8>,
 }
@@ -32,12 +34,30 @@ impl Default for rocksdb_writebatch_t {
 impl rocksdb_writebatch_t {
     /// Makes a batch of these writes, the first of which has the sequence number `first_seqno`.
     pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
-        rocksdb_writebatch_t { batch, first_seqno, refused: None, shown: Vec::new() }
+        let (refused, lacks_timestamps, shown) = (None, false, Vec::new());
+        rocksdb_writebatch_t { batch, first_seqno, refused, lacks_timestamps, shown }
     }
 
     /// Returns the writes, or the first error of adding one.
     pub(crate) fn checked(&self) -> sateen::Result<&WriteBatch> {
         self.refused.clone().map_or(Ok(&self.batch), Err)
+    }
+
+    /// Does the same for writes that are about to be done: all timestamps must be set.
+    pub(crate) fn complete(&self) -> sateen::Result<&WriteBatch> {
+        if self.lacks_timestamps { Err(lacks_timestamps()) } else { self.checked() }
+    }
+
+    /// Sets the timestamps: see [`WriteBatch::update_timestamps`].
+    pub(crate) fn update_timestamps(
+        &mut self,
+        timestamp: &[u8],
+        bytes_of: impl FnMut(ColumnFamilyId) -> usize,
+    ) -> sateen::Result<()> {
+        self.checked()?;
+        self.batch.update_timestamps(timestamp, bytes_of)?;
+        self.lacks_timestamps = false;
+        Ok(())
     }
 }
 
@@ -94,7 +114,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch
     // SAFETY: the contract of the module.
     if let Some(batch) = unsafe { batch.as_mut() } {
         batch.batch.clear();
-        (batch.first_seqno, batch.refused) = (0, None);
+        (batch.first_seqno, batch.refused, batch.lacks_timestamps) = (0, None, false);
     }
 }
 
@@ -135,8 +155,67 @@ pub(crate) unsafe fn add(
     }
 }
 
-/// Defines writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of the
-/// module that calls it.
+/// Returns the error of writing a batch whose keys lack timestamps.
+pub(crate) fn lacks_timestamps() -> sateen::Error {
+    let text = "keys of the batch have no timestamp: set it with …_update_timestamps";
+    sateen::Error::InvalidArgument(text.into())
+}
+
+/// Notes that a batch lacks timestamps, if it has keys of `family` that have them.
+unsafe fn note(batch: *mut Batch, family: *mut Family) {
+    // SAFETY: the contract of the module.
+    if let (Some(batch), Some(family)) = unsafe { (batch.as_mut(), family.as_ref()) } {
+        batch.lacks_timestamps |= family.0.comparator().timestamp_bytes() > 0;
+    }
+}
+
+/// Defines writes into a batch that may get their timestamp later. `Batch`, `Family`, `add`,
+/// `note`, `bytes` and `roomy` are those of the module that calls it.
+macro_rules! point_writes {
+    ($(
+        $function:ident $of_family:ident ($($value:ident $value_length:ident)?) $act:ident;
+    )*) => { $(
+        /// Adds a write to the default column family.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function(
+            batch: *mut Batch,
+            key: *const c_char,
+            key_length: usize,
+            $($value: *const c_char, $value_length: usize,)?
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                add(batch, |batch| {
+                    batch.$act(bytes(key, key_length) $(, bytes($value, $value_length))?)
+                });
+            }
+        }
+
+        /// Adds a write to a column family. If its keys have timestamps, that of the key is set by
+        /// `…_update_timestamps`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $of_family(
+            batch: *mut Batch,
+            family: *mut Family,
+            key: *const c_char,
+            key_length: usize,
+            $($value: *const c_char, $value_length: usize,)?
+        ) {
+            // SAFETY: the contract of the module.
+            unsafe {
+                note(batch, family);
+                add(batch, |batch| {
+                    let (family, key) = roomy(family, bytes(key, key_length))?;
+                    batch.to(family).$act(key $(, bytes($value, $value_length))?)
+                });
+            }
+        }
+    )* };
+}
+pub(crate) use point_writes;
+
+/// Defines other writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of
+/// the module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
@@ -170,14 +249,15 @@ macro_rules! writes {
 }
 pub(crate) use writes;
 
+point_writes! {
+    rocksdb_writebatch_put rocksdb_writebatch_put_cf (value value_length) put;
+    rocksdb_writebatch_delete rocksdb_writebatch_delete_cf () delete;
+    rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf () single_delete;
+}
+
 writes! {
-    rocksdb_writebatch_put rocksdb_writebatch_put_cf
-        (key key_length value value_length) put;
     rocksdb_writebatch_merge rocksdb_writebatch_merge_cf
         (key key_length operand operand_length) merge;
-    rocksdb_writebatch_delete rocksdb_writebatch_delete_cf (key key_length) delete;
-    rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf
-        (key key_length) single_delete;
     rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf
         (begin begin_length end end_length) delete_range;
 }

@@ -4,14 +4,14 @@
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null_mut;
 
-use sateen::{Error, WriteBatchWithIndex};
+use sateen::{ColumnFamilyId, Error, WriteBatchWithIndex};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::batch::{of_bytes, writes};
+use crate::batch::{lacks_timestamps, of_bytes, point_writes, writes};
 use crate::batch_parts::{Deleted, Put, iterate, joined, of_parts};
 use crate::calls::rocksdb_writeoptions_t;
 use crate::comparator::rocksdb_comparator_t;
-use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the, untimed};
+use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, roomy, the, untimed};
 use crate::db::write_options;
 use crate::handles::is_given;
 use crate::transactions::rocksdb_transaction_t;
@@ -34,6 +34,8 @@ struct Own {
     batch: WriteBatchWithIndex,
     /// The first error of adding to it, which is reported when it is written or read.
     refused: Option<Error>,
+    /// True if keys have room for a timestamp that was not set.
+    lacks_timestamps: bool,
     /// The bytes that the last `rocksdb_writebatch_wi_data` returned to C.
     shown: Vec<u8>,
 }
@@ -51,7 +53,8 @@ impl rocksdb_writebatch_wi_t {
     }
 
     fn own(batch: WriteBatchWithIndex, refused: Option<Error>) -> *mut Batch {
-        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, shown: Vec::new() })))
+        let (lacks_timestamps, shown) = (false, Vec::new());
+        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, lacks_timestamps, shown })))
     }
 
     /// Returns the transaction that has the batch.
@@ -72,6 +75,30 @@ impl rocksdb_writebatch_wi_t {
             Of::Itself(own) => own.refused.clone().map_or(Ok(&own.batch), Err),
             Of::Transaction(of) => Ok(Batch::transaction(*of)?.inner.batch()),
         }
+    }
+
+    /// Does the same for writes that are about to be done: all timestamps must be set.
+    fn complete(&self) -> sateen::Result<&WriteBatchWithIndex> {
+        match &self.0 {
+            Of::Itself(own) if own.lacks_timestamps => Err(lacks_timestamps()),
+            _ => self.checked(),
+        }
+    }
+
+    /// Sets the timestamps: see [`WriteBatchWithIndex::update_timestamps`].
+    pub(crate) fn update_timestamps(
+        &mut self,
+        timestamp: &[u8],
+        bytes_of: impl FnMut(ColumnFamilyId) -> usize,
+    ) -> sateen::Result<()> {
+        self.checked()?;
+        let Of::Itself(own) = &mut self.0 else {
+            let text = "rocksdb_transaction_set_commit_timestamp does this for a transaction";
+            return Err(Error::InvalidArgument(text.into()));
+        };
+        own.batch.update_timestamps(timestamp, bytes_of)?;
+        own.lacks_timestamps = false;
+        Ok(())
     }
 }
 
@@ -137,7 +164,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_clear(batch: *mut Batch) {
             Ok(())
         });
         if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut() {
-            own.refused = None;
+            (own.refused, own.lacks_timestamps) = (None, false);
         }
     }
 }
@@ -197,14 +224,27 @@ unsafe fn add(batch: *mut Batch, act: impl FnOnce(&mut WriteBatchWithIndex) -> s
     }
 }
 
+/// Notes that a batch lacks timestamps, if it has keys of `family` that have them.
+unsafe fn note(batch: *mut Batch, family: *mut Family) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut()
+            && let Some(family) = family.as_ref()
+        {
+            own.lacks_timestamps |= family.0.comparator().timestamp_bytes() > 0;
+        }
+    }
+}
+
+point_writes! {
+    rocksdb_writebatch_wi_put rocksdb_writebatch_wi_put_cf (value value_length) put;
+    rocksdb_writebatch_wi_delete rocksdb_writebatch_wi_delete_cf () delete;
+    rocksdb_writebatch_wi_singledelete rocksdb_writebatch_wi_singledelete_cf () single_delete;
+}
+
 writes! {
-    rocksdb_writebatch_wi_put rocksdb_writebatch_wi_put_cf
-        (key key_length value value_length) put;
     rocksdb_writebatch_wi_merge rocksdb_writebatch_wi_merge_cf
         (key key_length operand operand_length) merge;
-    rocksdb_writebatch_wi_delete rocksdb_writebatch_wi_delete_cf (key key_length) delete;
-    rocksdb_writebatch_wi_singledelete rocksdb_writebatch_wi_singledelete_cf
-        (key key_length) single_delete;
     rocksdb_writebatch_wi_delete_range rocksdb_writebatch_wi_delete_range_cf
         (begin begin_length end end_length) delete_range;
 }
@@ -322,7 +362,7 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write(batch.checked()?.batch(), &write_options(options)?)
+            the(db)?.write_timestamped(batch.complete()?.batch(), &write_options(options)?)
         });
     }
 }
@@ -348,7 +388,7 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch_wi(
         guard(errptr, (), || {
             // A copy, made before, because the batch may be that of this transaction.
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            let batch = batch.checked()?.batch().clone();
+            let batch = batch.complete()?.batch().clone();
             let transaction = transaction.as_mut().ok_or_else(|| missing("the transaction"))?;
             transaction.check()?;
             transaction.inner.rebuild_from(&batch)

@@ -1,5 +1,7 @@
 //! The handles of databases and column families.
 
+use std::borrow::Cow;
+
 use sateen::{ColumnFamily, Db};
 
 use crate::abi::{give, missing};
@@ -75,6 +77,21 @@ pub(crate) unsafe fn untimed<'a>(
     // SAFETY: the contract of the module.
     let family = unsafe { family.as_ref() }.ok_or_else(|| missing("the column family"))?;
     check_untimed(&family.0).map(|()| &family.0)
+}
+
+/// Returns the column family of a write whose timestamp comes later, and the key with room for it.
+/// Fails if the column family is missing.
+pub(crate) unsafe fn roomy<'a, 'k>(
+    family: *mut rocksdb_column_family_handle_t,
+    key: &'k [u8],
+) -> sateen::Result<(&'a ColumnFamily, Cow<'k, [u8]>)> {
+    // SAFETY: the contract of the module.
+    let family = &unsafe { family.as_ref() }.ok_or_else(|| missing("the column family"))?.0;
+    let key = match family.comparator().timestamp_bytes() {
+        0 => Cow::Borrowed(key),
+        bytes => Cow::Owned([key, &vec![0; bytes]].concat()),
+    };
+    Ok((family, key))
 }
 
 /// Fails if the keys of a column family have timestamps, which the caller does not give.

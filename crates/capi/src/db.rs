@@ -226,7 +226,7 @@ pub unsafe extern "C" fn rocksdb_write(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write_timestamped(batch.checked()?, &write_options(options)?)
+            the(db)?.write_timestamped(batch.complete()?, &write_options(options)?)
         });
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uchar};
 
 use sateen::{Db, Error};
 
-use crate::abi::{ErrPtr, count_of, free, give, guard, malloc_name, missing, text};
+use crate::abi::{ErrPtr, bytes, count_of, free, give, guard, malloc_name, missing, text};
 use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::environment::Place;
 use crate::options::checked;
@@ -122,6 +122,15 @@ pub(crate) unsafe fn open(
     }
 }
 
+/// Trims the history of the column families that have timestamps, and of no other one.
+fn trim(db: &Db, families: &[String], latest: &[u8]) -> sateen::Result<()> {
+    let families = families.iter().filter_map(|name| db.column_family(name));
+    let timestamped: Vec<_> = families.filter_map(|family| family.timestamped()).collect();
+    // Before anything is deleted.
+    timestamped.iter().try_for_each(|family| family.check_timestamp(latest))?;
+    timestamped.iter().try_for_each(|family| family.trim_history(latest).map(drop))
+}
+
 /// Does the same, without a handle of the database.
 pub(crate) unsafe fn open_all(
     options: *const rocksdb_options_t,
@@ -131,6 +140,21 @@ pub(crate) unsafe fn open_all(
     read_only: Option<c_uchar>,
 ) -> sateen::Result<Db> {
     let families = wanted.names.clone();
+    // SAFETY: the contract of the module.
+    unsafe {
+        let db = open_alone(options, path, wanted, read_only)?;
+        give_handles(&db, &families, handles)?;
+        Ok(db)
+    }
+}
+
+/// Does the same, without any handle.
+unsafe fn open_alone(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    wanted: Wanted,
+    read_only: Option<c_uchar>,
+) -> sateen::Result<Db> {
     // SAFETY: the contract of the module.
     let place = unsafe { Place::new(options, path) };
     // A database that is opened for reading needs no promise about what is written.
@@ -143,8 +167,6 @@ pub(crate) unsafe fn open_all(
     };
     let db = wanted.open(&place, &own, read_only.is_some())?;
     check_log(&db, read_only.unwrap_or(0))?;
-    // SAFETY: as above.
-    unsafe { give_handles(&db, &families, handles)? };
     Ok(db)
 }
 
@@ -188,7 +210,41 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     }
 }
 
-/// Does the same for reading only. Column families that are not named stay closed.
+/// Opens a database as `rocksdb_open_column_families` does, and deletes all versions of keys after
+/// the timestamp, in the column families that have timestamps. After an error the database is
+/// closed, and some of these versions may be deleted; another call deletes the rest.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_open_and_trim_history(
+    options: *const rocksdb_options_t,
+    path: *const c_char,
+    count: c_int,
+    names: *const *const c_char,
+    family_options: *const *const rocksdb_options_t,
+    handles: *mut *mut rocksdb_column_family_handle_t,
+    timestamp: *mut c_char,
+    length: usize,
+    errptr: ErrPtr,
+) -> *mut rocksdb_t {
+    // SAFETY: the contract of the module.
+    unsafe {
+        guard(errptr, std::ptr::null_mut(), || {
+            let wanted = wanted(count, names, family_options, |options| promised(options))?;
+            let families = wanted.names.clone();
+            let db = open_alone(options, path, wanted, None)?;
+            let trimmed = trim(&db, &families, bytes(timestamp, length));
+            if trimmed.is_err() {
+                // The first error counts.
+                let _closed = db.close();
+            }
+            trimmed?;
+            give_handles(&db, &families, handles)?;
+            Ok(rocksdb_t::opened(db, options))
+        })
+    }
+}
+
+/// Opens a database with column families for reading only. Column families that are not named stay
+/// closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     options: *const rocksdb_options_t,

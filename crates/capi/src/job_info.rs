@@ -15,7 +15,7 @@ use crate::value_codes::reason_code;
 /// A flush.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_flushjobinfo_t {
-    info: FlushInfo,
+    pub(crate) info: FlushInfo,
     /// Properties of all its tables.
     properties: rocksdb_table_properties_t,
 }
@@ -46,7 +46,7 @@ impl rocksdb_compaction_file_info_t {
 #[derive(Default)]
 #[expect(non_camel_case_types, reason = "RocksDB's name")]
 pub struct rocksdb_compactionjobinfo_t {
-    info: Option<CompactionInfo>,
+    pub(crate) info: Option<CompactionInfo>,
     input_files: Vec<rocksdb_compaction_file_info_t>,
     output_files: Vec<rocksdb_compaction_file_info_t>,
     /// Properties of each file with its tables.
@@ -68,7 +68,7 @@ impl rocksdb_compactionjobinfo_t {
         }
     }
 
-    fn get<T: Default>(&self, get: impl FnOnce(&CompactionInfo) -> T) -> T {
+    pub(crate) fn get<T: Default>(&self, get: impl FnOnce(&CompactionInfo) -> T) -> T {
         self.info.as_ref().map(get).unwrap_or_default()
     }
 
@@ -187,13 +187,7 @@ nothing! {
 }
 
 nothing! {
-    rocksdb_flushjobinfo_t -> usize:
-        rocksdb_flushjobinfo_blob_file_addition_infos_count;
-}
-
-nothing! {
     rocksdb_flushjobinfo_t -> u64:
-        rocksdb_flushjobinfo_oldest_blob_file_number
         rocksdb_flushjobinfo_thread_id;
 }
 
@@ -251,12 +245,6 @@ nothing! {
 }
 
 nothing! {
-    rocksdb_compactionjobinfo_t -> usize:
-        rocksdb_compactionjobinfo_blob_file_addition_infos_count
-        rocksdb_compactionjobinfo_blob_file_garbage_infos_count;
-}
-
-nothing! {
     rocksdb_compactionjobinfo_t -> u64:
         rocksdb_compactionjobinfo_num_corrupt_keys
         rocksdb_compactionjobinfo_thread_id;
@@ -291,6 +279,8 @@ numbers! {
         |it| it.0.get(|info| info.entries_in);
     rocksdb_compaction_job_stats_num_output_files(rocksdb_compaction_job_stats_t) -> usize:
         |it| it.0.output_files.len();
+    rocksdb_compaction_job_stats_num_output_files_blob(rocksdb_compaction_job_stats_t) -> usize:
+        |it| it.0.get(|info| info.value_files.len());
     rocksdb_compaction_job_stats_num_output_records(rocksdb_compaction_job_stats_t) -> u64:
         |it| it.0.get(|info| entries(&info.outputs));
     rocksdb_compaction_job_stats_num_records_replaced(rocksdb_compaction_job_stats_t) -> u64:
@@ -299,6 +289,8 @@ numbers! {
         |it| it.0.get(|info| bytes_of(&info.inputs));
     rocksdb_compaction_job_stats_total_output_bytes(rocksdb_compaction_job_stats_t) -> u64:
         |it| it.0.get(|info| bytes_of(&info.outputs));
+    rocksdb_compaction_job_stats_total_output_bytes_blob(rocksdb_compaction_job_stats_t) -> u64:
+        |it| it.0.get(|info| info.value_files.iter().map(|file| file.bytes).sum());
 }
 
 nothing! {
@@ -316,7 +308,6 @@ nothing! {
         rocksdb_compaction_job_stats_total_blob_bytes_read
         rocksdb_compaction_job_stats_total_input_raw_key_bytes
         rocksdb_compaction_job_stats_total_input_raw_value_bytes
-        rocksdb_compaction_job_stats_total_output_bytes_blob
         rocksdb_compaction_job_stats_total_skipped_input_bytes;
 }
 
@@ -328,8 +319,7 @@ nothing! {
 nothing! {
     rocksdb_compaction_job_stats_t -> usize:
         rocksdb_compaction_job_stats_num_filtered_input_files
-        rocksdb_compaction_job_stats_num_filtered_input_files_at_output_level
-        rocksdb_compaction_job_stats_num_output_files_blob;
+        rocksdb_compaction_job_stats_num_filtered_input_files_at_output_level;
 }
 
 no_texts! {

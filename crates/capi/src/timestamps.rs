@@ -145,6 +145,12 @@ pub(crate) fn timestamped(family: &ColumnFamily) -> sateen::Result<TimestampedFa
     })
 }
 
+/// Returns the timestamp in the options of a read, if there is one.
+pub(crate) unsafe fn timestamp_of(options: *const rocksdb_readoptions_t) -> Option<Vec<u8>> {
+    // SAFETY: the contract of the crate.
+    kept_bytes(&unsafe { options.as_ref() }?.1, "timestamp")
+}
+
 /// Returns the timestamps of a read of `family`; `None` if its keys have none.
 pub(crate) unsafe fn as_of(
     family: &ColumnFamily,
@@ -194,7 +200,7 @@ pub(crate) unsafe fn values_of(
 }
 
 /// Returns the version of a key that a read sees. `None` for `as_of` is an error.
-fn version(
+pub(crate) fn version(
     family: &ColumnFamily,
     options: &ReadOptions,
     as_of: Option<AsOf>,
@@ -209,7 +215,7 @@ fn version(
 }
 
 /// Stores bytes for C, to be freed; null and 0 for none.
-unsafe fn leave(found: Option<&[u8]>, at: *mut *mut c_char, length: *mut usize) {
+pub(crate) unsafe fn leave(found: Option<&[u8]>, at: *mut *mut c_char, length: *mut usize) {
     // SAFETY: the contract of the crate.
     unsafe {
         if let Some(at) = at.as_mut() {

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_uchar};
 use std::ptr::null_mut;
 
-use sateen::PinnedSlice;
+use sateen::{PinnedSlice, TimestampedFamily};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, give, malloc_copy, missing, quiet};
 use crate::calls::rocksdb_readoptions_t;
@@ -13,15 +13,35 @@ use crate::db::rocksdb_pinnableslice_t;
 use crate::iter::rocksdb_iterator_t;
 use crate::promises::{many_options, read_options};
 use crate::reads::leave;
-use crate::timestamps::Found;
+use crate::timestamps::{Found, timestamp_of};
 use crate::transactions::{rocksdb_transaction_t, with};
 
 type Family = rocksdb_column_family_handle_t;
 type Transaction = rocksdb_transaction_t;
 type ReadOptions = rocksdb_readoptions_t;
 
+/// Writes to a column family without timestamps.
+macro_rules! plain {
+    ($transaction:ident, $family:ident, $act:ident($($argument:expr),*)) => {{
+        let family = $transaction.family($family)?;
+        $transaction.inner.to(&family).$act($($argument),*)
+    }};
+}
+
+/// Writes to a column family with timestamps or without.
+macro_rules! versioned {
+    ($transaction:ident, $family:ident, $act:ident($($argument:expr),*)) => {
+        match $transaction.timestamped($family)? {
+            Some(timed) => timed.within(&mut $transaction.inner)?.$act($($argument),*),
+            None => plain!($transaction, $family, $act($($argument),*)),
+        }
+    };
+}
+
 macro_rules! writes {
-    ($($function:ident $of_family:ident ($($argument:ident $length:ident)*) $act:ident;)*) => { $(
+    ($(
+        $function:ident $of_family:ident ($($argument:ident $length:ident)*) $does:ident $act:ident;
+    )*) => { $(
         /// Writes to the default column family.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
@@ -45,8 +65,7 @@ macro_rules! writes {
             unsafe {
                 with(transaction, errptr, (), |transaction| {
                     transaction.check()?;
-                    let family = transaction.family(family)?;
-                    transaction.inner.to(&family).$act($(bytes($argument, $length)),*)
+                    $does!(transaction, family, $act($(bytes($argument, $length)),*))
                 });
             }
         }
@@ -54,10 +73,11 @@ macro_rules! writes {
 }
 
 writes! {
-    rocksdb_transaction_put rocksdb_transaction_put_cf (key key_length value value_length) put;
+    rocksdb_transaction_put rocksdb_transaction_put_cf (key key_length value value_length)
+        versioned put;
     rocksdb_transaction_merge rocksdb_transaction_merge_cf
-        (key key_length operand operand_length) merge;
-    rocksdb_transaction_delete rocksdb_transaction_delete_cf (key key_length) delete;
+        (key key_length operand operand_length) plain merge;
+    rocksdb_transaction_delete rocksdb_transaction_delete_cf (key key_length) versioned delete;
 }
 
 /// Adds log data: bytes that go to the WAL with the commit and change nothing.
@@ -93,10 +113,16 @@ unsafe fn get(
     transaction: &mut Transaction,
     family: *mut Family,
     key: &[u8],
+    given: *const ReadOptions,
     options: &sateen::ReadOptions,
     guards: Guards,
 ) -> sateen::Result<Option<Vec<u8>>> {
     transaction.check()?;
+    // SAFETY: the contract of the crate.
+    let (timed, at) = unsafe { (transaction.timestamped(family)?, timestamp_of(given)) };
+    if let Some(timed) = timed {
+        return version(transaction, &timed, key, at, options, guards);
+    }
     // SAFETY: the contract of the crate.
     let family = unsafe { transaction.family(family)? };
     match guards {
@@ -105,6 +131,32 @@ unsafe fn get(
         Guards::Shared => transaction.inner.to(&family).guard_shared(key)?,
     }
     transaction.inner.reading(&family, options).get(key)
+}
+
+/// Reads a key with timestamps, after it was guarded.
+fn version(
+    transaction: &mut Transaction,
+    family: &TimestampedFamily,
+    key: &[u8],
+    at: Option<Vec<u8>>,
+    options: &sateen::ReadOptions,
+    guards: Guards,
+) -> sateen::Result<Option<Vec<u8>>> {
+    let at = match (guards, at) {
+        (Guards::Not, Some(at)) => at,
+        (Guards::Not, None) => {
+            let text = "the options of the read have no timestamp";
+            return Err(sateen::Error::InvalidArgument(text.into()));
+        }
+        (_, at) => transaction.validated_at(at)?,
+    };
+    let mut within = family.within(&mut transaction.inner)?;
+    match guards {
+        Guards::Not => {}
+        Guards::Alone => within.guard(key, &at, true)?,
+        Guards::Shared => within.guard(key, &at, false)?,
+    }
+    Ok(within.get(key, &at, options)?.map(|found| found.value))
 }
 
 macro_rules! gets {
@@ -144,8 +196,9 @@ macro_rules! gets {
             // SAFETY: the contract of the crate.
             unsafe {
                 let found = with(transaction, errptr, None, |transaction| {
-                    let options = read_options(options)?;
-                    get(transaction, family, bytes(key, key_length), &options, $guards)
+                    let plain = read_options(options)?;
+                    let key = bytes(key, key_length);
+                    get(transaction, family, key, options, &plain, $guards)
                 });
                 if let Some(length) = value_length.as_mut() {
                     *length = found.as_ref().map_or(0, Vec::len);
@@ -186,8 +239,9 @@ macro_rules! gets {
             // SAFETY: the contract of the crate.
             unsafe {
                 let found = with(transaction, errptr, None, |transaction| {
-                    let options = read_options(options)?;
-                    get(transaction, family, bytes(key, key_length), &options, $guards)
+                    let plain = read_options(options)?;
+                    let key = bytes(key, key_length);
+                    get(transaction, family, key, options, &plain, $guards)
                 });
                 found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value.into())))
             }
@@ -238,14 +292,14 @@ impl Many {
     unsafe fn found(
         &self,
         transaction: *mut Transaction,
-        options: *const ReadOptions,
+        given: *const ReadOptions,
         families: *const *const Family,
         guards: Guards,
     ) -> sateen::Result<Vec<Found>> {
         // SAFETY: the contract of the crate.
         unsafe {
             let transaction = transaction.as_mut().ok_or_else(|| missing("the transaction"))?;
-            let mut options = many_options(options)?;
+            let mut options = many_options(given)?;
             if matches!(guards, Guards::Not) {
                 options.snapshot.get_or_insert_with(|| transaction.db().snapshot());
             }
@@ -253,7 +307,7 @@ impl Many {
             let found = keys.iter().enumerate().map(|(nth, key)| {
                 let family =
                     if families.is_null() { null_mut() } else { (*families.add(nth)).cast_mut() };
-                let value = get(transaction, family, key, &options, guards)?;
+                let value = get(transaction, family, key, given, &options, guards)?;
                 Ok(value.map(PinnedSlice::from))
             });
             Ok(found.collect())

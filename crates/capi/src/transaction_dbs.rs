@@ -339,7 +339,7 @@ pub unsafe extern "C" fn rocksdb_transactiondb_write(
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            write(db, options, batch.checked()?)
+            write(db, options, batch.complete()?)
         });
     }
 }

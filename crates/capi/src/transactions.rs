@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
-use sateen::{ColumnFamily, Db, Error, Transaction, TransactionOptions};
+use sateen::{ColumnFamily, Db, Error, TimestampedFamily, Transaction, TransactionOptions};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, missing, quiet};
 use crate::batch::rocksdb_writebatch_t;
@@ -30,6 +30,10 @@ pub struct rocksdb_transaction_t {
     spoilt: Option<Error>,
     /// The snapshot, for `rocksdb_transaction_get_snapshot`; until this handle is freed.
     snapshot: *mut TransactionSnapshot,
+    /// The timestamp that its writes to column families with timestamps get.
+    commit_timestamp: Option<u64>,
+    /// The timestamp after which the keys that it reads for update must have no version.
+    read_timestamp: Option<u64>,
     /// The bytes that `rocksdb_writebatch_wi_data` returned to C.
     pub(crate) shown: Vec<u8>,
 }
@@ -42,9 +46,18 @@ impl rocksdb_transaction_t {
         commits: Commits,
     ) -> rocksdb_transaction_t {
         let snapshot = give(TransactionSnapshot(inner.snapshot().cloned()));
-        let (refused, spoilt, shown) = (None, None, Vec::new());
-        let db = db.clone();
-        rocksdb_transaction_t { inner, db, options, commits, refused, spoilt, snapshot, shown }
+        rocksdb_transaction_t {
+            inner,
+            db: db.clone(),
+            options,
+            commits,
+            refused: None,
+            spoilt: None,
+            snapshot,
+            commit_timestamp: None,
+            read_timestamp: None,
+            shown: Vec::new(),
+        }
     }
 
     /// Begins a transaction. Without options that are kept, it reports their error.
@@ -82,6 +95,56 @@ impl rocksdb_transaction_t {
         check_untimed(&family).map(|()| family)
     }
 
+    /// Returns the column family of a handle if its keys have timestamps; `None` if they have none.
+    pub(crate) unsafe fn timestamped(
+        &self,
+        family: *mut rocksdb_column_family_handle_t,
+    ) -> sateen::Result<Option<TimestampedFamily>> {
+        // SAFETY: the contract of the crate.
+        let family = unsafe { of(&self.db, family) };
+        let bytes = family.comparator().timestamp_bytes();
+        if bytes == 0 || bytes == size_of::<u64>() {
+            return Ok(family.timestamped());
+        }
+        let name = family.name();
+        let text = format!(
+            "the keys of the column family {name} have timestamps of {bytes} bytes: those of \
+             transactions have 8"
+        );
+        Err(Error::InvalidArgument(text))
+    }
+
+    /// Returns the timestamp as of which a key is read for update. `at` is that of the read's
+    /// options, if they have one.
+    pub(crate) fn validated_at(&self, at: Option<Vec<u8>>) -> sateen::Result<Vec<u8>> {
+        let wrong = |text: &str| Err(Error::InvalidArgument(text.into()));
+        let Some(read) = self.read_timestamp.map(u64::to_le_bytes) else {
+            return wrong(
+                "a key with timestamps is read for update after \
+                 rocksdb_transaction_set_read_timestamp_for_validation",
+            );
+        };
+        if at.is_some_and(|at| at != read) {
+            return wrong(
+                "the timestamp of the read is another one than that of \
+                 rocksdb_transaction_set_read_timestamp_for_validation",
+            );
+        }
+        Ok(read.to_vec())
+    }
+
+    /// Commits at the timestamp that was set, if one was.
+    fn commit_writes(&mut self) -> sateen::Result<()> {
+        let Some(at) = self.commit_timestamp else { return self.inner.commit() };
+        if let Some(read) = self.read_timestamp.filter(|read| at <= *read) {
+            let text = format!(
+                "the timestamp of the commit, {at}, must be after that of validated reads, {read}"
+            );
+            return Err(Error::InvalidArgument(text));
+        }
+        self.inner.commit_at(at.to_le_bytes())
+    }
+
     pub(crate) fn db(&self) -> &Db {
         &self.db
     }
@@ -95,7 +158,7 @@ impl rocksdb_transaction_t {
             let text = "the transaction is not prepared, and skip_prepare is off";
             return Err(Error::InvalidArgument(text.into()));
         }
-        self.inner.commit()?;
+        self.commit_writes()?;
         if !self.options.pessimistic {
             // RocksDB's can be used again.
             self.inner = self.db.transaction_with(&self.options);
@@ -326,30 +389,48 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch(
         with(transaction, errptr, (), |transaction| {
             transaction.check()?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            transaction.inner.rebuild_from(batch.checked()?)
+            transaction.inner.rebuild_from(batch.complete()?)
         });
     }
 }
 
 macro_rules! timestamps {
-    ($($function:ident)*) => { $(
-        #[doc = concat!("Has the commit fail, because `", stringify!($function),
-            "` is not implemented.")]
+    ($($(#[$doc:meta])* $function:ident |$transaction:ident, $timestamp:ident| $act:expr;)*) => { $(
+        $(#[$doc])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $function(
             transaction: *mut rocksdb_transaction_t,
-            _timestamp: u64,
+            timestamp: u64,
         ) {
+            // The largest number stands for none, as in RocksDB.
+            let $timestamp = Some(timestamp).filter(|timestamp| *timestamp < u64::MAX);
             // SAFETY: the contract of the crate.
-            if let Some(transaction) = unsafe { transaction.as_mut() } {
-                let text = concat!(stringify!($function), " is not implemented");
-                transaction.spoil(Error::InvalidArgument(text.into()));
+            let Some($transaction) = (unsafe { transaction.as_mut() }) else { return };
+            if $transaction.options.pessimistic {
+                $act
+            } else {
+                let text = concat!(stringify!($function), " is for pessimistic transactions");
+                $transaction.spoil(Error::InvalidArgument(text.into()));
             }
         }
     )* };
 }
 
 timestamps! {
-    rocksdb_transaction_set_commit_timestamp
-    rocksdb_transaction_set_read_timestamp_for_validation
+    /// Sets the timestamp of all writes to column families with timestamps. The commit needs it if
+    /// there are such writes, and ignores it if there are none.
+    rocksdb_transaction_set_commit_timestamp |transaction, timestamp| {
+        transaction.commit_timestamp = timestamp;
+    };
+    /// Sets the timestamp as of which keys with timestamps are read for update: a newer version is
+    /// a conflict. A smaller one than before has the commit fail.
+    rocksdb_transaction_set_read_timestamp_for_validation |transaction, timestamp| {
+        match transaction.read_timestamp {
+            Some(before) if timestamp.is_some_and(|timestamp| timestamp < before) => {
+                let text = "the timestamp of validated reads cannot become smaller";
+                transaction.spoil(Error::InvalidArgument(text.into()));
+            }
+            _ => transaction.read_timestamp = timestamp,
+        }
+    };
 }

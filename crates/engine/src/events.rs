@@ -1,8 +1,9 @@
 //! Listeners: callbacks that tell a program about flushes, compactions and other events.
 //!
 //! - Flushes, compactions and ingestions: the thread that did the work calls [`Events::tell`].
-//! - Sealed memtables, stalls and errors: they happen under locks, so they are queued ([`push`]).
-//!   The thread of the chores delivers them in order with [`Events::tell_queued`].
+//! - Sealed memtables, stalls, errors and removed value files: they happen under locks, so they are
+//!   queued ([`push`]). The thread of the chores delivers them in order with
+//!   [`Events::tell_queued`].
 //! - [`Events::wait_for_listeners`] waits until the end of every installed job has been reported.
 //!
 //! What must stay true: no lock is held while a listener is called, and a listener that panics
@@ -12,7 +13,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -34,6 +35,21 @@ thread_local! {
     static DOING: Cell<ErrorReason> = const { Cell::new(ErrorReason::Compaction) };
 }
 
+/// A value file that a flush or compaction wrote, or the values in it that a compaction dropped.
+/// RocksDB: `BlobFileAdditionInfo` and `BlobFileGarbageInfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ValueFileInfo {
+    /// The file.
+    pub file: PathBuf,
+    /// Its number.
+    pub number: u64,
+    /// Number of values that were written to it, or dropped.
+    pub values: u64,
+    /// The bytes of these values.
+    pub bytes: u64,
+}
+
 /// A flush.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -46,6 +62,8 @@ pub struct FlushInfo {
     pub job: u64,
     /// The tables that it wrote. Empty when it begins, and if nothing was left to store.
     pub tables: Vec<LiveTable>,
+    /// The value files that it wrote. Empty when it begins.
+    pub value_files: Vec<ValueFileInfo>,
     /// The largest sequence number that it stores.
     pub largest_seqno: u64,
     /// True if writers are slowed down.
@@ -74,6 +92,11 @@ pub struct CompactionInfo {
     pub inputs: Vec<LiveTable>,
     /// The tables that it wrote, and those that only moved to another level. Empty when it begins.
     pub outputs: Vec<LiveTable>,
+    /// The value files that it wrote. Empty when it begins.
+    pub value_files: Vec<ValueFileInfo>,
+    /// The values of its inputs, by value file, that its outputs do not refer to in this file. They
+    /// are deleted, overwritten, or copied to another file. Empty when it begins.
+    pub value_garbage: Vec<ValueFileInfo>,
     /// Number of inputs that move to another level without being rewritten.
     pub moved: usize,
     /// The highest level of its inputs.
@@ -189,6 +212,8 @@ pub(crate) enum Announcement<'a> {
     CompactionBegins(&'a CompactionInfo),
     CompactionEnded(&'a CompactionInfo),
     FileIngested(&'a IngestInfo),
+    ValueFileCreated(&'a str, &'a ValueFileInfo),
+    ValueFileDeleted(&'a Path),
     MemtableSealed(&'a SealInfo),
     StallChanged(&'a StallInfo),
     BackgroundError(ErrorReason, &'a Error),
@@ -232,6 +257,7 @@ pub(crate) enum Queued {
     Error(ErrorReason, Error),
     Recovered,
     CompactionEnded(Box<CompactionInfo>),
+    ValueFileDeleted(PathBuf),
 }
 
 #[derive(Default)]
@@ -360,6 +386,7 @@ impl Events {
                 Queued::Error(reason, error) => Announcement::BackgroundError(*reason, error),
                 Queued::Recovered => Announcement::Recovered,
                 Queued::CompactionEnded(info) => Announcement::CompactionEnded(info),
+                Queued::ValueFileDeleted(file) => Announcement::ValueFileDeleted(file),
             });
             lock(&self.queue).is_told = false;
         }

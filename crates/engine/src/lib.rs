@@ -176,6 +176,7 @@ pub use db::updates::Updates;
 pub use db::{Db, WaitForCompactOptions};
 pub use events::{
     CompactionInfo, ErrorReason, FlushInfo, IngestInfo, Listeners, SealInfo, StallInfo, StallState,
+    ValueFileInfo,
 };
 pub use health::{Health, HealthListener};
 pub use inspection::Inspection;
@@ -273,7 +274,7 @@ pub use sateen_store::table::Compression;
 pub use sateen_store::vfs;
 pub use snapshot::Snapshot;
 pub use timestamps::entry::timestamped_entry;
-pub use timestamps::{Timestamped, TimestampedCursor, TimestampedFamily};
+pub use timestamps::{Timestamped, TimestampedCursor, TimestampedFamily, TimestampedTransaction};
 pub use tools::check::{CheckReport, check, check_with};
 pub use tools::destroy::{DestroyReport, destroy, destroy_with};
 pub use tools::dump;

@@ -164,7 +164,7 @@ int main(int count, char** arguments) {
     CHECK(strcmp(shown(0), "c@08=eight ") == 0);
     rocksdb_writebatch_put_cf(batch, family, "d", 1, "x", 1);
     rocksdb_write(db, wo, batch, &err);
-    fails_with("have timestamps");
+    fails_with("have no timestamp");
     rocksdb_writebatch_destroy(batch);
 
     /* Files. */

@@ -32,7 +32,7 @@ use sateen_store::table::{
 };
 use sateen_store::vfs::{OpenOptions, Vfs};
 
-use super::value_output::{EncodedInput, ValueOutput};
+use super::value_output::{EncodedInput, ValueCount, ValueOutput};
 use crate::environment::Environment;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::Tree;
@@ -140,6 +140,11 @@ impl Output {
     /// Returns the bytes of the values in the output's value files, once it is finished.
     pub(crate) fn value_bytes(&self) -> u64 {
         self.values.as_ref().map_or(0, ValueOutput::value_bytes)
+    }
+
+    /// Returns the output's value files, once it is finished.
+    pub(crate) fn value_files(&self) -> impl Iterator<Item = (FileId, ValueCount)> {
+        self.values.iter().flat_map(ValueOutput::files)
     }
 
     /// Returns the place in a value file that the value added last had and keeps.

@@ -33,6 +33,15 @@ pub(crate) struct EncodedInput {
     pub(crate) sizes: BTreeMap<FileId, u64>,
 }
 
+/// Values in a value file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ValueCount {
+    /// Number of values.
+    pub(crate) values: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+}
+
 /// A value file that is open for writing, and its number.
 pub(crate) type NewFile = (FileId, CompactionFileWriter);
 
@@ -49,6 +58,8 @@ pub(crate) struct ValueOutput {
     file: Option<NewFile>,
     /// Bytes of all values of the files that were written.
     sizes: BTreeMap<FileId, u64>,
+    /// Number of values in each file, the open one included.
+    counts: BTreeMap<FileId, u64>,
     /// Bytes written to files that are finished.
     written: u64,
     /// The last value that was copied, and the last value or place that was encoded.
@@ -80,6 +91,7 @@ impl ValueOutput {
             scan: ValueScan::default(),
             file: None,
             sizes: BTreeMap::new(),
+            counts: BTreeMap::new(),
             written: 0,
             copied: Vec::new(),
             stored: Vec::new(),
@@ -142,6 +154,7 @@ impl ValueOutput {
             None => self.file.insert(create()?),
         };
         let (offset, checksum) = file.append_value(value)?;
+        *self.counts.entry(*id).or_default() += 1;
         let place = ValuePlace { offset, length, checksum };
         Separated::InFile(*id, place).encode(&mut self.stored);
         if file.position() - HEADER_BYTES >= self.file_bytes {
@@ -167,6 +180,14 @@ impl ValueOutput {
     /// Returns the bytes of the values in the finished files.
     pub(crate) fn value_bytes(&self) -> u64 {
         self.sizes.values().sum()
+    }
+
+    /// Returns the finished files: how many values each has, and their bytes.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (FileId, ValueCount)> {
+        self.sizes.iter().map(|(file, bytes)| {
+            let values = self.counts.get(file).copied().unwrap_or_default();
+            (*file, ValueCount { values, bytes: *bytes })
+        })
     }
 
     /// Completes what a table says about its value files, once all of them are finished.

@@ -14,6 +14,7 @@ use sateen_store::batch::{
 
 mod items;
 pub(crate) mod rocksdb;
+mod timestamps;
 
 pub use items::BatchItems;
 

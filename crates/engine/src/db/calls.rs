@@ -97,6 +97,26 @@ impl<'a> Reading<'a> {
         Ok(self.get_pinned(key)?.is_some())
     }
 
+    /// Returns true if `key` was written or deleted after the snapshot of the options. Without a
+    /// snapshot nothing is newer than what a read sees. RocksDB: `newer_version_present`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path(), sateen::Options::default())?;
+    /// db.put("fig", "1")?;
+    /// let snapshot = db.snapshot();
+    /// assert!(!db.at(&snapshot).is_superseded("fig")?);
+    /// db.put("fig", "1")?;
+    /// assert!(db.at(&snapshot).is_superseded("fig")?);
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Reading::get`].
+    pub fn is_superseded(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.db.is_superseded_in(self.family, key.as_ref(), &self.options)
+    }
+
     /// Returns the values of many keys at one moment, in the order of `keys`.
     ///
     /// ```

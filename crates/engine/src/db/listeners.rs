@@ -1,6 +1,7 @@
 //! The trait of listeners, and the adapter through which the engine calls them.
 
 use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
 
 use sateen_store::base::error::Error;
@@ -9,7 +10,7 @@ use super::Db;
 use crate::core::DbCore;
 use crate::events::{
     Announcement, CompactionInfo, ErrorReason, FlushInfo, Hears, IngestInfo, Listeners,
-    MakesHandle, SealInfo, StallInfo,
+    MakesHandle, SealInfo, StallInfo, ValueFileInfo,
 };
 
 /// Callbacks for the events of a database. Any thread of the database or of the program may call a
@@ -35,6 +36,17 @@ pub trait EventListener: Send + Sync {
     }
     /// Called when a file was ingested.
     fn file_ingested(&self, db: &Db, file: &IngestInfo) {
+        let _ = (db, file);
+    }
+    /// Called when a value file of this column family was written and its values are part of the
+    /// database, before the end of the flush or compaction that wrote it. RocksDB:
+    /// `OnBlobFileCreated`.
+    fn value_file_created(&self, db: &Db, column_family: &str, file: &ValueFileInfo) {
+        let _ = (db, column_family, file);
+    }
+    /// Called when a value file was removed from its directory. Files that a close or a later open
+    /// removes are not reported. RocksDB: `OnBlobFileDeleted`.
+    fn value_file_deleted(&self, db: &Db, file: &Path) {
         let _ = (db, file);
     }
     /// Called when a memtable was sealed.
@@ -73,6 +85,10 @@ impl Hears for Adapter {
             Announcement::CompactionBegins(info) => listener.compaction_begins(db, info),
             Announcement::CompactionEnded(info) => listener.compaction_ended(db, info),
             Announcement::FileIngested(info) => listener.file_ingested(db, info),
+            Announcement::ValueFileCreated(family, file) => {
+                listener.value_file_created(db, family, file);
+            }
+            Announcement::ValueFileDeleted(file) => listener.value_file_deleted(db, file),
             Announcement::MemtableSealed(info) => listener.memtable_sealed(info),
             Announcement::StallChanged(info) => listener.stall_changed(info),
             Announcement::BackgroundError(reason, error) => {

@@ -177,6 +177,25 @@ impl Db {
         Ok(found)
     }
 
+    /// Returns true if `key` was written after the snapshot of `options`.
+    pub(super) fn is_superseded_in(
+        &self,
+        family: &Arc<ColumnFamilyData>,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<bool> {
+        let core = &self.core;
+        core.env.check_open()?;
+        let Some(since) = options.seqno() else { return Ok(false) };
+        let _blocks = core.env.point_reads(false, options);
+        let view = core.view(options)?;
+        let super_version = family.tree(key).super_version();
+        let visible = core.writes.pipeline.visible_seqno();
+        drop(view);
+        let newest = super_version.newest_seqno(key, visible, &core.lookup(family, options));
+        Ok(newest.map_err(|error| Explainer { core }.explain(error))? > since)
+    }
+
     /// Returns true if `key` has a value in the default column family.
     ///
     /// ```

@@ -185,6 +185,28 @@ impl SuperVersion {
         }
     }
 
+    /// Returns the sequence number of the newest entry of `user_key` or range tombstone over it, as
+    /// of `seqno`; 0 if there is none, and for what every snapshot sees.
+    pub(crate) fn newest_seqno(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        lookup: &Lookup<'_>,
+    ) -> Result<SeqNo> {
+        let floor = self.range_floor(user_key, seqno, lookup);
+        if let Some((found, ..)) = self.newest_in_memory(user_key, seqno) {
+            return Ok(found.max(floor));
+        }
+        let mut newest = floor;
+        self.search_stored(user_key, floor, lookup, |table| {
+            let (blocks, on_miss) = (Some(lookup.blocks), lookup.on_miss);
+            let found = table.get_unfiltered(user_key, seqno, blocks, on_miss)?;
+            newest = found.as_ref().map_or(newest, |(found, ..)| newest.max(*found));
+            Ok(found.is_some())
+        })?;
+        Ok(newest)
+    }
+
     /// Returns true if a memtable holds the value of `user_key` as of `seqno`. A merge operand does
     /// not count.
     pub(crate) fn has_in_memory(

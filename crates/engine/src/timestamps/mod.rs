@@ -4,6 +4,8 @@
 //!    comparator ([`Comparator::timestamped`]) has newer versions first.
 //! 2. [`TimestampedFamily`] writes versions and reads keys as of a timestamp.
 //! 3. [`cursor`] walks over keys as of a timestamp, or over all versions.
+//! 4. [`trim`] deletes the versions after a timestamp.
+//! 5. [`transaction`] writes versions that get their timestamp at the commit.
 //!
 //! What must stay true: the engine below knows nothing of this. Each version is a key of its own
 //! there, and a deletion is a version, too. So snapshots, transactions of the engine, checkpoints
@@ -11,12 +13,15 @@
 
 pub(crate) mod cursor;
 pub(crate) mod entry;
+mod transaction;
+mod trim;
 
 use sateen_control::{Comparator, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::BatchItem;
 
 pub use self::cursor::TimestampedCursor;
+pub use self::transaction::TimestampedTransaction;
 
 use self::entry::{Version, check, key_of, value_of, whole_key};
 use crate::batch::WriteBatch;
@@ -245,8 +250,8 @@ impl Db {
 
 fn refused(family: &ColumnFamily) -> Error {
     Error::InvalidArgument(format!(
-        "the keys of the column family {} have timestamps: there are no merges, no range deletions \
-         and no transactions",
+        "the keys of the column family {} have timestamps: there are no merges and no range \
+         deletions",
         family.name()
     ))
 }

@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use sateen_control::version::{RangeTombstones, Version};
 use sateen_control::{SeqNo, TableId};
+use sateen_store::base::error::Result;
+use sateen_store::base::iterator::InternalIterator;
+use sateen_store::base::key;
 use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::memtable::MemTable;
 
@@ -73,6 +76,25 @@ impl SuperVersion {
         let newest = memtables().find_map(|memtable| memtable.get(user_key, SeqNo::MAX));
         let range = memtables().filter_map(|table| table.range_over(user_key, SeqNo::MAX)).max();
         newest.map(|(seqno, ..)| seqno).max(range)
+    }
+
+    /// Returns the sequence number of the newest entry for any version of a key in the memtables,
+    /// visible or not. `newest` is the key with the newest timestamp that there can be, of `bytes`.
+    pub(crate) fn newest_version(&self, newest: &[u8], bytes: usize) -> Result<Option<SeqNo>> {
+        let bare = newest.len().saturating_sub(bytes);
+        let is_version =
+            |key: &[u8]| key.len() == newest.len() && key.get(..bare) == newest.get(..bare);
+        let from = key::seek_key(newest, SeqNo::MAX);
+        let mut found = None;
+        for memtable in std::iter::once(&self.active).chain(&self.sealed) {
+            let mut entries = memtable.iter();
+            entries.seek(&from)?;
+            while entries.valid() && is_version(key::user_key(entries.key())) {
+                found = found.max(Some(key::seqno(entries.key())));
+                entries.next()?;
+            }
+        }
+        Ok(found)
     }
 
     /// Returns all range tombstones, or `None` if there are none.

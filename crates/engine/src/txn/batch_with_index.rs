@@ -282,6 +282,21 @@ impl WriteBatchWithIndex {
         Ok(())
     }
 
+    /// Writes `timestamp` over the ends of keys: see [`WriteBatch::update_timestamps`]. The index
+    /// is built again.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::update_timestamps`].
+    pub fn update_timestamps(
+        &mut self,
+        timestamp: impl AsRef<[u8]>,
+        bytes_of: impl FnMut(ColumnFamilyId) -> usize,
+    ) -> Result<()> {
+        self.batch.update_timestamps(timestamp, bytes_of)?;
+        self.index.rebuild(&self.batch);
+        Ok(())
+    }
+
     /// Forgets the last save point and keeps the writes.
     ///
     /// # Errors

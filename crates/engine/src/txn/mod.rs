@@ -14,3 +14,5 @@ mod locks;
 mod prepared;
 mod tracked;
 pub(crate) mod transaction;
+
+pub(crate) use transaction::{Transaction, placeholder};

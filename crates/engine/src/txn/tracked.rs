@@ -8,6 +8,9 @@
 //! 3. If a file was ingested since, or a memtable flushed that may have had a newer entry, nobody
 //!    can tell ([`Error::TryAgain`]). Tables do not help, because compactions set old sequence
 //!    numbers to 0.
+//!
+//! If the end of the key stands for a timestamp that is not known yet, step 1 is left out, and the
+//! entries of step 2 are those of all versions of the key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +18,7 @@ use std::sync::Arc;
 use sateen_control::{ColumnFamilyId, SeqNo};
 use sateen_store::base::error::{Error, Result};
 
+use super::transaction::without_placeholder;
 use crate::tree::families::ColumnFamilyData;
 use crate::write::conflicts::{Bucket, Conflicts, bucket_of};
 
@@ -95,12 +99,18 @@ impl std::fmt::Debug for Tracked {
 impl TrackedKey {
     fn validate(&self, conflicts: &Conflicts) -> Result<()> {
         let TrackedKey { family, key, bucket, since } = self;
-        if !conflicts.may_differ(*bucket, *since) {
+        let bytes = family.comparator().timestamp_bytes();
+        let bare = without_placeholder(family.comparator(), key);
+        if bare.is_none() && !conflicts.may_differ(*bucket, *since) {
             return Ok(());
         }
-        let (column_family, named) = (|| family.name().to_owned(), || key.to_vec());
+        let (column_family, named) = (|| family.name().to_owned(), || bare.unwrap_or(key).to_vec());
         let memory = family.tree(key).super_version();
-        if memory.newest_written(key).is_some_and(|newest| newest > *since) {
+        let newest = match bare {
+            Some(_) => memory.newest_version(key, bytes)?,
+            None => memory.newest_written(key),
+        };
+        if newest.is_some_and(|newest| newest > *since) {
             return Err(Error::Busy { column_family: column_family(), key: named() });
         }
         let reason = if conflicts.ingested() > *since {

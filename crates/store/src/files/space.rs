@@ -168,6 +168,8 @@ pub(super) struct DeadFile {
     pub(super) rest: Extents,
     /// Whether the file had another name when last checked.
     pub(super) shared: bool,
+    /// Whether it is a value file.
+    pub(super) has_values: bool,
 }
 
 /// The space of all files.
@@ -288,7 +290,8 @@ impl Accounts {
             account.dead.insert(HEADER_BYTES..HEADER_BYTES + bytes);
             account.holes.iter().for_each(|hole| account.dead.remove(&hole));
         }
-        Some(DeadFile { file, rest: account.dead, shared: account.shared_until.is_some() })
+        let (shared, has_values) = (account.shared_until.is_some(), account.value_bytes > 0);
+        Some(DeadFile { file, rest: account.dead, shared, has_values })
     }
 
     /// Marks ranges of a file as dead. They may be freed from `due` on. Does nothing if the file is

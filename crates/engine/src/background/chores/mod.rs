@@ -187,6 +187,8 @@ impl Chores {
         self.env.metrics.timeline.end_chores(watch);
         if self.tree.reclaimer.has_work() {
             self.give_back_dead_tables();
+            // The thread may rest after this round.
+            self.env.events.tell_queued();
         }
         self.board.again_at(self.scrubber.scrub_some());
         worked

@@ -67,6 +67,7 @@ impl Chores {
         // A failed removal is tried again, and is no reason to refuse writes.
         let next = self.tree.reclaimer.reclaim(self.env.now(), pace).unwrap_or(None);
         self.board.again_at(next);
+        self.driver.note_removed_value_files();
         let after = self.tree.reclaimer.counters.given_back();
         self.env.metrics.timeline.end_reclaim(watch, (after.0 - before.0, after.1 - before.1));
         if could_punch && !self.tree.reclaimer.can_punch() {

@@ -86,6 +86,8 @@ impl Background {
                 (Some(all), Some(made)) => {
                     all.inputs.extend(made.inputs);
                     all.outputs.extend(made.outputs);
+                    all.value_files.extend(made.value_files);
+                    all.value_garbage.extend(made.value_garbage);
                 }
                 (None, made) => all = made,
                 (Some(_), None) => {}

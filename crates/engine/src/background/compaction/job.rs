@@ -40,7 +40,7 @@ use super::iter::{CompactionIter, CompactionStats, EncodedValues, Pulled};
 use super::remote::Remote;
 use crate::background::driver::step::{Step, StepBytes};
 use crate::background::output::{Output, OutputContext};
-use crate::background::value_output::EncodedInput;
+use crate::background::value_output::{EncodedInput, ValueCount};
 use crate::metrics::CompactionDone;
 use crate::operators::compaction_filter::{CompactionFilterContext, FilterToBe};
 use crate::tree::families::ColumnFamilyData;
@@ -102,6 +102,8 @@ pub(crate) struct CompactionJob {
     stats: CompactionStats,
     /// Places in value files that the outputs do not keep.
     dropped_values: BTreeMap<FileId, Extents>,
+    /// How many these are, by their file.
+    garbage: BTreeMap<FileId, ValueCount>,
     /// Largest read of an input run in this step, in bytes.
     chunk_bytes: Arc<AtomicUsize>,
     /// Limit on the above by the options.
@@ -186,6 +188,7 @@ impl CompactionJob {
             to_open: Some(0),
             stats: CompactionStats::default(),
             dropped_values: BTreeMap::new(),
+            garbage: BTreeMap::new(),
             chunk_bytes,
             chunk_bytes_max: context.read.chunk_bytes as u64,
             chunk_bytes_most: 0,
@@ -292,12 +295,23 @@ impl CompactionJob {
         self.stats = *input.stats();
         if let Some(encoded) = input.encoded() {
             self.dropped_values = encoded.take_dropped(examined_all);
+            self.garbage = encoded.take_garbage();
         }
     }
 
     /// Returns the places in value files that the inputs have and the outputs do not keep.
     pub(crate) fn dropped_values(&mut self) -> BTreeMap<FileId, Extents> {
         std::mem::take(&mut self.dropped_values)
+    }
+
+    /// Returns how many values of value files the finished job dropped, by their file.
+    pub(crate) fn garbage(&self) -> impl Iterator<Item = (FileId, ValueCount)> {
+        self.garbage.iter().map(|(file, count)| (*file, *count))
+    }
+
+    /// Returns the value files that the finished job wrote.
+    pub(crate) fn value_files(&self) -> impl Iterator<Item = (FileId, ValueCount)> {
+        self.output.value_files()
     }
 
     /// Tells the job to end as soon as its result can be installed by itself. A filtered compaction

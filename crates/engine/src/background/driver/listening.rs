@@ -10,16 +10,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sateen_control::JobId;
 use sateen_control::version::{AddedTable, TableMeta, VersionEdit};
+use sateen_control::{FileId, JobId};
 use sateen_store::base::error::Error;
+use sateen_store::files::table_file_name;
+use sateen_store::vfs::Vfs;
 
 use crate::background::compaction::job::CompactionJob;
 use crate::background::driver::Driver;
 use crate::background::driver::{DriverState, Job};
 use crate::background::flush::job::FlushJob;
+use crate::background::value_output::ValueCount;
 use crate::events::{
     Announcement, CompactionInfo, ErrorReason, FlushInfo, Queued, SealInfo, StallState, Untold,
+    ValueFileInfo,
 };
 use crate::live_table::LiveTable;
 use crate::tree::families::ColumnFamilyData;
@@ -95,6 +99,7 @@ impl Driver {
         match told {
             Told::Flush(each) if error.is_none() => {
                 for info in each {
+                    self.tell_value_files(&info.column_family, &info.value_files);
                     self.env.events.tell(&Announcement::FlushEnded(&info));
                 }
             }
@@ -103,7 +108,10 @@ impl Driver {
                 info.error = error.cloned();
                 if error.is_some() {
                     info.outputs.clear();
+                    info.value_files.clear();
+                    info.value_garbage.clear();
                 }
+                self.tell_value_files(&info.column_family, &info.value_files);
                 self.env.events.tell(&Announcement::CompactionEnded(&info));
                 if let Job::Compaction(compaction) = job
                     && let Some(request) = compaction.plan.request
@@ -114,6 +122,21 @@ impl Driver {
             }
         }
         drop(untold);
+    }
+
+    /// Tells listeners of new value files.
+    fn tell_value_files(&self, family: &str, files: &[ValueFileInfo]) {
+        for file in files {
+            self.env.events.tell(&Announcement::ValueFileCreated(family, file));
+        }
+    }
+
+    /// Queues value files that the reclaimer has removed.
+    pub(crate) fn note_removed_value_files(&self) {
+        for file in self.tree.reclaimer.take_removed_value_files() {
+            let path = self.value_file(file, ValueCount::default()).file;
+            self.env.events.push(Queued::ValueFileDeleted(path));
+        }
     }
 
     /// Queues the end of a discarded job. `is_stopped` says whether a client has stopped
@@ -195,6 +218,16 @@ impl Driver {
         added.iter().map(|added| self.live_table(family, added.level, &added.table)).collect()
     }
 
+    fn value_file(&self, file: FileId, count: ValueCount) -> ValueFileInfo {
+        let path = table_file_name(&self.env.directory, file);
+        let ValueCount { values, bytes } = count;
+        ValueFileInfo { file: self.env.vfs.place_of(&path), number: file.0, values, bytes }
+    }
+
+    fn value_files(&self, files: impl Iterator<Item = (FileId, ValueCount)>) -> Vec<ValueFileInfo> {
+        files.map(|(file, count)| self.value_file(file, count)).collect()
+    }
+
     /// Returns what listeners hear of a flush that adds `added`.
     fn flush_info(&self, id: JobId, flush: &FlushJob, added: &[AddedTable]) -> FlushInfo {
         let gates = [&self.gate, &flush.family.gate];
@@ -203,6 +236,7 @@ impl Driver {
             column_family_id: flush.family.whole().0,
             job: id.0,
             tables: self.added(&flush.family, added),
+            value_files: self.value_files(flush.value_files()),
             largest_seqno: flush.last_seqno().0,
             slows_writes: gates.iter().any(|gate| !gate.is_open()),
             stops_writes: gates.iter().any(|gate| gate.is_stopped()),
@@ -222,6 +256,10 @@ impl Driver {
             input.tables.iter().map(|table| self.live_table(family, input.level, table))
         });
         let inputs: Vec<_> = inputs.collect();
+        let (written, dropped) = match error {
+            None => (self.value_files(job.value_files()), self.value_files(job.garbage())),
+            Some(_) => (Vec::new(), Vec::new()),
+        };
         let whole: usize = family.super_version().version.tables().count();
         CompactionInfo {
             column_family: self.tree.name_of(family),
@@ -232,6 +270,8 @@ impl Driver {
             is_full: inputs.len() == whole,
             inputs,
             outputs: self.added(family, added),
+            value_files: written,
+            value_garbage: dropped,
             moved: plan.settle.iter().map(|input| input.tables.len()).sum(),
             start_level: plan.start_level(),
             output_level: plan.output_level,

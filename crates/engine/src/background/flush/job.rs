@@ -25,6 +25,7 @@ use super::log_values::LogValues;
 use crate::background::compaction::iter::{CompactionIter, Pulled};
 use crate::background::driver::step::{Step, StepBytes};
 use crate::background::output::{Output, OutputContext};
+use crate::background::value_output::ValueCount;
 use crate::metrics::FlushDone;
 use crate::options::control;
 use crate::tree::families::{ColumnFamilyData, Sealed};
@@ -280,6 +281,11 @@ impl FlushJob {
     /// Returns all files of the flush, finished or not.
     pub(crate) fn files(&self) -> &[FileId] {
         self.output.files()
+    }
+
+    /// Returns the value files that the finished flush wrote.
+    pub(crate) fn value_files(&self) -> impl Iterator<Item = (FileId, ValueCount)> {
+        self.output.value_files()
     }
 
     pub(crate) fn abandon(&mut self) {

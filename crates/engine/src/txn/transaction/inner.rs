@@ -59,6 +59,7 @@ impl Transaction {
         transaction.locks = Some(locks);
         transaction.name = Some(name);
         transaction.is_prepared = true;
+        transaction.has_versions = true;
         transaction
     }
 
@@ -107,6 +108,30 @@ impl Transaction {
     ) -> Result<Option<Vec<u8>>> {
         self.track(family, key, exclusive, true)?;
         self.get_in(family, key)
+    }
+
+    /// Returns the value that the transaction itself has put to `key`.
+    pub(crate) fn get_own_in(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.check_use(family)?;
+        self.batch.get_over(family, key, || Ok(None))
+    }
+
+    /// Locks `key`. If `unchanged` fails then, the transaction does not hold the lock, unless it
+    /// had it before.
+    pub(crate) fn lock_if(
+        &mut self,
+        family: &ColumnFamily,
+        key: &[u8],
+        exclusive: bool,
+        unchanged: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let before = self.locks.as_ref().map_or(0, Locks::len);
+        self.track(family, key, exclusive, true)?;
+        let checked = unchanged();
+        if let (Err(_), Some(locks)) = (&checked, &mut self.locks) {
+            locks.truncate(before);
+        }
+        checked
     }
 
     /// Has the commit fail if others write `key` before it, or locks it. `validated`: it must be
@@ -183,6 +208,7 @@ impl Transaction {
             locks.truncate(before);
         }
         added?;
+        self.has_versions |= family.comparator().timestamp_bytes() > 0;
         // Only after that, so that a write that is refused tracks nothing. This cannot fail.
         if before.is_none() { self.track(family, key, true, tracked) } else { Ok(()) }
     }

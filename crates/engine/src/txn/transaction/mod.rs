@@ -8,7 +8,8 @@
 //!
 //! `inner` has what these methods share, `family` the same methods for a column family, `ranges`
 //! the locks of ranges, `rebuild`
-//! what begins anew or takes over a batch, `two_phase` the prepare.
+//! what begins anew or takes over a batch, `timestamps` the commit of keys with timestamps,
+//! `two_phase` the prepare.
 //!
 //! What must stay true: nothing of a transaction is in the database before its commit, and a failed
 //! commit leaves both as they were.
@@ -18,6 +19,7 @@ mod inner;
 mod options;
 mod ranges;
 mod rebuild;
+mod timestamps;
 mod two_phase;
 
 use std::borrow::Cow;
@@ -27,6 +29,7 @@ use sateen_store::base::error::{Error, Result};
 
 pub use self::family::FamilyTransaction;
 pub use self::options::TransactionOptions;
+pub(crate) use self::timestamps::{placeholder, without_placeholder};
 
 use super::batch_with_index::{BatchReading, WriteBatchWithIndex};
 use super::locks::Locks;
@@ -91,6 +94,7 @@ impl Db {
             write_bytes_max: options.write_bytes_max,
             name: None,
             is_prepared: false,
+            has_versions: false,
             left: None,
             ended: None,
         }
@@ -161,6 +165,8 @@ pub struct Transaction {
     /// The name that it has reserved, or under which it is prepared.
     name: Option<Vec<u8>>,
     is_prepared: bool,
+    /// Whether it may have written to column families with timestamps.
+    has_versions: bool,
     /// Bytes of a batch that a failed prepare may have stored under the name.
     left: Option<usize>,
     /// How the transaction ended, if it did.
@@ -464,29 +470,29 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_with(&mut self, options: &WriteOptions) -> Result<()> {
-        self.check()?;
+        self.commit_stamped(None, options)
+    }
+
+    /// Writes `batch`, which is that of the transaction, if no tracked key was written by others.
+    fn write_commit(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
         let db = self.default.db();
         if let Some((name, bytes)) = self.stored() {
             prepared::check_logged(db.core(), options)?;
-            let mut whole = self.batch.batch().clone();
+            let mut whole = batch.clone();
             prepared::add_removal(&mut whole, db.core(), name, bytes)?;
-            db.write(&whole, options)?;
-            self.end("committed");
-            return Ok(());
+            return db.write(&whole, options);
         }
         let validate = || self.tracked.validate(db.core().writes.pipeline.conflicts());
         if self.tracked.len() == 0 {
-            db.write(self.batch.batch(), options)?;
-        } else if self.batch.batch().len_bytes() == 0 {
-            validate()?;
-        } else {
-            let buckets = self.tracked.buckets();
-            db.write_by(self.batch.batch(), options, |pipeline, batch, logging| {
-                pipeline.commit_validated(batch, logging, &buckets, validate)
-            })?;
+            return db.write(batch, options);
         }
-        self.end("committed");
-        Ok(())
+        if batch.len_bytes() == 0 {
+            return validate();
+        }
+        let buckets = self.tracked.buckets();
+        db.write_by(batch, options, |pipeline, batch, logging| {
+            pipeline.commit_validated(batch, logging, &buckets, validate)
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use sateen_store::batch::{BatchEntry, BatchItem};
 use super::{Transaction, TransactionOptions};
 use crate::batch::WriteBatch;
 use crate::db::Db;
+use crate::db::family::ColumnFamily;
 
 /// What keeps track of no key.
 const NO_RANGES: &str = "a transaction has no range deletions, because it guards single keys";
@@ -63,7 +64,8 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// As [`Transaction::put`]. `InvalidArgument` if the batch has range deletions.
+    /// As [`Transaction::put`]. `InvalidArgument` if the batch has range deletions, or keys of a
+    /// column family with timestamps.
     /// `NoSuchColumnFamily`.
     pub fn rebuild_from(&mut self, batch: &WriteBatch) -> Result<()> {
         self.check_change()?;
@@ -85,8 +87,17 @@ impl Transaction {
         }
         let family = self.default.db().column_family_by_id(column_family);
         let family = family.ok_or_else(|| no_such_family(column_family.0))?;
+        if family.comparator().timestamp_bytes() > 0 {
+            return Err(has_timestamps(&family));
+        }
         self.write(&family, kind, key, value, true)
     }
+}
+
+/// Returns the error of a batch with keys that got their timestamp before their lock.
+fn has_timestamps(family: &ColumnFamily) -> Error {
+    let name = family.name();
+    Error::InvalidArgument(format!("the keys of the column family {name} have timestamps"))
 }
 
 fn no_such_family(id: u32) -> Error {
@@ -136,9 +147,7 @@ impl Db {
         for (family, key) in keys {
             match self.column_family_by_id(family) {
                 Some(family) if family.comparator().timestamp_bytes() > 0 => {
-                    let name = family.name();
-                    let text = format!("the keys of the column family {name} have timestamps");
-                    return Err(Error::InvalidArgument(text));
+                    return Err(has_timestamps(&family));
                 }
                 Some(family) => transaction.track(&family, key, true, true)?,
                 None if options.write.ignore_missing_column_families => {}

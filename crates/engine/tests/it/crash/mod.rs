@@ -11,3 +11,4 @@ mod power;
 mod prepared;
 pub(crate) mod replay;
 mod resume;
+mod trim;

@@ -1,13 +1,15 @@
 //! Listeners, pausing background work, compacting files by name, filters of tables.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, VfsOperation};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, IoClass, MemVfs, Vfs, VfsOperation};
 use sateen::{
     CompactFilesOptions, CompactionInfo, Db, Error, ErrorReason, EventListener, FlushInfo,
-    FlushOptions, LiveTable, Options, ReadOptions, SealInfo, TableFilter, WaitForCompactOptions,
+    FlushOptions, LiveTable, Options, ReadOptions, SealInfo, TableFilter, ValueFileInfo,
+    WaitForCompactOptions,
 };
 
 use crate::support::common::{as_vfs, assert_sound, tiny};
@@ -85,6 +87,91 @@ fn flushes_and_compactions_are_told_in_order() {
     let family = db.default_column_family();
     family.compact_range(None, None, &Default::default()).unwrap();
     assert_eq!(writer.take(), ["compaction of 2 begins", "compaction of 2 into 1 ended well"]);
+}
+
+/// What is told of value files.
+#[derive(Default)]
+struct ValueFiles {
+    ended: Mutex<Vec<[Vec<ValueFileInfo>; 2]>>,
+    created: Mutex<Vec<ValueFileInfo>>,
+    deleted: Mutex<Vec<PathBuf>>,
+}
+
+impl EventListener for ValueFiles {
+    fn flush_begins(&self, _db: &Db, flush: &FlushInfo) {
+        assert!(flush.value_files.is_empty());
+    }
+    fn flush_ended(&self, _db: &Db, flush: &FlushInfo) {
+        self.ended.lock().unwrap().push([flush.value_files.clone(), Vec::new()]);
+    }
+    fn compaction_begins(&self, _db: &Db, compaction: &CompactionInfo) {
+        assert!(compaction.value_files.is_empty() && compaction.value_garbage.is_empty());
+    }
+    fn compaction_ended(&self, _db: &Db, compaction: &CompactionInfo) {
+        let files = [compaction.value_files.clone(), compaction.value_garbage.clone()];
+        self.ended.lock().unwrap().push(files);
+    }
+    fn value_file_created(&self, db: &Db, column_family: &str, file: &ValueFileInfo) {
+        assert_eq!(column_family, "default");
+        assert!(db.contains_key("a1").unwrap());
+        self.created.lock().unwrap().push(file.clone());
+    }
+    fn value_file_deleted(&self, _db: &Db, file: &Path) {
+        self.deleted.lock().unwrap().push(file.to_owned());
+    }
+}
+
+#[test]
+fn value_files_are_told_from_their_making_to_their_end() {
+    let vfs = MemVfs::new();
+    let heard = Arc::new(ValueFiles::default());
+    let mut options = Options { background_threads: 0, ..tiny() };
+    options.column_family.disable_auto_compactions = true;
+    options.column_family.value_separation_bytes = 100;
+    options.column_family.memtable_bytes = 1 << 20;
+    options.listeners.add(heard.clone());
+    let db = Db::open_with(as_vfs(&vfs), "/db", options, &[]).unwrap();
+    let ended = || heard.ended.lock().unwrap().pop().unwrap();
+    for key in 0..10 {
+        db.put(format!("a{key}"), [b'1'; 300]).unwrap();
+    }
+    db.put("small", "1").unwrap();
+    db.flush().unwrap();
+    let [files, _] = ended();
+    let [first] = files.as_slice() else { panic!("{files:?}") };
+    assert_eq!((first.values, first.bytes), (10, 3000));
+    assert!(vfs.exists(&first.file).unwrap() && first.number > 0);
+    assert_eq!(*heard.created.lock().unwrap(), files);
+    // Three are overwritten, one is deleted.
+    for key in 0..3 {
+        db.put(format!("a{key}"), [b'2'; 200]).unwrap();
+    }
+    db.delete("a3").unwrap();
+    db.flush().unwrap();
+    let [files, _] = ended();
+    let second = files[0].clone();
+    assert_eq!((second.values, second.bytes), (3, 600));
+    db.compact_range(None, None, &Default::default()).unwrap();
+    let [files, garbage] = ended();
+    assert_eq!(files, []);
+    let [of_first] = garbage.as_slice() else { panic!("{garbage:?}") };
+    assert_eq!((&of_first.file, of_first.values, of_first.bytes), (&first.file, 4, 1200));
+    assert!(heard.deleted.lock().unwrap().is_empty());
+    // The rest of the first file dies.
+    for key in 4..10 {
+        db.delete(format!("a{key}")).unwrap();
+    }
+    db.flush().unwrap();
+    assert_eq!(ended()[0], []);
+    db.compact_range(None, None, &Default::default()).unwrap();
+    let [_, garbage] = ended();
+    assert_eq!((garbage[0].values, garbage[0].bytes), (6, 1800));
+    while db.step().unwrap() {}
+    db.wait_for_listeners();
+    let deleted = heard.deleted.lock().unwrap();
+    assert_eq!(*deleted, std::slice::from_ref(&first.file));
+    assert!(!vfs.exists(&first.file).unwrap());
+    assert_eq!(*heard.created.lock().unwrap(), [first.clone(), second]);
 }
 
 /// What a listener does wrong is not the database's: jobs end as they would.

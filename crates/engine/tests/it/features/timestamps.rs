@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sateen::vfs::MemVfs;
+use sateen::vfs::{CrashChoice, MemVfs};
 use sateen::{
     ColumnFamilyOptions, Comparator, Db, Error, Options, ReadOptions, TimestampedCursor,
-    TimestampedFamily, WriteBatch, WriteOptions,
+    TimestampedFamily, Transaction, TransactionOptions, WriteBatch, WriteOptions,
 };
 
 use crate::support::common::{Random, as_vfs, tiny};
@@ -83,6 +83,14 @@ fn reads_as_of_a_time_are_those_of_a_model() {
                 let value = format!("value {step}").into_bytes();
                 family.put(&key, at(time), &value, &write).unwrap();
                 versions.insert(time, Some(value));
+            }
+            if random.below(300) == 0 {
+                let latest = random.below(45);
+                let before = model.values().map(BTreeMap::len).sum::<usize>();
+                model.values_mut().for_each(|versions| drop(versions.split_off(&(latest + 1))));
+                let left = model.values().map(BTreeMap::len).sum::<usize>();
+                let deleted = family.trim_history(at(latest)).unwrap();
+                assert_eq!(deleted, (before - left) as u64, "{seed} {step}");
             }
             match random.below(200) {
                 0 => db.flush().unwrap(),
@@ -211,4 +219,108 @@ fn what_has_no_timestamp_is_refused() {
     let families = [("plain", ColumnFamilyOptions::default())];
     let refused = Db::open_with(as_vfs(&vfs), "/db", other, &families).unwrap_err();
     assert!(refused.to_string().contains("timestamps of 8 bytes"), "{refused}");
+}
+
+/// Pessimistic transactions that wait for no lock.
+fn begin(db: &Db, set_snapshot: bool) -> Transaction {
+    let lock_timeout = Some(std::time::Duration::ZERO);
+    db.transaction_with(&TransactionOptions {
+        lock_timeout,
+        set_snapshot,
+        ..TransactionOptions::pessimistic()
+    })
+}
+
+#[test]
+fn a_transaction_gets_its_timestamp_at_the_commit() {
+    let vfs = MemVfs::new();
+    let (db, family) = open(&vfs);
+    let plain = db.create_column_family("plain", ColumnFamilyOptions::default()).unwrap();
+    let (write, read) = (WriteOptions::default(), ReadOptions::default());
+    family.put("fig", at(3), "3", &write).unwrap();
+    family.put("plum", at(3), "3", &write).unwrap();
+    let mut transaction = begin(&db, false);
+    family.within(&mut transaction).unwrap().put("fig", "new").unwrap();
+    family.within(&mut transaction).unwrap().delete("plum").unwrap();
+    transaction.to(&plain).put("fig", "plain").unwrap();
+    let within = family.within(&mut transaction).unwrap();
+    let own = within.get("fig", at(4), &read).unwrap().unwrap();
+    assert_eq!((&*own.value, &*own.timestamp), (&b"new"[..], &b""[..]));
+    assert_eq!(within.get("plum", at(4), &read).unwrap(), None);
+    assert!(within.get("date", at(4), &read).unwrap().is_none());
+    let text = transaction.commit().unwrap_err().to_string();
+    assert!(text.contains("its commit needs one"), "{text}");
+    let text = transaction.commit_at([1; 4]).unwrap_err().to_string();
+    assert!(text.contains("a timestamp of 4 bytes"), "{text}");
+    // The lock is of the key, whatever its timestamp.
+    let refused = family.within(&mut begin(&db, false)).unwrap().put("fig", "").unwrap_err();
+    assert!(matches!(refused, Error::LockTimedOut { .. }), "{refused}");
+    transaction.commit_at(at(7)).unwrap();
+    for (time, fig, plum) in [(6, "3", Some("3")), (7, "new", None), (u64::MAX, "new", None)] {
+        assert_eq!(family.get("fig", at(time), &read).unwrap().unwrap().value, fig.as_bytes());
+        let found = family.get("plum", at(time), &read).unwrap().map(|found| found.value);
+        assert_eq!(found.as_deref(), plum.map(str::as_bytes), "{time}");
+    }
+    assert_eq!(family.get("fig", at(8), &read).unwrap().unwrap().timestamp, at(7));
+    assert_eq!(plain.get("fig").unwrap().unwrap(), b"plain");
+    // Optimistic ones cannot tell, and batches have their timestamps before the locks.
+    let text = family.within(&mut db.transaction()).unwrap_err().to_string();
+    assert!(text.contains("only pessimistic"), "{text}");
+    let mut batch = WriteBatch::new();
+    batch.put("fig\0\0\0\0\0\0\0\x09", "9").unwrap();
+    let text = begin(&db, false).rebuild_from(&batch).unwrap_err().to_string();
+    assert!(text.contains("have timestamps"), "{text}");
+}
+
+#[test]
+fn a_newer_version_is_a_conflict_of_a_read_for_update() {
+    let vfs = MemVfs::new();
+    let (db, family) = open(&vfs);
+    let (write, read) = (WriteOptions::default(), ReadOptions::default());
+    for (key, time) in [("fig", 3), ("fig", 5), ("gone", 4), ("figs", 9)] {
+        family.put(key, at(time), time.to_string(), &write).unwrap();
+    }
+    family.delete("gone", at(6), &write).unwrap();
+    db.flush().unwrap();
+    let mut transaction = begin(&db, false);
+    let busy = |found: Result<_, Error>| matches!(found, Err(Error::Busy { .. }));
+    assert!(busy(family.within(&mut transaction).unwrap().get_for_update("fig", at(4), &read)));
+    assert!(busy(family.within(&mut transaction).unwrap().get_for_update("gone", at(5), &read)));
+    assert_eq!(transaction.tracked_keys(), 0, "a lock that was of no use is free");
+    let mut within = family.within(&mut transaction).unwrap();
+    assert_eq!(within.get_for_update("fig", at(5), &read).unwrap().unwrap().value, b"5");
+    assert_eq!(within.get_for_update("gone", at(6), &read).unwrap(), None);
+    assert!(within.get_for_update("none", at(1), &read).unwrap().is_none());
+    within.put("fig", "6").unwrap();
+    transaction.commit_at(at(6)).unwrap();
+    // With a snapshot a write at any timestamp since is a conflict.
+    let mut with_snapshot = begin(&db, true);
+    family.put("fig", at(1), "old", &write).unwrap();
+    let refused = family.within(&mut with_snapshot).unwrap().put("fig", "7");
+    assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+    family.within(&mut with_snapshot).unwrap().put("figs", "7").unwrap();
+    with_snapshot.commit_at(at(10)).unwrap();
+}
+
+#[test]
+fn a_prepared_transaction_gets_its_timestamp_after_a_crash() {
+    let vfs = MemVfs::new();
+    let (db, family) = open(&vfs);
+    let read = ReadOptions::default();
+    let mut transaction = begin(&db, false);
+    family.within(&mut transaction).unwrap().put("fig", "1").unwrap();
+    transaction.prepare("order").unwrap();
+    db.sync_wal().unwrap();
+    let image = vfs.crash_image(CrashChoice::SyncedOnly);
+    drop((transaction, family, db));
+    let (db, family) = open(&image);
+    assert_eq!(family.get("fig", at(u64::MAX), &read).unwrap(), None);
+    let refused = family.within(&mut begin(&db, false)).unwrap().put("fig", "").unwrap_err();
+    assert!(matches!(refused, Error::LockTimedOut { .. }), "{refused}");
+    let mut again = db.prepared_transaction("order").unwrap().unwrap();
+    assert!(again.commit().is_err());
+    again.commit_at(at(4)).unwrap();
+    assert_eq!(family.get("fig", at(3), &read).unwrap(), None);
+    assert_eq!(family.get("fig", at(4), &read).unwrap().unwrap().value, b"1");
+    assert!(db.list_prepared().unwrap().is_empty());
 }

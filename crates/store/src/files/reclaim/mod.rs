@@ -106,6 +106,8 @@ struct ReclaimState {
     /// Tables that no version names and that something may still pin.
     zombies: Vec<Zombie>,
     dying_values: Vec<DyingValues>,
+    /// Value files that were removed since they were last asked for.
+    removed_value_files: Vec<FileId>,
     leases: Leases,
     /// Files that no version named at open, and that an earlier reader may still read.
     orphans: Vec<PathBuf>,
@@ -378,13 +380,14 @@ impl Reclaimer {
         let mut left = step;
         let mut shrunk = None;
         let mut kept = Vec::new();
-        let mut failed = None;
+        let (mut failed, mut removed) = (None, Vec::new());
         while left > 0
             && let Some(dead) = unlink.pop()
         {
             match self.unlink(&dead, rate.map_or(u64::MAX, |_| left), &mut shrunk) {
                 Ok((cost, rest)) => {
                     left = left.saturating_sub(cost);
+                    removed.extend((dead.has_values && rest.is_none()).then_some(dead.file));
                     unlink.extend(rest);
                 }
                 Err(error) => {
@@ -405,6 +408,7 @@ impl Reclaimer {
         let state = &mut *lock(&self.state);
         state.busy = false;
         state.unlink.extend(unlink.into_iter().chain(kept));
+        state.note_removed(removed);
         if let Some(rate) = rate {
             let took = clock::since(started);
             if is_synced {

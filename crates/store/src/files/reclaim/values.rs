@@ -16,6 +16,9 @@ use super::{ReclaimState, Reclaimer};
 use crate::base::sync::lock;
 use crate::files::space::{DEAD_WAIT, Extents};
 
+/// Largest number of removed value files that are kept for the one who asks.
+const REMOVED_MAX: usize = 4096;
+
 /// Values of value files that are dead once no table has them any more.
 pub(super) struct DyingValues {
     /// The tables that are not buried yet.
@@ -37,6 +40,12 @@ impl Reclaimer {
         lock(&self.state).dying_values.retain(|dying| dying.tables.is_disjoint(tables));
     }
 
+    /// Returns the value files that were removed since the last call, oldest first. If nobody asks,
+    /// the first 4096 are kept.
+    pub fn take_removed_value_files(&self) -> Vec<FileId> {
+        std::mem::take(&mut lock(&self.state).removed_value_files)
+    }
+
     /// Accounts for the values of tables that are buried, in files to which no zombie refers.
     pub(super) fn bury_values(&self, state: &mut ReclaimState, now: Instant) {
         if state.dying_values.iter().all(|dying| !dying.tables.is_empty()) {
@@ -54,5 +63,13 @@ impl Reclaimer {
             }
         }
         state.dying_values.retain(|dying| !dying.values.is_empty());
+    }
+}
+
+impl ReclaimState {
+    /// Keeps the names of removed value files for the one who asks.
+    pub(super) fn note_removed(&mut self, files: Vec<FileId>) {
+        let room = REMOVED_MAX.saturating_sub(self.removed_value_files.len());
+        self.removed_value_files.extend(files.into_iter().take(room));
     }
 }

@@ -5,7 +5,7 @@
 //! 2. [`EncodedValues::see`] notes the place of each value of the input, and
 //!    [`EncodedValues::keep`] that an output keeps it.
 //! 3. [`EncodedValues::take_dropped`] returns the places that no output keeps: they are dead once
-//!    the input tables are.
+//!    the input tables are. [`EncodedValues::take_garbage`] counts them for listeners.
 //!
 //! What must stay true: a place is dropped only if every entry of its user key was examined. Of two
 //! entries with one place, one may be kept.
@@ -19,6 +19,7 @@ use sateen_store::base::error::Result;
 use sateen_store::files::Extents;
 use sateen_store::table::{Separated, ValueFiles, ValuePlace, ValueScan};
 
+use crate::background::value_output::ValueCount;
 use crate::entry::malformed;
 
 /// The values of the input of a compaction.
@@ -33,6 +34,8 @@ pub(crate) struct EncodedValues {
     kept: Vec<(FileId, Range<u64>)>,
     /// Places of earlier user keys that no output keeps.
     dropped: BTreeMap<FileId, Extents>,
+    /// How many values these places have, and their bytes.
+    garbage: BTreeMap<FileId, ValueCount>,
 }
 
 impl EncodedValues {
@@ -46,6 +49,7 @@ impl EncodedValues {
             seen: Vec::new(),
             kept: Vec::new(),
             dropped: BTreeMap::new(),
+            garbage: BTreeMap::new(),
         }
     }
 
@@ -76,8 +80,13 @@ impl EncodedValues {
 
     /// Ends the current user key.
     pub(super) fn end_key(&mut self) {
+        // Entries with one place follow each other.
+        self.seen.dedup();
         for (file, place) in self.seen.drain(..) {
             if !self.kept.iter().any(|kept| (kept.0, &kept.1) == (file, &place)) {
+                let garbage = self.garbage.entry(file).or_default();
+                garbage.values += 1;
+                garbage.bytes += place.end - place.start;
                 self.dropped.entry(file).or_default().insert(place);
             }
         }
@@ -91,6 +100,11 @@ impl EncodedValues {
             self.end_key();
         }
         std::mem::take(&mut self.dropped)
+    }
+
+    /// Returns how many values were dropped, by their file.
+    pub(crate) fn take_garbage(&mut self) -> BTreeMap<FileId, ValueCount> {
+        std::mem::take(&mut self.garbage)
     }
 }
 
