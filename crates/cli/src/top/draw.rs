@@ -344,7 +344,7 @@ fn job_line(job: &JobStatus) -> Line<'static> {
     let done = job.read_bytes.max(job.written_bytes);
     let percent = done.saturating_mul(100).checked_div(job.input_bytes).unwrap_or(0).min(100);
     let bar: String =
-        (0..6).map(|sixth| if percent * 6 > sixth * 100 { '█' } else { '·' }).collect();
+        (0..4).map(|quarter| if percent * 4 > quarter * 100 { '█' } else { '·' }).collect();
     let state = match (&job.paused, &job.reason) {
         (Some(paused), _) => format!("paused: {paused}"),
         (None, Some(reason)) => reason.clone(),
