@@ -29,7 +29,7 @@ use sateen_store::vfs::{OpenOptions, Vfs};
 
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::open::sync_ancestors;
+use crate::open::{check_parent, sync_ancestors};
 use crate::options::WalMode;
 use crate::tree::family_state::{FamilyState, oldest_log};
 
@@ -38,8 +38,9 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Creates a database in the directory `path`, which must not exist, with the present content
-    /// of this one. All column families are from the same moment. Tables are shared through
-    /// reflinks or hard links if the file system has them, and are copied otherwise.
+    /// of this one. The parent directory of `path` must exist. All column families are from the
+    /// same moment. Tables are shared through reflinks or hard links if the file system has them,
+    /// and are copied otherwise.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -54,8 +55,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists. `Io` if it cannot be written; the new directory is
-    /// removed then. `Closed` if the database was closed meanwhile, with the same effect.
+    /// `InvalidArgument` if `path` exists, or if its parent directory is missing. `Io` if it cannot
+    /// be written; the new directory is removed then. `Closed` if the database was closed
+    /// meanwhile, with the same effect.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
@@ -65,6 +67,7 @@ impl Db {
         if core.env.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
             return Err(Error::InvalidArgument(format!("{} exists already", shown_path(path))));
         }
+        check_parent(core.env.vfs.as_ref(), path)?;
         if !core.env.read_only {
             core.env.health.check()?;
             if core.env.options.load().wal == WalMode::Off || core.writes.has_unlogged_writes() {
