@@ -6,7 +6,7 @@ pub fn time(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
         _ if ns < 1e3 => return format!("{ns:.0} ns"),
-        _ if ns < 1e6 => (ns / 1e3, "us"),
+        _ if ns < 1e6 => (ns / 1e3, "µs"),
         _ if ns < 1e9 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!(time(999), "999 ns");
-        assert_eq!(time(1_234), "1.23 us");
+        assert_eq!(time(1_234), "1.23 µs");
         assert_eq!(time(45_600_000), "45.6 ms");
         assert_eq!(time(2_000_000_000), "2.00 s");
         assert_eq!(bytes(0), "0 B");

@@ -173,7 +173,7 @@ pub(crate) unsafe fn read_options(
     }
     let deadline = u64::get(&options.1, "deadline").unwrap_or(0);
     if deadline > 0 && now_micros() >= deadline {
-        return Err(Error::TimedOut("the read, before its deadline,"));
+        return Err(Error::TimedOut("the read"));
     }
     Ok(options.0.clone())
 }

@@ -91,8 +91,8 @@ impl LockTimeouts {
         let expiration = i64::get(settings, "expiration").unwrap_or(-1);
         if expiration >= 0 {
             return Err(Error::InvalidArgument(format!(
-                "expiration={expiration} is not implemented: nobody takes the locks of a \
-                 transaction away"
+                "expiration={expiration} is not implemented: a transaction keeps its locks \
+                 until it ends"
             )));
         }
         let lock_timeout = i64::get(settings, "lock_timeout").filter(|timeout| *timeout >= 0);

@@ -19,7 +19,7 @@ use crate::place::{Family, Place};
 use crate::records::{Export, Load, Scan};
 use crate::rocksdb::RocksDbVerb;
 use crate::sim::SimArgs;
-use crate::text::Coded;
+use crate::text::{KeysCoded, Typed};
 use crate::top::Top;
 use crate::why::Why;
 
@@ -27,8 +27,8 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done
   1    failed: a file or database is missing or cannot be used, or is damaged
-  2    wrong command line, or wrong option
-  3    no such key, column family, property or backup
+  2    wrong command line, or an argument or option that is refused
+  3    no such key, column family, property, backup or LOG
   4    check, scrub or repair could not read everything; what they read is sound
   130  interrupted
 
@@ -164,14 +164,15 @@ The exit code is 3 if the database does not have the key.
 
 Examples:
   sateen db get library walden
-  sateen db get library 00ff --encoding hex")]
+  sateen db get library 00ff --encoding hex
+  sateen db get numbers 17 --key-type u64")]
     Get {
         #[command(flatten)]
         family: Family,
         /// Read this key
         key: OsString,
         #[command(flatten)]
-        coded: Coded,
+        coded: Typed,
     },
     /// Set the value of a key; create the database if it is missing
     #[command(after_help = "\
@@ -187,7 +188,7 @@ Examples:
         /// Store this value; without it, read the value from standard input
         value: Option<OsString>,
         #[command(flatten)]
-        coded: Coded,
+        coded: Typed,
         /// Sync the WAL before the command returns, so that power loss loses nothing
         #[arg(long)]
         sync: bool,
@@ -207,7 +208,7 @@ Examples:
         #[arg(required = true)]
         keys: Vec<OsString>,
         #[command(flatten)]
-        coded: Coded,
+        coded: KeysCoded,
         /// Sync the WAL before the command returns, so that power loss loses nothing
         #[arg(long)]
         sync: bool,
@@ -230,7 +231,7 @@ Examples:
         /// End before this key
         to: OsString,
         #[command(flatten)]
-        coded: Coded,
+        coded: KeysCoded,
         /// Sync the WAL before the command returns, so that power loss loses nothing
         #[arg(long)]
         sync: bool,
@@ -253,7 +254,7 @@ Examples:
         /// End before this key
         to: OsString,
         #[command(flatten)]
-        coded: Coded,
+        coded: KeysCoded,
     },
     /// Print keys and values in order
     #[command(
@@ -455,7 +456,7 @@ Examples:
         #[arg(long, value_name = "KEY")]
         to: Option<OsString>,
         #[command(flatten)]
-        coded: Coded,
+        coded: KeysCoded,
         /// Rewrite the lowest level too
         #[arg(long)]
         rewrite_last_level: bool,

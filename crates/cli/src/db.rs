@@ -34,7 +34,7 @@ use crate::records::Load;
 use crate::scan;
 use crate::store::{self, Access};
 use crate::text::bytes::json_path;
-use crate::text::{Encoding, Format, RecordReader, RecordWriter};
+use crate::text::{Encoding, Format, RecordReader, RecordWriter, Typed};
 use crate::upkeep;
 
 /// Text is read in pieces of this size.
@@ -45,13 +45,13 @@ type Input = BufReader<Interruptible>;
 
 pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<()> {
     match verb {
-        DbVerb::Get { family, key, coded } => get(family, key, coded.both(), json, output),
+        DbVerb::Get { family, key, coded } => get(family, key, *coded, json, output),
         DbVerb::Put { family, key, value, coded, sync, create_cf } => {
-            let key = argument_bytes(key, coded.both())?;
+            let key = argument_bytes(key, coded.keys())?;
             let limits = store::Limits::of(&store::options(&family.place)?);
             let value = match value {
-                Some(value) => argument_bytes(value, coded.both())?,
-                None => standard_input(coded.both(), limits)?,
+                Some(value) => argument_bytes(value, coded.values())?,
+                None => standard_input(coded.values(), limits)?,
             };
             limits.check(&key, &value).map_err(Failure::failed)?;
             let (db, family) = store::open_family(family, Access::Create, *create_cf)?;
@@ -61,17 +61,17 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         }
         DbVerb::Delete { family, keys, coded, sync } => {
             let keys: Result<Vec<_>> =
-                keys.iter().map(|key| argument_bytes(key, coded.both())).collect();
+                keys.iter().map(|key| argument_bytes(key, coded.keys())).collect();
             let keys = keys?;
             let (db, family) = store::open_family(family, Access::Write, false)?;
             store::delete(&db, &family, &keys, *sync)?;
             Ok(db.close()?)
         }
         DbVerb::DeleteRange { family, from, to, coded, sync } => {
-            families::delete_range(family, (from, to), coded.both(), *sync)
+            families::delete_range(family, (from, to), coded.keys(), *sync)
         }
         DbVerb::Size { family, from, to, coded } => {
-            families::size(family, (from, to), coded.both(), json, output)
+            families::size(family, (from, to), coded.keys(), json, output)
         }
         DbVerb::CreateFamily { place, name } => families::create(place, name),
         DbVerb::DropFamily { place, name, yes } => families::drop(place, name, *yes),
@@ -94,7 +94,7 @@ pub(crate) fn run(verb: &DbVerb, json: bool, output: &mut dyn Write) -> Result<(
         DbVerb::Restore(arguments) => backup::restore(arguments, json, output),
         DbVerb::Backups(arguments) => backup::backups(arguments, json, output),
         DbVerb::Compact { family, from, to, coded, rewrite_last_level } => {
-            let coded = coded.both();
+            let coded = coded.keys();
             let (from, to) = (bound(from.as_deref(), coded)?, bound(to.as_deref(), coded)?);
             let whole = from.is_none() && to.is_none() && !rewrite_last_level;
             if whole {
@@ -160,11 +160,11 @@ fn standard_input(encoding: Encoding, limits: store::Limits) -> Result<Vec<u8>> 
 fn get(
     family: &Family,
     key: &OsStr,
-    encoding: Encoding,
+    coded: Typed,
     json: bool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let bytes = argument_bytes(key, encoding)?;
+    let bytes = argument_bytes(key, coded.keys())?;
     let found = store::beside_writer(|| {
         let (_, family) = store::open_family(family, Access::Read, false)?;
         Ok(family.get(&bytes)?)
@@ -173,12 +173,13 @@ fn get(
         return Err(Failure::not_found(format!("no such key: {}", shown_path(key))));
     };
     if json {
-        let mut writer = RecordWriter::new(output, Format::Jsonl, encoding);
+        let writer = RecordWriter::new(output, Format::Jsonl, coded.keys());
+        let mut writer = writer.with_values(coded.values());
         writer.write(&bytes, &value)?;
         return Ok(());
     }
     let mut text = Vec::new();
-    match encoding {
+    match coded.values() {
         Encoding::Text => text.append(&mut value),
         encoding => encoding
             .encode(&value, &mut text, |_, _| {})

@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &BenchDevice, json: bool, output: &mut dyn Write) -
         writeln!(output, "  {name} {p50:>12} p50  {p99:>10} p99")?;
     }
     match learned {
-        None => writeln!(output, "no database is here that has learned anything of the device")?,
+        None => writeln!(output, "no database in this directory has measured the device")?,
         Some(Believed { read_bytes_per_second, write_bytes_per_second, barrier_ns }) => {
             let (read, write) = (rate(read_bytes_per_second), rate(write_bytes_per_second));
             let barrier = units::time(barrier_ns);

@@ -238,8 +238,9 @@ impl Printer<'_> {
             return Ok(());
         }
         let at_least = if limited { "at least " } else { "" };
+        let records = if found == 1 { "record differs" } else { "records differ" };
         let text = format!(
-            "{at_least}{found} records differ: {removed} only in the first, {added} only in the \
+            "{at_least}{found} {records}: {removed} only in the first, {added} only in the \
              second, {changed} with another value"
         );
         Err(Failure { code: FAILED, quiet: self.json, ..Failure::failed(text) })

@@ -174,7 +174,7 @@ impl Printer<'_> {
     fn log(&mut self, item: &LogItem<'_>) -> ControlFlow<()> {
         match item {
             LogItem::Header(header) => {
-                self.header("log", header.number, header.db_uid, header.format_version)
+                self.header(("WAL", "log"), header.number, header.db_uid, header.format_version)
             }
             LogItem::Link(link) => self.line(
                 || match (link.number, link.end) {
@@ -220,7 +220,7 @@ impl Printer<'_> {
     fn manifest(&mut self, item: &ManifestItem<'_>) -> ControlFlow<()> {
         match *item {
             ManifestItem::Header { number, db_uid, format_version } => {
-                self.header("manifest", number, db_uid, format_version)
+                self.header(("manifest", "manifest"), number, db_uid, format_version)
             }
             ManifestItem::Record { end, snapshot, edits } => {
                 self.count()?;
@@ -239,11 +239,19 @@ impl Printer<'_> {
         }
     }
 
-    fn header(&mut self, what: &str, number: u64, db_uid: u64, version: u32) -> ControlFlow<()> {
+    /// Prints the header of a file. `what` has its name in text, and its key in JSON.
+    fn header(
+        &mut self,
+        what: (&str, &str),
+        number: u64,
+        db_uid: u64,
+        version: u32,
+    ) -> ControlFlow<()> {
+        let (name, key) = what;
         let uid = uid_text(db_uid);
         self.line(
-            || format!("{what} {number} of database {uid}, format {version}"),
-            || json!({"item": "header", what: number, "db_uid": uid, "format_version": version}),
+            || format!("{name} {number} of database {uid}, format {version}"),
+            || json!({"item": "header", key: number, "db_uid": uid, "format_version": version}),
         )
     }
 

@@ -132,11 +132,11 @@ impl Limits {
     /// Returns what is too large.
     pub(crate) fn check(self, key: &[u8], value: &[u8]) -> std::result::Result<(), String> {
         if key.len() > KEY_BYTES_MAX {
-            return Err(format!("a key of {} bytes; the limit is {KEY_BYTES_MAX}", key.len()));
+            return Err(format!("the key has {} bytes; the limit is {KEY_BYTES_MAX}", key.len()));
         }
         if value.len() as u64 > self.value_bytes_max {
             let (length, limit) = (value.len(), self.value_bytes_max);
-            return Err(format!("a value of {length} bytes; value_bytes_max is {limit}"));
+            return Err(format!("the value has {length} bytes; value_bytes_max is {limit}"));
         }
         Ok(())
     }

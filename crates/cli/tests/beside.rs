@@ -200,8 +200,8 @@ fn a_load_without_a_file_reads_standard_input() {
     assert_eq!(sateen(at, &["db", "scan", "d"]).out, "a\t1\nb\t2\n");
 }
 
-/// 1: a named file or database cannot be used. 2: the command line is wrong. 3: the database does
-/// not have the key, column family or property.
+/// 1: a named file or database cannot be used. 2: the command line is wrong, or an argument is
+/// refused. 3: the database does not have the key, column family, property or LOG.
 #[test]
 fn exit_codes_are_the_same_for_all_verbs() {
     let folder = TempDir::new().unwrap();
@@ -255,9 +255,40 @@ fn exit_codes_are_the_same_for_all_verbs() {
     ends(&["db", "get", "d", "nosuch"], 3);
     ends(&["db", "get", "d", "k", "--cf", "nosuch"], 3);
     ends(&["db", "properties", "d", "nosuch"], 3);
+    ends(&["log", "d"], 3);
+    ends(&["db", "create-family", "d", "default"], 2);
+    ends(&["db", "checkpoint", "d", "empty"], 2);
+    ends(&["db", "checkpoint", "d", "nosuch/copy"], 2);
+    ends(&["db", "backup", "d", "nosuch/backups"], 2);
     ends(&["bench", "--nosuch"], 2);
     ends(&["sim", "--nosuch"], 2);
     ends(&["demo", "--rate", "nosuch"], 2);
     let left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// Keys may have another encoding than values, also where one record is named.
+#[test]
+fn records_with_keys_that_are_numbers_are_read_and_deleted_by_key() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("in.tsv"), "7\tseven\n300\tmany\n").unwrap();
+    let done = |line: &str| {
+        let run = sateen(at, &line.split(' ').collect::<Vec<_>>());
+        assert_eq!((run.code, &*run.err), (0, ""), "{line}");
+        run.out
+    };
+    done("db load d in.tsv --key-type u64");
+    assert_eq!(done("db get d 300 --key-type u64"), "many\n");
+    assert_eq!(done("db get d 7 --key-type u64 --value-type hex"), "736576656e\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&done("db get d 7 --key-type u64 --json")).unwrap();
+    assert_eq!((&json["key"], &json["value"]), (&7.into(), &"seven".into()));
+    done("db put d 8 6569676874 --key-type u64 --value-type hex");
+    assert_eq!(done("db get d 0000000000000008 --key-type hex"), "eight\n");
+    done("db delete d 7 --key-type u64");
+    done("db delete-range d 256 400 --key-type u64");
+    assert_eq!(done("db scan d --key-type u64"), "8\teight\n");
+    done("db compact d --from 0 --to 9 --key-type u64");
+    done("db size d 0 9 --key-type u64");
 }

@@ -303,7 +303,7 @@ fn files_are_dumped_as_text_and_json() {
     done(at, &["manifest", "dump", &manifest, "--json"]);
     // A WAL is not a table, and damage of a table is reported after the sound part.
     for log in files(at, ".wal") {
-        assert!(done(at, &["wal", "dump", &log]).out().starts_with("log "));
+        assert!(done(at, &["wal", "dump", &log]).out().starts_with("WAL "));
         refused(at, &["table", "dump", &log], 1, &[&log]);
     }
     refused(at, &["wal", "dump", "d/missing"], 1, &["d/missing"]);

@@ -66,7 +66,9 @@ fn an_export_that_fails_leaves_nothing_and_says_why() {
     let at = place.path();
     done(at, &["db", "put", "library", "walden", "Thoreau"]);
     let said = failed(at, &["db", "export", "library", "out.csv", "--key-type", "u64"], 1);
-    assert!(said.contains("key: 6 bytes are no u64") && said.contains("out.csv was not written"));
+    assert!(
+        said.contains("key: 6 bytes, and a u64 has 8") && said.contains("out.csv was not written")
+    );
     let said = failed(at, &["db", "export", "library", "out.parquet"], 2);
     assert!(said.contains("--format tsv, csv or jsonl"), "{said}");
     let said = failed(at, &["db", "export", "nowhere", "out.csv"], 1);

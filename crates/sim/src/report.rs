@@ -421,7 +421,7 @@ fn time(ns: u64) -> String {
     }
     let ns = ns as f64;
     let (value, unit) = match ns {
-        _ if ns < 1e6 => (ns / 1e3, "us"),
+        _ if ns < 1e6 => (ns / 1e3, "µs"),
         _ if ns < 1e9 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };

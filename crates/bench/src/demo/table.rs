@@ -22,7 +22,7 @@ fn column(waits: &Waits, run: &RunResult) -> Vec<String> {
         measured.stall_ns.map_or_else(|| "-".to_owned(), units::time),
         units::bytes(disk.written),
         units::bytes(disk.read),
-        format!("{} us", units::three_digits(measured.cpu_us_per_op)),
+        format!("{} µs", units::three_digits(measured.cpu_us_per_op)),
         notes::debt_bytes(run).map_or_else(|| "-".to_owned(), units::bytes),
         units::bytes(measured.database_bytes),
     ]

@@ -30,7 +30,7 @@ impl Unit {
         match self {
             Unit::Rate => format!("{}/s", units::count(value)),
             Unit::Time => units::time(value as u64),
-            Unit::Micros => format!("{} us", units::three_digits(value)),
+            Unit::Micros => format!("{} µs", units::three_digits(value)),
             Unit::Bytes => units::bytes(value as u64),
             Unit::Factor => units::three_digits(value),
             Unit::Count if value < 1000.0 => format!("{value:.0}"),

@@ -40,8 +40,7 @@ fn throughput(section: &Section, row: &Row) -> String {
 }
 
 fn tail(section: &Section, row: &Row) -> String {
-    let time = |ns| row.unit.write(ns).replace(" us", " µs");
-    let figures = each(section, row, |engine, ns| format!("{} with {engine}", time(ns)));
+    let figures = each(section, row, |engine, ns| format!("{} with {engine}", row.unit.write(ns)));
     format!("99 of 100 operations ended within {figures}{}.", compared(row))
 }
 
@@ -59,7 +58,7 @@ fn stalled(section: &Section, row: &Row) -> String {
     }
     let figures = each(section, row, |engine, ns| match ns {
         0.0 => format!("never with {engine}"),
-        ns => format!("for {} with {engine}", row.unit.write(ns).replace(" us", " µs")),
+        ns => format!("for {} with {engine}", row.unit.write(ns)),
     });
     format!("Writes were slowed or stopped {figures}.")
 }

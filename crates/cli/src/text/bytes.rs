@@ -90,7 +90,8 @@ pub(crate) fn to_hex(bytes: &[u8], out: &mut Vec<u8>) {
 pub(crate) fn to_number(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
         let (length, shown) = (bytes.len(), bytes.get(..16).unwrap_or(bytes).escape_ascii());
-        return Err(format!("{length} bytes are no u64, which has 8: {shown}"));
+        let bytes = if length == 1 { "byte" } else { "bytes" };
+        return Err(format!("{length} {bytes}, and a u64 has 8: {shown}"));
     };
     out.extend_from_slice(u64::from_be_bytes(bytes).to_string().as_bytes());
     Ok(())

@@ -103,6 +103,23 @@ impl Coded {
     }
 }
 
+/// The encoding of keys, for commands that take no values.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct KeysCoded {
+    #[command(flatten)]
+    coded: Coded,
+    /// Read keys in this encoding, instead of --encoding
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    key_type: Option<Encoding>,
+}
+
+impl KeysCoded {
+    /// Returns the encoding of keys.
+    pub(crate) fn keys(self) -> Encoding {
+        self.key_type.unwrap_or(self.coded.both())
+    }
+}
+
 /// The encodings of keys and of values, which may differ.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Typed {

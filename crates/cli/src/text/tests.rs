@@ -124,7 +124,7 @@ fn numbers_come_back_beside_values_of_another_type_and_other_bytes_are_refused()
         pairs.iter().for_each(|(key, value)| writer.write(key, value).unwrap());
         let error = writer.write(b"short", b"").unwrap_err().to_string();
         assert!(
-            error.starts_with("key: 5 bytes are no u64") && error.ends_with("short"),
+            error.starts_with("key: 5 bytes, and a u64 has 8") && error.ends_with("short"),
             "{error}"
         );
         let text = writer.finish().unwrap();

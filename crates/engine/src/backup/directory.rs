@@ -19,7 +19,7 @@ use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 
 use super::record::{PRIVATE, RECORDS, SHARED};
 use super::store::{BackupReader, BackupStore, BackupWriter};
-use crate::open::{sync_ancestors, take_lock};
+use crate::open::{check_parent, sync_ancestors, take_lock};
 
 /// The I/O class of everything that is read and written there, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -149,6 +149,7 @@ impl BackupStore for DirectoryStore {
         let directory = &self.directory;
         refuse_own_name(self.vfs.as_ref(), directory)?;
         if !self.vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {
+            check_parent(self.vfs.as_ref(), directory)?;
             self.vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
             sync_ancestors(self.vfs.as_ref(), directory)?;
         }

@@ -100,12 +100,14 @@ type Records = BTreeMap<u64, Result<Record>>;
 
 /// Opening.
 impl BackupEngine {
-    /// Opens the directory `path` for backups. Creates it if it does not exist. Removes what an
-    /// interrupted backup left.
+    /// Opens the directory `path` for backups. Creates it if it does not exist, but not its parent
+    /// directory, which may be a file system that is not mounted. Removes what an interrupted
+    /// backup left.
     ///
     /// # Errors
     /// `Locked` if another process or handle makes backups there; `IncompatibleDirectory` if it
-    /// holds something else or a newer format; `Corruption`; `Io`.
+    /// holds something else or a newer format; `InvalidArgument` if its parent directory is
+    /// missing; `Corruption`; `Io`.
     pub fn open(path: impl AsRef<Path>) -> Result<BackupEngine> {
         BackupEngine::open_with(Arc::new(DirectoryStore::new(Arc::new(PosixVfs::new()), path)))
     }
@@ -345,14 +347,16 @@ impl BackupEngine {
         if deleted { Err(Error::BackupDeleted(id)) } else { Ok(report) }
     }
 
-    /// Restores a backup into the directory `path`, which must not exist or be empty. Everything is
+    /// Restores a backup into the directory `path`, which must not exist or be empty. Its parent
+    /// directory must exist. Everything is
     /// verified before it is written, and the directory becomes a database in the last step. What
     /// an interrupted restore left there is removed first.
     ///
     /// # Errors
     /// `NoSuchBackup`; `Corruption` if anything of the backup is damaged, with the file and the
     /// offset, and `BackupDeleted` if it is deleted meanwhile: nothing is restored then.
-    /// `InvalidArgument` if `path` is not empty; `Locked` if another restore writes there; `Io`.
+    /// `InvalidArgument` if `path` is not empty, or if its parent is missing; `Locked` if another
+    /// restore writes there; `Io`.
     pub fn restore(&self, id: u64, path: impl AsRef<Path>) -> Result<()> {
         self.restore_with(Arc::new(PosixVfs::new()), id, path, &RestoreOptions::default())
     }

@@ -30,7 +30,7 @@ use super::options::{RestoreOptions, VerifyBackupOptions, VerifyBackupReport};
 use super::pacer::{Pacer, STEP_BYTES};
 use super::record::{Object, Piece, Record, RestoredFile, SUM_BYTES};
 use super::store::{BackupReader, BackupStore};
-use crate::open::{LOCK_FILE, interrupted_restore, sync_ancestors, take_lock};
+use crate::open::{LOCK_FILE, check_parent, interrupted_restore, sync_ancestors, take_lock};
 
 /// The I/O class of what is written, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -143,10 +143,13 @@ pub(super) fn restore(
     path: &Path,
     options: &RestoreOptions,
 ) -> Result<()> {
+    let logs = options.wal_dir.as_deref().filter(|directory| *directory != path);
+    for directory in logs.into_iter().chain([path]) {
+        check_parent(vfs, directory)?;
+    }
     for object in &record.objects {
         OpenObject::open(store, record, object)?;
     }
-    let logs = options.wal_dir.as_deref().filter(|directory| *directory != path);
     if let Some(directory) = logs {
         prepare_logs(vfs, directory)?;
     }

@@ -32,7 +32,7 @@ use sateen_store::vfs::{OpenOptions, Vfs};
 
 use crate::core::DbCore;
 use crate::db::Db;
-use crate::open::sync_ancestors;
+use crate::open::{check_parent, sync_ancestors};
 use crate::options::WalMode;
 use crate::tree::family_state::{FamilyState, oldest_log};
 
@@ -41,8 +41,9 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Creates a database in the directory `path`, which must not exist, with the present content
-    /// of this one. All column families are from the same moment. Tables are shared through
-    /// reflinks or hard links if the file system has them, and are copied otherwise.
+    /// of this one. The parent directory of `path` must exist. All column families are from the
+    /// same moment. Tables are shared through reflinks or hard links if the file system has them,
+    /// and are copied otherwise.
     ///
     /// Entries that bypass the WAL are flushed first, one column family after the other. While such
     /// entries are being written, column families agree with each other only with
@@ -61,10 +62,10 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists, or is in the directory of a database and has a name that
-    /// this gives to files of its own (`lost`, `000012.sat`). `Io` if it cannot be written; the new
-    /// directory is removed then. `Closed` if the database was closed meanwhile, with the same
-    /// effect.
+    /// `InvalidArgument` if `path` exists, if its parent directory is missing, or if it is in the
+    /// directory of a database and has a name that this gives to files of its own (`lost`,
+    /// `000012.sat`). `Io` if it cannot be written; the new directory is removed then. `Closed` if
+    /// the database was closed meanwhile, with the same effect.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
@@ -75,6 +76,7 @@ impl Db {
         if core.env.vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
             return Err(Error::InvalidArgument(format!("{} exists already", shown_path(path))));
         }
+        check_parent(core.env.vfs.as_ref(), path)?;
         if !core.env.read_only {
             core.env.health.check()?;
             if core.env.options.load().wal == WalMode::Off || core.writes.has_unlogged_writes() {

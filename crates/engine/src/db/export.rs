@@ -16,14 +16,15 @@ use super::Db;
 use super::checkpoint::remove_all;
 use super::family::ColumnFamily;
 use super::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
-use crate::open::sync_ancestors;
+use crate::open::{check_parent, sync_ancestors};
 use crate::options::{ColumnFamilyOptions, Options, ReadOptions};
 
 /// A file of an export is ended behind the entry with which it reaches this size.
 const FILE_BYTES: u64 = 256 << 20;
 
 impl ColumnFamily {
-    /// Writes all entries of this moment to files in `directory`, which must not exist. Each key
+    /// Writes all entries of this moment to files in `directory`, which must not exist. Its parent
+    /// directory must exist. Each key
     /// has its newest value; deletions and older values are not there. RocksDB:
     /// `Checkpoint::ExportColumnFamily`.
     ///
@@ -40,8 +41,9 @@ impl ColumnFamily {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::cursor`]. `InvalidArgument` if `directory` exists, and if values expire (`ttl`),
-    /// because their ages would be lost. `Io` if it cannot be written; it is removed then.
+    /// As [`Db::cursor`]. `InvalidArgument` if `directory` exists, if its parent directory is
+    /// missing, and if values expire (`ttl`), because their ages would be lost. `Io` if it cannot
+    /// be written; it is removed then.
     pub fn export(&self, directory: impl AsRef<Path>) -> Result<Vec<SstFileInfo>> {
         let (directory, core) = (directory.as_ref(), self.db().core());
         core.env.check_open()?;
@@ -53,6 +55,7 @@ impl ColumnFamily {
                 shown_path(directory)
             )));
         }
+        check_parent(vfs.as_ref(), directory)?;
         if self.data.has_times() {
             return Err(Error::InvalidArgument(format!(
                 "the values of the column family {} expire: an export has no ages",

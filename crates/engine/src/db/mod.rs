@@ -91,8 +91,9 @@ impl std::fmt::Debug for Db {
 
 /// Opening and closing.
 impl Db {
-    /// Opens the database in the directory `path`. Creates it if it does not exist and the options
-    /// allow that. Existing column families are opened with the options of
+    /// Opens the database in the directory `path`. Creates it, and missing directories above it, if
+    /// it does not exist and the options allow that. Copies are stricter: [`Db::checkpoint`] wants
+    /// an existing parent directory. Existing column families are opened with the options of
     /// [`Options::column_family`]; [`Db::open_with`] gives each its own.
     ///
     /// ```

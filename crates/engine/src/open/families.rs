@@ -130,7 +130,7 @@ fn check_style(
     }
     if CompactionStyle::from_name(made_with).is_none() {
         return Err(Error::InvalidArgument(format!(
-            "compaction_style={wanted}: the column family {name} was made with {made_with}"
+            "compaction_style={wanted}: the column family {name} was created with {made_with}"
         )));
     }
     let style = options.compaction_style;
@@ -158,10 +158,14 @@ fn check_regions(name: &str, options: &ColumnFamilyOptions, begins: &[Vec<u8>]) 
     if wanted.is_empty() || wanted == begins {
         return Ok(());
     }
+    let regions = match begins.len() + 1 {
+        1 => "one region".to_owned(),
+        regions => format!("{regions} regions"),
+    };
     Err(Error::InvalidArgument(format!(
-        "regions={}: the column family {name} was made with {} regions, and that cannot be changed",
-        options.get("regions")?,
-        begins.len() + 1
+        "regions={}: the column family {name} was created with {regions}, and its regions cannot \
+         change",
+        options.get("regions")?
     )))
 }
 
@@ -179,6 +183,6 @@ mod tests {
         check(&made_with("leveled")).unwrap();
         check(&made_with("guards")).unwrap();
         let text = check(&made_with("tiers")).unwrap_err().to_string();
-        assert!(text.contains("column family c was made with tiers"), "{text}");
+        assert!(text.contains("column family c was created with tiers"), "{text}");
     }
 }

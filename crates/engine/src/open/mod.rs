@@ -82,6 +82,7 @@ pub(crate) mod create;
 mod families;
 mod files;
 mod kept;
+mod parent;
 pub(crate) mod paths;
 mod read_only;
 mod remote;
@@ -90,6 +91,7 @@ mod secondary;
 mod store;
 
 pub(crate) use families::comparators as find_comparators;
+pub(crate) use parent::check_parent;
 pub(crate) use read_only::open_read_only;
 pub use remote::OpenAndCompactOptions;
 pub(crate) use remote::open_and_compact;

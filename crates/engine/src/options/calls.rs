@@ -1,4 +1,4 @@
-//! Options of single calls: reads, writes, flushes and compactions by hand.
+//! Options of single calls: reads, writes, flushes and manual compactions.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,44 +11,45 @@ use crate::snapshot::Snapshot;
 /// Options of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// An iterator shows no key before this one. Default: none. RocksDB: `iterate_lower_bound`.
+    /// The first key that an iterator may show. Default: none. RocksDB: `iterate_lower_bound`.
     pub lower_bound: Option<Vec<u8>>,
-    /// An iterator shows no key at or after this one. Default: none. RocksDB:
+    /// The key at which an iterator ends; it shows smaller keys only. Default: none. RocksDB:
     /// `iterate_upper_bound`.
     pub upper_bound: Option<Vec<u8>>,
-    /// An iterator shows only keys that begin so. Default: none.
+    /// The beginning of all keys that an iterator shows. Default: none.
     pub prefix: Option<Vec<u8>>,
-    /// An iterator shows only keys of the prefix of the one it was sought to, as the column
-    /// family's `prefix_extractor` says; nothing if it has none. Default: false. RocksDB:
-    /// `prefix_same_as_start`.
+    /// Whether an iterator shows only keys with the same prefix as the key of its last seek. The
+    /// column family's `prefix_extractor` defines the prefix; without one the iterator shows
+    /// nothing. Default: false. RocksDB: `prefix_same_as_start`.
     pub prefix_same_as_start: bool,
-    /// What is read from the disk stays in the block cache. Default: true. A scan of everything
-    /// should not. RocksDB: `fill_cache`.
+    /// Whether the block cache keeps blocks that the read loads from disk. Default: true. Set it to
+    /// false for a scan of everything. RocksDB: `fill_cache`.
     pub fill_cache: bool,
-    /// Bytes that an iterator reads ahead at most; 0: it starts small and grows as it goes.
-    /// Default: 0. RocksDB: `readahead_size`.
+    /// Largest number of bytes that an iterator reads ahead. 0: the readahead starts small and
+    /// grows while the iterator moves on. Default: 0. RocksDB: `readahead_size`.
     pub readahead_bytes: u64,
-    /// What was deleted with its range is read as long as it is still there. Default: false.
-    /// RocksDB: `ignore_range_deletions`.
+    /// Whether a read ignores range tombstones. It then returns deleted entries that no compaction
+    /// has removed yet. Default: false. RocksDB: `ignore_range_deletions`.
     pub ignore_range_deletions: bool,
-    /// What is in neither memtables nor the block cache is not read from the disk: the read fails
-    /// with [`Error::NotInMemory`](crate::Error::NotInMemory) where it would have to be. Default:
+    /// Whether the read uses memtables and the block cache alone. It fails with
+    /// [`Error::NotInMemory`](crate::Error::NotInMemory) if it needs a block from disk. Default:
     /// false. RocksDB: `read_tier`.
     pub memory_only: bool,
-    /// An iterator passes by the tables that this does not want. Default: none, it shows all.
-    /// RocksDB: `table_filter`.
+    /// Filter of the tables that an iterator reads; it skips those that the filter rejects.
+    /// Default: none. RocksDB: `table_filter`.
     pub table_filter: Option<TableFilter>,
-    /// Entries that one move of an iterator may pass over (deletions and hidden versions). A move
-    /// that comes to another entry after more than this fails with
+    /// Largest number of entries (tombstones and hidden versions) that one move of an iterator may
+    /// skip. A move that must skip more fails with
     /// [`Error::TooManySkipped`](crate::Error::TooManySkipped). 0: no limit. Default: 0. RocksDB:
     /// `max_skippable_internal_keys`.
     pub skipped_max: u64,
-    /// Read as of this snapshot. Default: none, the newest. RocksDB: `snapshot`.
+    /// Snapshot that the read sees. Default: none; the read sees the newest data. RocksDB:
+    /// `snapshot`.
     pub snapshot: Option<Snapshot>,
 }
 
 impl ReadOptions {
-    /// Read as of `snapshot`.
+    /// Returns the options of a read that sees `snapshot`.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -91,28 +92,29 @@ impl Default for ReadOptions {
 /// Options of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Durable before the call returns, whatever [`Options::wal`](crate::Options::wal) says.
-    /// Default: false. RocksDB: `sync`.
+    /// Whether the write is durable before the call returns, whatever
+    /// [`Options::wal`](crate::Options::wal) says. Default: false. RocksDB: `sync`.
     pub sync: bool,
-    /// Not in the log: lost in a crash that comes before its memtable is flushed. Default: false.
-    /// RocksDB: `disableWAL`.
+    /// Whether the write bypasses the WAL. A crash before the flush of its memtable loses it.
+    /// Default: false. RocksDB: `disableWAL`.
     pub disable_wal: bool,
-    /// The longest that the write may be held back because background work is behind; then it
-    /// fails with `WouldStall` and nothing is written. Zero never waits. Default: none, it waits.
+    /// Longest time that the write may wait because background work is behind. Then it fails with
+    /// `WouldStall` and writes nothing. With zero it never waits. Default: none; it waits.
     pub deadline: Option<Duration>,
-    /// The same as a `deadline` of zero. Default: false. RocksDB: `no_slowdown`.
+    /// Whether the write never waits, as with a `deadline` of zero. Default: false. RocksDB:
+    /// `no_slowdown`.
     pub no_slowdown: bool,
-    /// While writers are slowed down, all writes like this one together get an eighth of the rate:
-    /// for bulk work beside clients. Default: false. RocksDB: `low_pri`.
+    /// Whether the write is bulk work beside clients. While writers are slowed down, all such
+    /// writes together get an eighth of the rate. Default: false. RocksDB: `low_pri`.
     pub low_priority: bool,
-    /// Entries of column families that do not exist (any more) are left out, and the rest is
-    /// written. Without it such a write fails as a whole. Default: false. RocksDB:
+    /// Whether the write skips entries of missing column families and stores the rest. Otherwise
+    /// such a write fails as a whole. Default: false. RocksDB:
     /// `ignore_missing_column_families`.
     pub ignore_missing_column_families: bool,
 }
 
 impl WriteOptions {
-    /// A write that is durable before the call returns.
+    /// Returns the options of a write that is durable before the call returns.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -129,7 +131,8 @@ impl WriteOptions {
 /// Options of a flush.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlushOptions {
-    /// Return when it is done, not when it is begun. Default: true. RocksDB: `wait`.
+    /// Whether the call returns when the flush has ended, not when it has begun. Default: true.
+    /// RocksDB: `wait`.
     pub wait: bool,
 }
 
@@ -139,16 +142,17 @@ impl Default for FlushOptions {
     }
 }
 
-/// Options of a compaction by hand.
+/// Options of a manual compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactRangeOptions {
-    /// Return when it is done, not when it is begun. Default: true.
+    /// Whether the call returns when the compaction has ended, not when it has begun. Default:
+    /// true.
     pub wait: bool,
-    /// Flush the memtables first, so that what was just written takes part. Default: true.
+    /// Whether it flushes the memtables first, so that the newest writes take part. Default: true.
     pub flush: bool,
-    /// Rewrite tables of the last level, too, which have nothing to merge with: their deleted
-    /// entries and old compression go. Default: false, but where there is a compaction filter they
-    /// always are. RocksDB: `bottommost_level_compaction`.
+    /// Whether it also rewrites tables of the last level that overlap no other table. That removes
+    /// their tombstones and their old compression. With a compaction filter it always does.
+    /// Default: false. RocksDB: `bottommost_level_compaction`.
     pub rewrite_last_level: bool,
 }
 

@@ -35,18 +35,18 @@ choices! {
 }
 
 named_enum! {
-    /// What recovery makes of a damaged log.
+    /// How recovery treats a damaged WAL.
     pub enum WalRecovery, "prefix or absolute" {
-        /// The longest undamaged prefix, if what follows is no more than an unfinished write.
+        /// It keeps the longest undamaged prefix if only an unfinished write follows.
         #[default]
         Prefix = "prefix",
-        /// An undamaged log, or an error.
+        /// Any damage is an error.
         Absolute = "absolute",
     }
 }
 
 named_enum! {
-    /// What is written to the file LOG.
+    /// The lowest level of the lines in the file LOG.
     pub enum LogLevel, "off, debug, info, warn or error" {
         /// Nothing: there is no file.
         #[default]
@@ -63,7 +63,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What is measured.
+    /// The metrics that a database collects.
     pub enum StatisticsLevel, "counters, latencies or all-latencies" {
         /// Bytes, operations and stalls.
         Counters = "counters",

@@ -1,5 +1,5 @@
-//! What control is told of the options: the same values under the same names, in the groups of its
-//! own structs. What does not stand in an option by itself is derived here.
+//! The options as control gets them: the same values under the same names, in the groups of its own
+//! structs. Values that depend on several options are derived here.
 
 use sateen_control::options::{
     BottommostLevelCompaction, CfOptions, CompressionCode, ControlOptions, DeviceProfile,
@@ -10,7 +10,8 @@ use sateen_store::table::Compression;
 
 use super::{ColumnFamilyOptions, Options, Preemption, WriteController};
 
-/// What of the memory budget memtables may grow to: see `background/chores/memory.rs`.
+/// Part of the memory budget to which memtables may grow: half of it. See
+/// `background/chores/memory.rs`.
 const MEMTABLES_PART: u64 = 2;
 
 /// Compression as the number that control hands back in a plan. The numbers are those of the
@@ -31,7 +32,7 @@ pub(crate) fn compression_from_code(code: CompressionCode) -> Compression {
     }
 }
 
-/// What a manual compaction does to the lowest level.
+/// Returns how a manual compaction treats the lowest level.
 pub(crate) fn bottommost(rewrite: bool) -> BottommostLevelCompaction {
     if rewrite { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::IfTombstones }
 }

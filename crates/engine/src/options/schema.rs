@@ -140,7 +140,7 @@ option_struct! {
         /// Limit on the bytes of unneeded WALs that are kept; the oldest go first. 0: no limit in
         /// size. If `wal_ttl_seconds` is 0 too, none are kept.
         wal_size_limit_bytes: u64 = 0, Bytes, fixed, none;
-        /// What recovery does with a WAL that ends in damage. `prefix` keeps all records before an
+        /// How recovery treats a WAL that ends in damage. `prefix` keeps all records before an
         /// unfinished last write; damage before the synced end is an error. `absolute` fails on any
         /// damage.
         wal_recovery: WalRecovery = WalRecovery::Prefix, Choice, fixed, none;
@@ -253,12 +253,12 @@ option_struct! {
         debt_floor: bool = true, Flag, mutable, none;
 
         "Tuner":
-        /// What is adjusted when memtables, level 0 or the debt overflow: `off` (nothing), `adoc`
-        /// (job slots and memtable size), `adoc-threads` (job slots) or `adoc-batch` (memtable
-        /// size).
+        /// Settings that the tuner adjusts when memtables, level 0 or the debt overflow: `off`
+        /// (nothing), `adoc` (job slots and memtable size), `adoc-threads` (job slots) or
+        /// `adoc-batch` (memtable size).
         tuner: Tuner = Tuner::Off, Choice, mutable, none;
-        /// What an adjustment of the memtable size changes: `memtable` (memtables alone) or `paper`
-        /// (also `table_bytes` and `level_base_bytes`, in the same proportion).
+        /// Sizes that an adjustment of the memtable size changes: `memtable` (memtables alone) or
+        /// `paper` (also `table_bytes` and `level_base_bytes`, in the same proportion).
         tuner_batch: TunerBatch = TunerBatch::Memtable, Choice, mutable, none;
         /// The part of a limit at which a stage overflows: of `level0_slowdown` (but no fewer runs
         /// than `level0_trigger`), of the debt that is allowed, and of the active memtable while
@@ -290,7 +290,7 @@ option_struct! {
         write_controller: WriteController = WriteController::Smooth, Choice, mutable, none;
         /// The rate at which writers start when they are slowed down.
         delayed_write_bytes_per_second: u64 = 16 * MIB, Bytes, mutable, "delayed_write_rate", 1..;
-        /// What is measured: `counters` (bytes, operations, stalls), `latencies` (also histograms,
+        /// Metrics to keep: `counters` (bytes, operations, stalls), `latencies` (also histograms,
         /// with a sample of point reads and writes) or `all-latencies` (with every operation).
         statistics: StatisticsLevel = StatisticsLevel::Latencies, Choice, mutable, none;
         /// Serve the database on the Unix socket `INSPECT` in its directory, for `sateen top`,
@@ -298,9 +298,9 @@ option_struct! {
         /// inspector, as the C interface and the command do; without one an open fails. A database
         /// that is open for reading only has no socket.
         inspect: bool = false, Flag, fixed, none;
-        /// What is written to the file `LOG` in the directory, one line an event: `off` (there is
-        /// no file), `error`, `warn`, `info` or `debug`. `sateen log` prints it. RocksDB's
-        /// `info_log_level`; there `info` is the default.
+        /// Lowest level of the lines in the file `LOG` of the directory, one line an event: `off`
+        /// (there is no file), `error`, `warn`, `info` or `debug`. `sateen log` prints it.
+        /// RocksDB's `info_log_level`; there `info` is the default.
         log_level: LogLevel = LogLevel::Off, Choice, mutable, none;
         /// When `LOG` has this size, it is renamed and another one begins. 0: only at open.
         /// RocksDB's `max_log_file_size`.
@@ -312,15 +312,15 @@ option_struct! {
     plus {
         /// Options of the default column family, and of those that are made without their own.
         column_family: ColumnFamilyOptions,
-        /// What tells the time to column families with the option `ttl`.
+        /// The clock for column families with the option `ttl`.
         wall_clock: WallClock,
         /// Decides at an open what becomes of the writes that only the WAL has.
         wal_filter: Option<WalFiltering>,
-        /// What has compactions carried out by other processes.
+        /// The service that has other processes carry out compactions.
         compaction_service: Option<RemoteCompactions>,
         /// A block cache that other databases have, too; `block_cache_bytes` does not count then.
         shared_block_cache: Option<SharedBlockCache>,
-        /// What the database shares with others of the process; see [`Runtime`].
+        /// The runtime that the database shares with others of the process.
         runtime: Option<Runtime>,
         /// A limit for memtables of several databases; `all_memtables_bytes` does not count then.
         write_buffer_manager: Option<WriteBufferManager>,
@@ -523,7 +523,7 @@ option_struct! {
         bloom_bits_per_key: u32 = 10, Count, mutable, none, ..=64;
         /// Filters hold whole keys. Without it they hold only prefixes.
         whole_key_filter: bool = true, Flag, mutable, "whole_key_filtering";
-        /// What the prefix of a key is: `none`, `fixed:<bytes>` (shorter keys have none),
+        /// The prefix of a key: `none`, `fixed:<bytes>` (shorter keys have none),
         /// `capped:<bytes>` (a shorter key is its own) or `noop` (the whole key). Filters also hold
         /// prefixes. They save an iterator that stays within a prefix (`prefix_same_as_start`, or
         /// by its bounds) from reading tables without it. The order of keys and what iterators show
@@ -590,11 +590,11 @@ option_struct! {
         ttl_hide_expired: bool = true, Flag, mutable, none;
     }
     plus {
-        /// What makes a value of merge operands ([`Db::merge`](crate::Db::merge)). A column family
-        /// that holds operands is opened with the operator that they were written for; without
-        /// one, reads of their keys fail.
+        /// The operator that makes a value of merge operands ([`Db::merge`](crate::Db::merge)). A
+        /// column family that holds operands is opened with the operator that they were written
+        /// for; without one, reads of their keys fail.
         merge_operator: Option<Merging>,
-        /// What removes or replaces entries as they are compacted.
+        /// The filter that removes or replaces entries as they are compacted.
         compaction_filter: Option<Filtering>,
     }
 }

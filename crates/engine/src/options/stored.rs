@@ -22,17 +22,17 @@ const FIRST_LINE: &str = "sateen options 1";
 const DATABASE: &str = "[database]";
 const FAMILY: &str = "[column family] ";
 
-/// What [`Options::load`] finds. What is no text is not in it: `merge_operator`,
+/// The options that [`Options::load`] finds. Objects have no text form: `merge_operator`,
 /// `compaction_filter`, a `comparator` or `prefix_extractor` of the caller's, caches and the like
-/// are as by default, and have to be set again.
+/// have their defaults. Set them again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredOptions {
     /// The options of the database; their `column_family` is that of the default one.
     pub options: Options,
     /// The names and options of all column families, the default one first, then by name.
     pub families: Vec<(String, ColumnFamilyOptions)>,
-    /// What was set and is not in the options: the column family, the field, and the name of what
-    /// it was.
+    /// The objects that were set and are not in the options: the column family, the field, and the
+    /// object's name.
     pub named: Vec<(String, String, String)>,
 }
 
@@ -196,7 +196,7 @@ impl StoredOptions {
 /// The fields that may have a name alone.
 const NAMED: [&str; 4] = ["merge_operator", "compaction_filter", "comparator", "prefix_extractor"];
 
-/// What is set in `options` and no text makes: the field, and the name of what it is.
+/// Returns the options that are objects and have no text form: the field, and the object's name.
 fn named(options: &ColumnFamilyOptions) -> Vec<(&'static str, String)> {
     let operator = options.merge_operator.as_ref().map(|operator| operator.name().to_owned());
     let filter = options.compaction_filter.as_ref().map(|filter| filter.name().to_owned());

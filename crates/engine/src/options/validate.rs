@@ -52,8 +52,8 @@ pub(super) fn column_family(options: &ColumnFamilyOptions) -> Result<()> {
         (options.level0_trigger, options.level0_slowdown, options.level0_stop);
     if !(trigger <= slowdown && slowdown <= stop) {
         return contradiction(&format!(
-            "level0_trigger {trigger}, level0_slowdown {slowdown} and level0_stop {stop} must not \
-             go down in this order"
+            "level0_trigger {trigger} must be at most level0_slowdown {slowdown}, and that at most \
+             level0_stop {stop}"
         ));
     }
     tiered(options)?;

@@ -1,7 +1,7 @@
-//! Checks the Markdown pages: the page and the heading of each link exist, and the book's summary
-//! has each page of `docs/` once.
+//! Checks the Markdown pages: the page and the heading of each link exist, the book's summary has
+//! each page of `docs/` once, and so has its front page, but for pages that another front page has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -9,6 +9,8 @@ use crate::markdown::{headings, links};
 
 /// The table of contents of the book, which is a page itself and not in the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
+/// The front page, which says what question each page answers.
+const FRONT: &str = "docs/README.md";
 
 /// Adds a problem for each link of `text` that leads nowhere.
 pub(super) fn check(root: &Path, name: &str, text: &str, problems: &mut Vec<String>) {
@@ -55,6 +57,25 @@ pub(super) fn check_summary(files: &[String], text: &str, problems: &mut Vec<Str
     }
 }
 
+/// Adds a problem for each page of `files` below `docs/` that the front page `text` does not name.
+/// A folder with a front page of its own is named by that.
+pub(super) fn check_front(files: &[String], text: &str, problems: &mut Vec<String>) {
+    let named: BTreeSet<&str> =
+        links(text).into_iter().map(|link| text[link.target].trim()).collect();
+    let has_front = |folder: &Path| {
+        let front = folder.join("README.md");
+        files.iter().any(|name| front != Path::new(FRONT) && front == Path::new(name))
+    };
+    for page in files.iter().filter(|name| name.ends_with(".md") && *name != SUMMARY) {
+        let Some(name) = page.strip_prefix("docs/").filter(|_| page != FRONT) else { continue };
+        let elsewhere = Path::new(page).ancestors().skip(1).any(has_front);
+        let own = name.ends_with("/README.md");
+        if (own || !elsewhere) && !named.contains(name) {
+            problems.push(format!("{page}: is not in {FRONT}: add a line there with its question"));
+        }
+    }
+}
+
 /// Checks all pages of the repository, and nothing else.
 pub(crate) fn run(root: &Path) -> crate::chore::Outcome {
     let mut files = Vec::new();
@@ -68,11 +89,15 @@ pub(crate) fn run(root: &Path) -> crate::chore::Outcome {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// [`check_summary`] of the summary in the repository.
+/// [`check_summary`] and [`check_front`] of the pages in the repository.
 pub(super) fn summary(root: &Path, files: &[String], problems: &mut Vec<String>) {
     match fs::read_to_string(root.join(SUMMARY)) {
         Ok(text) => check_summary(files, &text, problems),
         Err(error) => problems.push(format!("{SUMMARY}: {error}")),
+    }
+    match fs::read_to_string(root.join(FRONT)) {
+        Ok(text) => check_front(files, &text, problems),
+        Err(error) => problems.push(format!("{FRONT}: {error}")),
     }
 }
 
@@ -90,6 +115,26 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].contains("a.md more than once"), "{problems:?}");
         assert!(problems[1].contains("docs/d.md: is not in"), "{problems:?}");
+    }
+
+    #[test]
+    fn the_front_page_names_each_page_that_no_other_front_page_has() {
+        let files = [
+            "docs/README.md",
+            "docs/SUMMARY.md",
+            "docs/a.md",
+            "docs/b.md",
+            "docs/c/d.md",
+            "docs/e/README.md",
+            "docs/e/f/g.md",
+            "docs/h/README.md",
+            "README.md",
+        ];
+        let files = files.map(str::to_owned);
+        let mut problems = Vec::new();
+        check_front(&files, "[A](a.md) [E](e/README.md)\n", &mut problems);
+        let pages: Vec<_> = problems.iter().filter_map(|text| text.split(':').next()).collect();
+        assert_eq!(pages, ["docs/b.md", "docs/c/d.md", "docs/h/README.md"]);
     }
 
     #[test]

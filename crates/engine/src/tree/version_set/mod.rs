@@ -433,10 +433,7 @@ impl VersionSet {
             if read_only {
                 return Ok(None);
             }
-            return Err(Error::InvalidArgument(format!(
-                "levels={levels}: the column family {} has tables in deeper levels",
-                family.name
-            )));
+            return Err(too_few_levels(levels, &family.name, &family.version));
         };
         family.version = Arc::new(if read_only {
             version
@@ -471,6 +468,16 @@ pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -
     Version::new(id, options.levels as usize)
         .with_style(options.compaction_style.to_string())
         .with_comparator(options.comparator.clone())
+}
+
+/// Returns the error of an open with fewer levels than the tables of a column family need.
+fn too_few_levels(levels: usize, name: &str, version: &Version) -> Error {
+    let deepest = version.tables().map(|(level, _, _)| level).max().unwrap_or(0);
+    Error::InvalidArgument(format!(
+        "levels={levels}: the column family {name} has tables in level {deepest}. An open with \
+         levels={} and dynamic_level_bytes=false moves them up as far as they have room",
+        deepest + 1
+    ))
 }
 
 /// Tells the reclaimer which tables are new and which have left level 0. Returns the tables that

@@ -297,6 +297,43 @@ fn a_database_that_is_opened_for_reading_is_backed_up() {
     }
 }
 
+/// A missing parent may be a file system that is not mounted: a copy would fill the disk below.
+#[test]
+fn copies_want_an_existing_parent_directory() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let db = Db::open_with(vfs.clone(), "/new/path/db", tiny(), &[]).unwrap();
+    db.put("fig", "1").unwrap();
+    let mut backups = engine(&vfs);
+    let id = backups.create(&db).unwrap().id;
+    let elsewhere = |path: &str| Arc::new(DirectoryStore::new(vfs.clone(), path));
+    let logs_at =
+        |path: &str| RestoreOptions { wal_dir: Some(path.into()), ..RestoreOptions::default() };
+    let restore =
+        |path: &str, options: &RestoreOptions| backups.restore_with(vfs.clone(), id, path, options);
+    let refused = [
+        db.checkpoint("/mnt/backups/copy"),
+        db.default_column_family().export("/mnt/backups/copy").map(drop),
+        BackupEngine::open_with(elsewhere("/mnt/backups/copy")).map(drop),
+        restore("/mnt/backups/copy", &RestoreOptions::default()),
+        restore("/copy", &logs_at("/mnt/backups/copy")),
+    ];
+    for refused in refused {
+        let text = refused.unwrap_err().to_string();
+        assert!(
+            text.contains("/mnt/backups/copy: the parent directory /mnt/backups is missing"),
+            "{text}"
+        );
+    }
+    for untouched in ["/mnt", "/copy"] {
+        assert!(!vfs.exists(Path::new(untouched)).unwrap(), "{untouched}");
+    }
+    vfs.create_dir_all(Path::new("/mnt/backups")).unwrap();
+    db.checkpoint("/mnt/backups/checkpoint").unwrap();
+    db.default_column_family().export("/mnt/backups/export").unwrap();
+    BackupEngine::open_with(elsewhere("/mnt/backups/backups")).unwrap();
+    restore("/mnt/backups/restored", &logs_at("/mnt/backups/logs")).unwrap();
+}
+
 #[test]
 fn what_is_not_possible_is_refused_by_name() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());

@@ -37,6 +37,37 @@ fn runs(db: &Db) -> u64 {
 }
 
 #[test]
+fn fewer_levels_are_possible_once_the_tables_are_moved_up() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let mut options = small("sateen", MEMTABLE_BYTES);
+    let db = open(&vfs, &options).unwrap();
+    put(&db, 0..300);
+    db.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
+    db.close().unwrap();
+    drop(db);
+    options.column_family.levels = 4;
+    let refused = open(&vfs, &options).unwrap_err();
+    assert!(
+        refused.contains("levels=4: the column family default has tables in level 6.")
+            && refused.contains("levels=7 and dynamic_level_bytes=false moves them up"),
+        "{refused}"
+    );
+    options.column_family.dynamic_level_bytes = false;
+    options.column_family.levels = 7;
+    open(&vfs, &options).unwrap().close().unwrap();
+    // From here on targets may follow from the last level again.
+    for dynamic in [false, true] {
+        options.column_family.dynamic_level_bytes = dynamic;
+        options.column_family.levels = 4;
+        let db = open(&vfs, &options).unwrap();
+        assert_eq!(db.metrics().column_families[0].levels.len(), 4);
+        assert_eq!(db.iter().unwrap().count(), 300);
+        put(&db, 0..300);
+        db.close().unwrap();
+    }
+}
+
+#[test]
 fn universal_compaction_bounds_the_runs_and_the_space_and_keeps_all_data() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let options = small("rocksdb-universal", MEMTABLE_BYTES);
