@@ -79,7 +79,9 @@ fn with_own_ttls(
         options.column_family.ttl = *ttl;
     }
     let shared = &options.column_family;
-    let others = ttls.into_iter().filter(|(_, ttl)| *ttl != shared.ttl);
+    // What the command line says of a column family holds, and is not only a default for it.
+    let is_named = |name: &str| is_given && cf == Some(name) && name != DEFAULT_COLUMN_FAMILY;
+    let others = ttls.into_iter().filter(|(name, ttl)| *ttl != shared.ttl || is_named(name));
     others.map(|(name, ttl)| (name, ColumnFamilyOptions { ttl, ..shared.clone() })).collect()
 }
 

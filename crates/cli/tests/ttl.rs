@@ -34,8 +34,8 @@ fn refused(folder: &Path, words: &[&str], says: &str) {
 fn a_ttl_is_refused_where_values_have_no_times() {
     let place = tempfile::tempdir().unwrap();
     let at = place.path();
-    fs::write(at.join("fruit"), "fruit-red\tred\nfruit-texas\ttexas\n").unwrap();
-    done(at, &["db", "load", "t3", "fruit"]);
+    fs::write(at.join("fruit.tsv"), "fruit-red\tred\nfruit-texas\ttexas\n").unwrap();
+    done(at, &["db", "load", "t3", "fruit.tsv"]);
     let all = done(at, &["db", "scan", "t3"]);
     for words in [&["scan", "t3"][..], &["get", "t3", "fruit-red"], &["compact", "t3"]] {
         let words: Vec<_> =
@@ -52,6 +52,7 @@ fn a_ttl_is_refused_where_values_have_no_times() {
     assert_eq!(done(at, &["db", "get", "t3", "key", "--cf", "short"]).trim_end(), "value");
     let none = ["db", "get", "t3", "key", "--cf", "short", "--set", "ttl=none"];
     refused(at, &none, "ttl=none: the values of the column family short are stored with");
+    refused(at, &["db", "put", "t3", "x", "y", "--set", "ttl=1h"], "the column family default");
     assert_eq!(done(at, &["db", "scan", "t3"]), all);
 }
 

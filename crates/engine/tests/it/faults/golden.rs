@@ -256,7 +256,7 @@ fn the_form_of_values_is_what_the_options_say() {
     let mut options = stored(&vfs).options;
     options.column_family.ttl = Some(std::time::Duration::ZERO);
     let error = Db::open_with(as_vfs(&vfs), DB, options.clone(), &[]).unwrap_err().to_string();
-    assert!(error.contains("ttl=0s") && error.contains("column family default"), "{error}");
+    assert!(error.contains("ttl=0: ") && error.contains("column family default"), "{error}");
     vfs.remove(&Path::new(DB).join("OPTIONS")).unwrap();
     // Nothing says it now, so it is as asked. No value ends with a time.
     let reader = Db::open_read_only_with(as_vfs(&vfs), DB, options.clone()).unwrap();

@@ -60,7 +60,7 @@ fn an_open_in_the_other_form_is_refused_by_name() {
         for flushed in [false, true] {
             let vfs = written(stored, flushed);
             let refused = |opened: Result<Db, Error>| {
-                let error = opened.err().expect("it is refused");
+                let error = opened.expect_err("it is refused");
                 assert!(matches!(&error, Error::InvalidArgument(_)), "{error}");
                 assert!(error.to_string().contains(said), "{error}");
             };
