@@ -190,10 +190,11 @@ class Snapshot(_Reads):
 class _Opened:
     """An open database, and the handles that keep it open."""
 
-    def __init__(self, db: Db, path: str, options: Options) -> None:
+    def __init__(self, db: Db, path: str, options: Options, ttl: int | None) -> None:
         self.db = db
         self.path = path
         self.options = options
+        self.ttl = ttl
         self.handles = 0
 
     def release(self) -> None:
@@ -288,6 +289,8 @@ class Rdict(_Reads):
         self._check()
         made = (options or Options(self._opened.options._raw_mode))._family()
         made["comparator"] = _comparator(self._opened.options._raw_mode)
+        if self._opened.ttl is not None:
+            made["ttl"] = self._opened.ttl
         self._opened.db._create_column_family(name, **made)
         return Rdict._of(self._opened, name)
 
@@ -512,6 +515,12 @@ def _open(
         arguments["ttl"] = access._ttl
         for family in each.values():
             family["ttl"] = access._ttl
+    elif access._kind != "read_write" and stored is not None:
+        # A reader has no TTL of its own: it takes values in the form in which they are stored.
+        for name, family in _native._stored_options(path)[1].items():
+            given = arguments if name == "default" else each.get(name)
+            if given is not None:
+                given["ttl"] = family["ttl"]
     kind = {"read_only": access._kind == "read_only", "secondary": access._kind == "secondary"}
     try:
         db = Db(path, column_families=each, **kind, **arguments)
@@ -521,7 +530,7 @@ def _open(
         raise errors.LockedError(f"IO error: lock : {error}") from error
     except errors.IoError as error:
         raise errors.IoError(f"IO error: {error}") from error
-    opened = _Opened(db, path, options)
+    opened = _Opened(db, path, options, access._ttl)
     if access._kind == "read_write":
         _write_config(path, options)
     return opened

@@ -289,6 +289,10 @@ def test_time_to_live(path: Path) -> None:
     with sateen.Db(path, ttl=3600) as db:
         db[b"a"] = b"1"
         assert db[b"a"] == b"1" and db.options()["ttl"] == "1h"
+    with pytest.raises(sateen.InvalidArgumentError, match="ttl=none: the values of the column"):
+        sateen.Db(path)
+    with sateen.Db(path, ttl=60) as db:
+        assert db[b"a"] == b"1"
     with pytest.raises(sateen.InvalidArgumentError):
         sateen.Db(path, ttl=0.5)
 

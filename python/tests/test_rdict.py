@@ -161,6 +161,14 @@ def test_a_ttl(path: Path) -> None:
     with rdict.Rdict(str(path), access_type=rdict.AccessType.with_ttl(3600)) as db:
         db["a"] = 1
         assert db["a"] == 1
+        db.create_column_family("small")["b"] = 2
+    with pytest.raises(Exception, match="ttl=none: the values of the column family"):
+        rdict.Rdict(str(path), rdict.Options())
+    read_only = rdict.AccessType.read_only()
+    with rdict.Rdict(str(path), rdict.Options(), access_type=read_only) as db:
+        assert db["a"] == 1
+    with rdict.Rdict(str(path), access_type=rdict.AccessType.with_ttl(60)) as db:
+        assert db["a"] == 1 and db.get_column_family("small")["b"] == 2
 
 
 def test_what_it_refuses(path: Path) -> None:

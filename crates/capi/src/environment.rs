@@ -134,7 +134,38 @@ impl Place {
         if !self.vfs.exists(&path).map_err(|error| io(error, path.clone()))? {
             return Err(io(ErrorKind::NotFound.into(), path));
         }
-        Db::open_read_only_families_with(self.vfs.clone(), &self.path, options, families)
+        let (options, families) = self.for_reader(options, families);
+        Db::open_read_only_families_with(self.vfs.clone(), &self.path, options, &families)
+    }
+
+    /// Opens the database as a secondary.
+    pub(crate) fn open_secondary(
+        &self,
+        options: Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> sateen::Result<Db> {
+        let (options, families) = self.for_reader(options, families);
+        Db::open_secondary_with(self.vfs.clone(), &self.path, options, &families)
+    }
+
+    /// Returns options with the `ttl` that fits the stored values. A reader has no function in C
+    /// that gives it one.
+    fn for_reader<'a>(
+        &self,
+        mut options: Options,
+        families: &[(&'a str, ColumnFamilyOptions)],
+    ) -> (Options, Vec<(&'a str, ColumnFamilyOptions)>) {
+        let mut families = families.to_vec();
+        // The open that follows tells why the database cannot be read.
+        let ttls = Db::list_ttls_with(self.vfs.as_ref(), &self.path).unwrap_or_default();
+        for (name, ttl) in ttls {
+            if name == sateen::DEFAULT_COLUMN_FAMILY {
+                options.column_family.ttl = ttl;
+            }
+            let own = families.iter_mut().filter(|(family, _)| *family == name);
+            own.for_each(|(_, options)| options.ttl = ttl);
+        }
+        (options, families)
     }
 }
 

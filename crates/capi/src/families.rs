@@ -55,8 +55,7 @@ impl Wanted {
         let own = self.names.iter().zip(&self.options);
         let families: Vec<_> =
             own.map(|(name, options)| (name.as_str(), options.column_family.clone())).collect();
-        let (vfs, path) = (place.vfs.clone(), &place.path);
-        Db::open_secondary_with(vfs, path, options.clone(), &families)
+        place.open_secondary(options.clone(), &families)
     }
 
     /// Opens the database with `options` and each column family with its own.

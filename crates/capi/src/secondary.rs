@@ -3,8 +3,6 @@
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-use sateen::Db;
-
 use crate::abi::{ErrPtr, guard};
 use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
@@ -24,8 +22,7 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, null_mut(), || {
-            let Place { vfs, path, .. } = Place::new(options, path);
-            let db = Db::open_secondary_with(vfs, path, checked(options)?, &[])?;
+            let db = Place::new(options, path).open_secondary(checked(options)?, &[])?;
             Ok(rocksdb_t::opened(db, options))
         })
     }

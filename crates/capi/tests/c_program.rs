@@ -205,6 +205,11 @@ fn logs_limits_and_the_end_of_work() {
     run("info_log");
 }
 
+#[test]
+fn values_keep_the_form_that_they_were_written_in() {
+    run("ttl");
+}
+
 /// The benchmark of transactions runs in all its ways, on few keys.
 #[test]
 fn the_benchmark_of_transactions_runs() {

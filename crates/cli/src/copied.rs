@@ -63,11 +63,13 @@ impl Watch<'_> {
     }
 
     /// Compares all records from the cursors on, about `keys` of them. Returns the first key that
-    /// differs. `failed` makes the failure of reading `ours`.
+    /// differs. The last `time_bytes` of `theirs` are no part of a value. `failed` makes the failure
+    /// of reading `ours`.
     pub(crate) fn first_difference(
         &self,
         ours: &mut Cursor,
         theirs: &mut SourceCursor<'_>,
+        time_bytes: usize,
         keys: u64,
         failed: impl Fn(sateen::Error) -> Failure,
     ) -> Result<Option<String>> {
@@ -75,7 +77,10 @@ impl Watch<'_> {
         let mut done = Copied::default();
         loop {
             let here = ours.valid().then(|| (ours.key(), ours.value()));
-            let there = theirs.entry();
+            let there = theirs.entry().map(|(key, value)| {
+                let length = value.len().saturating_sub(time_bytes);
+                (key, value.get(..length).unwrap_or_default())
+            });
             if here != there {
                 ours.status().map_err(failed)?;
                 theirs.status()?;

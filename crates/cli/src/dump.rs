@@ -412,6 +412,10 @@ fn edit_text(edit: &VersionEdit, written: Written) -> String {
     lines.extend(
         edit.style.iter().map(|style| format!("style {}", Written::Text.text(style.as_bytes()))),
     );
+    lines.extend(edit.value_times.map(|times| {
+        let text = if times { "values have times" } else { "values have no times" };
+        text.to_owned()
+    }));
     for table in &edit.removed {
         let (id, level, epoch) = (table.id.0, table.level, table.epoch.0);
         lines.push(format!("remove table {id} from level {level}, epoch {epoch}"));
@@ -464,6 +468,9 @@ fn edit_json(edit: &VersionEdit, written: Written) -> Value {
     }
     if let Some(style) = &edit.style {
         object.insert("style".into(), style.as_str().into());
+    }
+    if let Some(times) = edit.value_times {
+        object.insert("value_times".into(), times.into());
     }
     let removed = edit
         .removed

@@ -15,7 +15,7 @@ use crate::text::Encoding;
 /// Creates a column family with the options of the command line.
 pub(crate) fn create(place: &Place, name: &str) -> Result<()> {
     let options = store::options(place)?.column_family;
-    let db = store::open(place, Access::Write)?;
+    let db = store::open_for(place, Access::Write, Some(name))?;
     db.create_column_family(name, options)?;
     Ok(db.close()?)
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use sateen::vfs::{PosixVfs, Vfs};
 use sateen::{
-    CheckReport, ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, DestroyReport, KEY_BYTES_MAX, Options,
-    PROPERTIES, RepairListener, RepairOptions, RepairReport, WriteBatch, WriteOptions, shown,
-    shown_path,
+    CheckReport, ColumnFamily, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Db, DestroyReport,
+    KEY_BYTES_MAX, Options, PROPERTIES, RepairListener, RepairOptions, RepairReport, WriteBatch,
+    WriteOptions, shown, shown_path,
 };
 use serde_json::json;
 
@@ -32,18 +33,62 @@ pub(crate) enum Access {
     Create,
 }
 
-/// Opens a database, with the options that the command line gives.
+/// Opens a database, with the options that the command line gives. A `ttl` that it gives is for all
+/// column families; without one each keeps its own.
 pub(crate) fn open(place: &Place, access: Access) -> Result<Db> {
+    open_for(place, access, None)
+}
+
+/// Opens a database as [`open`] does. A `ttl` of the command line is for the column family `cf`
+/// alone, if there is one.
+pub(crate) fn open_for(place: &Place, access: Access, cf: Option<&str>) -> Result<Db> {
     let mut options = options(place)?;
     options.create_if_missing = access == Access::Create;
     if access != Access::Create {
         refuse_missing(&place.db)?;
     }
-    let db = match access {
-        Access::Read => Db::open_read_only(&place.db, options)?,
-        Access::Write | Access::Create => Db::open(&place.db, options)?,
+    let families = with_own_ttls(place, &mut options, cf);
+    let families: Vec<_> =
+        families.iter().map(|(name, options)| (name.as_str(), options.clone())).collect();
+    let (vfs, db) = (Arc::new(PosixVfs::new()), &place.db);
+    Ok(match access {
+        Access::Read => Db::open_read_only_families_with(vfs, db, options, &families)?,
+        Access::Write | Access::Create => Db::open_with(vfs, db, options, &families)?,
+    })
+}
+
+/// Sets the `ttl` of the default column family, and returns the options of the others that need
+/// another one.
+fn with_own_ttls(
+    place: &Place,
+    options: &mut Options,
+    cf: Option<&str>,
+) -> Vec<(String, ColumnFamilyOptions)> {
+    let is_ttl = |entry: &str| entry.split_once('=').is_some_and(|(name, _)| name.trim() == "ttl");
+    let is_given = place.settings.iter().flat_map(|list| list.split(';')).any(is_ttl);
+    if is_given && cf.is_none() {
+        return Vec::new();
+    }
+    let given = options.column_family.ttl;
+    let of = |(name, own): (String, Option<Duration>)| match cf {
+        Some(cf) if is_given && cf == name => (name, given),
+        _ => (name, own),
     };
-    Ok(db)
+    let ttls: Vec<_> = ttls(place).into_iter().map(of).collect();
+    if let Some((_, ttl)) = ttls.iter().find(|(name, _)| name == DEFAULT_COLUMN_FAMILY) {
+        options.column_family.ttl = *ttl;
+    }
+    let shared = &options.column_family;
+    // What the command line says of a column family holds, and is not only a default for it.
+    let is_named = |name: &str| is_given && cf == Some(name) && name != DEFAULT_COLUMN_FAMILY;
+    let others = ttls.into_iter().filter(|(name, ttl)| *ttl != shared.ttl || is_named(name));
+    others.map(|(name, ttl)| (name, ColumnFamilyOptions { ttl, ..shared.clone() })).collect()
+}
+
+/// Returns the `ttl` that fits each column family. There are none if the database cannot be read:
+/// the open that follows tells why.
+fn ttls(place: &Place) -> Vec<(String, Option<Duration>)> {
+    Db::list_ttls(&place.db).unwrap_or_default()
 }
 
 /// Opens a database for reading, with the options of the command line, or else with those that it
@@ -60,10 +105,18 @@ pub(crate) fn open_as_it_was(place: &Place) -> Result<Db> {
         Err(error) if error.is_environment() => return Err(error.into()),
         Err(_) => return open(place, Access::Read),
     };
-    let families = stored.families.iter();
-    let families: Vec<_> =
-        families.map(|(name, options)| (name.as_str(), options.clone())).collect();
-    Ok(Db::open_read_only_families_with(vfs, &place.db, stored.options, &families)?)
+    let (mut shared, ttls) = (stored.options, ttls(place));
+    let fitting = |name: &str, stored| {
+        let found = ttls.iter().find(|(family, _)| family == name);
+        found.map_or(stored, |(_, ttl)| *ttl)
+    };
+    shared.column_family.ttl = fitting(DEFAULT_COLUMN_FAMILY, shared.column_family.ttl);
+    let families = stored.families.iter().map(|(name, options)| {
+        let ttl = fitting(name, options.ttl);
+        (name.as_str(), ColumnFamilyOptions { ttl, ..options.clone() })
+    });
+    let families: Vec<_> = families.collect();
+    Ok(Db::open_read_only_families_with(vfs, &place.db, shared, &families)?)
 }
 
 /// Returns the options of the command line.
@@ -88,7 +141,7 @@ pub(crate) fn open_family(
     // A database that is about to be created has only the default column family.
     let made = create_family || family.cf == DEFAULT_COLUMN_FAMILY;
     let access = if access == Access::Create && !made { Access::Write } else { access };
-    let db = open(&family.place, access)?;
+    let db = open_for(&family.place, access, Some(&family.cf))?;
     let found = match db.column_family(&family.cf) {
         Some(found) => found,
         None if create_family => {

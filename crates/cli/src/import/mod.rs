@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use sateen::{
-    ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteOptions, shown_path, text_of_bytes,
+    ColumnFamily, DEFAULT_COLUMN_FAMILY, Db, ReadOptions, WriteBatch, WriteOptions, shown_path,
+    text_of_bytes,
 };
 use sateen_peers::{LevelDb, RocksDb, Source};
 
@@ -73,11 +74,15 @@ pub(crate) fn run(import: &Import, json: bool, output: &mut dyn Write) -> Result
         return Err(Failure::usage(text));
     }
     let workplace = Workplace::begin(&import.to, "import")?;
-    let place = Place {
+    let mut place = Place {
         db: workplace.database(),
         profile: import.profile.clone(),
         settings: import.settings.clone(),
     };
+    if store::options(&place)?.column_family.ttl.is_some() {
+        // Expired values would be missing when they are counted and compared.
+        place.settings.push("ttl=0s".to_owned());
+    }
     // Wrong options fail before anything is read.
     source::check_logs(store::options(&place)?.wal_dir.as_deref())?;
     let lock = SourceLock::take(&import.from, import.peer.name())?;
@@ -111,6 +116,9 @@ impl From<sateen_peers::Error> for Failure {
         }
     }
 }
+
+/// Bytes of the time at the end of a value that RocksDB's `DBWithTTL` wrote.
+const TIME_BYTES: usize = 4;
 
 struct Work<'a> {
     import: &'a Import,
@@ -151,7 +159,7 @@ impl Work<'_> {
             batch.to(family).put(key, value)?;
             batch_bytes += done.count(key, value);
             if batch_bytes >= BATCH_BYTES {
-                db.write(&batch, &options)?;
+                self.store(db, family, &batch, &options)?;
                 batch.clear();
                 batch_bytes = 0;
             }
@@ -159,8 +167,24 @@ impl Work<'_> {
             cursor.advance();
         }
         cursor.status().map_err(|error| self.failed(family.name(), &error.to_string()))?;
-        db.write(&batch, &options)?;
+        self.store(db, family, &batch, &options)?;
         Ok(done)
+    }
+
+    /// Writes a batch. With a `ttl` the values have their times already.
+    fn store(
+        &self,
+        db: &Db,
+        family: &ColumnFamily,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        db.write_with_times(batch, options).map_err(|error| match error {
+            error @ sateen::Error::InvalidArgument(_) => {
+                self.failed(family.name(), &error.to_string())
+            }
+            error => error.into(),
+        })
     }
 
     /// Checks the number of stored keys, and with `--verify` each key and value.
@@ -188,9 +212,10 @@ impl Work<'_> {
         let mut stored = family.cursor(&options)?;
         let mut cursor = self.source.cursor(number)?;
         stored.seek_to_first();
+        let time_bytes = if family.options().ttl.is_some() { TIME_BYTES } else { 0 };
         let differs = |key| self.failed(family.name(), &format!("differs at the key {key}"));
         self.watch
-            .first_difference(&mut stored, &mut cursor, keys, Failure::from)?
+            .first_difference(&mut stored, &mut cursor, time_bytes, keys, Failure::from)?
             .map_or(Ok(()), |key| Err(differs(key)))
     }
 

@@ -127,7 +127,8 @@ impl Work<'_> {
             let mut there = target.cursor(number)?;
             let (mut here, _) = self.cursor(&expected.family)?;
             let failed = |error| self.ended(error);
-            let key = self.watch.first_difference(&mut here, &mut there, expected.keys, failed)?;
+            let key =
+                self.watch.first_difference(&mut here, &mut there, 0, expected.keys, failed)?;
             if let Some(key) = key {
                 return Err(self.differs(&expected.family, &format!("the key {key}")));
             }

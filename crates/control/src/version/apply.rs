@@ -145,6 +145,7 @@ impl Version {
         if let Some(comparator) = &edit.comparator {
             next.comparator = comparator.clone();
         }
+        next.value_times = edit.value_times.or(next.value_times);
         next.remove_tables(edit)?;
         next.add_tables(edit, admits)?;
         for (level, key) in &edit.compact_pointers {

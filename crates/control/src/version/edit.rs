@@ -66,6 +66,9 @@ pub struct VersionEdit {
     pub drop: bool,
     /// The comparator of a new column family, if it is not bytewise. Set together with `create`.
     pub comparator: Option<Comparator>,
+    /// Whether values are stored with the times of their writes. Set when the column family is
+    /// created, and when an empty one changes.
+    pub value_times: Option<bool>,
     /// The compaction style's name, set when the column family is created or converted.
     pub style: Option<String>,
     /// Tables that are removed. Applied before `added`.
@@ -111,6 +114,7 @@ impl VersionEdit {
         let says_more = self.create.is_some()
             || self.drop
             || self.style.is_some()
+            || self.value_times.is_some()
             || self.log_number.is_some()
             || self.flushed_seqno.is_some()
             || !self.range_tombstones.is_empty()

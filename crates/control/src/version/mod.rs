@@ -110,6 +110,7 @@ pub struct Version {
     log_number: LogNumber,
     style: Option<String>,
     comparator: Comparator,
+    value_times: Option<bool>,
     shared_files: Arc<BTreeSet<FileId>>,
     table_id_max: TableId,
     range_tombstones: Arc<RangeTombstones>,
@@ -130,6 +131,7 @@ impl Version {
             log_number: LogNumber(0),
             style: None,
             comparator: Comparator::BYTEWISE,
+            value_times: None,
             shared_files: Arc::default(),
             table_id_max: TableId(0),
             range_tombstones: Arc::default(),
@@ -147,6 +149,20 @@ impl Version {
     #[must_use]
     pub fn with_comparator(self, comparator: Comparator) -> Version {
         Version { comparator, ..self }
+    }
+
+    /// Returns this version with the record whether its values are stored with the times of their
+    /// writes.
+    #[must_use]
+    pub fn with_value_times(self, value_times: bool) -> Version {
+        Version { value_times: Some(value_times), ..self }
+    }
+
+    /// Returns true if its values are stored with the times of their writes, and `None` if nothing
+    /// has recorded whether they are.
+    #[must_use]
+    pub fn value_times(&self) -> Option<bool> {
+        self.value_times
     }
 
     /// Returns the comparator of its keys.
@@ -280,6 +296,7 @@ impl Version {
         VersionEdit {
             column_family: self.column_family,
             style: self.style.clone(),
+            value_times: self.value_times,
             added: self
                 .tables()
                 .map(|(level, epoch, table)| AddedTable { level, epoch, table: table.clone() })

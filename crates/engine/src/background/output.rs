@@ -236,6 +236,7 @@ impl Output {
                 (None, Some(_)) => ValuesApart::InFiles,
                 (None, None) => ValuesApart::No,
             },
+            value_times: None,
             sketch: context.level == 0 && context.family_options.level0_overlap_min > 0.0,
         };
         self.builder = Some(TableBuilder::new(options)?);

@@ -386,10 +386,10 @@ impl Cursor {
     }
 
     /// Ends a move: moves on while the cursor stands on an expired value, and charges what was
-    /// read.
+    /// read. A value without the time that it should have is an error, as for a get.
     #[inline]
     fn end_move(&mut self, backwards: bool) {
-        if self.hidden_before > 0 {
+        if self.time_bytes > 0 {
             self.pass_all_expired(backwards);
         }
         if self.charging.is_some() {
@@ -409,6 +409,11 @@ impl Cursor {
     fn pass_all_expired(&mut self, backwards: bool) {
         while self.inner.valid() && ttl::is_from_before(self.inner.value(), self.hidden_before) {
             self.step_once(backwards);
+        }
+        if self.inner.valid()
+            && let Err(error) = ttl::check(self.inner.value())
+        {
+            self.inner.fail(error);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use sateen_control::version::VersionEdit;
 use sateen_control::{ColumnFamilyId, Comparator, Event};
@@ -226,6 +227,41 @@ impl Db {
     /// As [`Db::list_column_families`].
     pub fn list_column_families_with(vfs: &dyn Vfs, path: impl AsRef<Path>) -> Result<Vec<String>> {
         open::column_families(vfs, path.as_ref())
+    }
+
+    /// Returns the names of the column families in a directory, each with a `ttl` that opens it:
+    /// `None` if its values are stored without the times of their writes, and otherwise the one
+    /// that it was opened with last, or 0 if that is not known.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// use std::time::Duration;
+    ///
+    /// use sateen::{Db, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.column_family.ttl = Some(Duration::from_secs(60));
+    /// Db::open(directory.path(), options)?.close()?;
+    /// let [(name, ttl)] = &Db::list_ttls(directory.path())?[..] else { panic!("one family") };
+    /// assert_eq!((name.as_str(), *ttl), ("default", Some(Duration::from_secs(60))));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::list_column_families`].
+    pub fn list_ttls(path: impl AsRef<Path>) -> Result<Vec<(String, Option<Duration>)>> {
+        Db::list_ttls_with(&PosixVfs::new(), path)
+    }
+
+    /// Returns what [`Db::list_ttls`] does, in the file system `vfs`.
+    ///
+    /// # Errors
+    /// As [`Db::list_column_families`].
+    pub fn list_ttls_with(
+        vfs: &dyn Vfs,
+        path: impl AsRef<Path>,
+    ) -> Result<Vec<(String, Option<Duration>)>> {
+        open::forms::fitting_ttls(vfs, path.as_ref())
     }
 
     /// Closes the database. Background work ends at its next step, the WAL is synced, entries that

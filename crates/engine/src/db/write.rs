@@ -189,6 +189,18 @@ impl Db {
         })
     }
 
+    /// Applies all of `batch` or nothing, as [`Db::write`] does. In column families with the option
+    /// `ttl` each value of the batch ends with the time of its write already: four bytes, the
+    /// seconds since 1970, little-endian. RocksDB's `DBWithTTL` stores the same.
+    ///
+    /// # Errors
+    /// As [`Db::write`]. `InvalidArgument` if a value does not end with a time.
+    pub fn write_with_times(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.write_in(batch, options, Times::InBatch, |pipeline, batch, logging| {
+            pipeline.commit(&Payload::Batch(batch), logging)
+        })
+    }
+
     /// Writes `batch` as [`Db::write`] does, with another way to commit it.
     pub(crate) fn write_by(
         &self,
@@ -196,13 +208,23 @@ impl Db {
         options: &WriteOptions,
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
+        self.write_in(batch, options, Times::Now, commit)
+    }
+
+    fn write_in(
+        &self,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+        times: Times,
+        commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
+    ) -> Result<()> {
         if !options.ignore_missing_column_families {
-            return self.write_all(batch, options, &commit);
+            return self.write_all(batch, options, times, &commit);
         }
         // If a column family is dropped meanwhile, nothing was applied, and the families are looked
         // up again.
         loop {
-            match self.write_all(&self.of_present_families(batch)?, options, &commit) {
+            match self.write_all(&self.of_present_families(batch)?, options, times, &commit) {
                 Err(Error::NoSuchColumnFamily(_)) => {}
                 done => return done,
             }
@@ -237,6 +259,7 @@ impl Db {
         &self,
         batch: &WriteBatch,
         options: &WriteOptions,
+        times: Times,
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
         let value_bytes_max = self.core.env.options.load().value_bytes_max;
@@ -261,6 +284,9 @@ impl Db {
             if entry.kind == ValueKind::Merge {
                 check_merges(known)?;
             }
+            if times == Times::InBatch && known.has_times() && entry.kind.has_value() {
+                ttl::check(entry.value).map_err(|_| untimed(entry.key))?;
+            }
             if entry.kind == ValueKind::RangeDelete {
                 check_range(known.comparator(), entry.key, entry.value)?;
                 in_place &= known.region_begins().len() == 0;
@@ -269,7 +295,7 @@ impl Db {
             in_place &= Arc::ptr_eq(known.tree(entry.key), known);
         }
         let timed;
-        let batch = if has_times {
+        let batch = if has_times && times == Times::Now {
             let has_times = |id| families.by_id(id).is_some_and(|family| family.has_times());
             timed = ttl::timed_batch(batch, has_times, &self.core.env.options.load().wall_clock)?;
             &timed
@@ -373,6 +399,23 @@ impl Db {
         self.core.env.check_writable("a sync")?;
         self.core.background.driver.sync_log().map(drop)
     }
+}
+
+/// Where the times of values come from, in column families that have them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Times {
+    /// From the clock.
+    Now,
+    /// From the batch, whose values end with them.
+    InBatch,
+}
+
+/// Returns the error for a value that should end with a time.
+#[cold]
+fn untimed(key: &[u8]) -> Error {
+    let key = key.escape_ascii();
+    let text = format!("the value of the key {key} does not end with the time of its write");
+    Error::InvalidArgument(text)
 }
 
 /// Calls `write` if an entry of `kind` may be written to `family`. A family that is gone counts as

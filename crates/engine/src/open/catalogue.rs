@@ -222,6 +222,15 @@ pub(super) fn read_catalogue(
 /// Returns the names of the column families in the order of their creation, without reading
 /// options.
 pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<String>> {
+    Ok(recorded_forms(vfs, directory)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Returns the names of the column families in the order of their creation, each with the record
+/// whether its values have times.
+pub(super) fn recorded_forms(
+    vfs: &dyn Vfs,
+    directory: &Path,
+) -> Result<Vec<(String, Option<bool>)>> {
     let Some(current) = read_current(vfs, directory)? else {
         return Err(no_catalogue(vfs, directory));
     };
@@ -233,11 +242,13 @@ pub(crate) fn column_families(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Str
             if edit.drop {
                 names.remove(&id);
             } else if let (Some(name), None) = (edit.create, edit.region) {
-                names.insert(id, name);
+                names.insert(id, (name, edit.value_times));
+            } else if let (Some(known), Some(_)) = (names.get_mut(&id), edit.value_times) {
+                known.1 = edit.value_times;
             }
         }
     }
-    Ok(names.into_values().filter(|name| name != PREPARED).collect())
+    Ok(names.into_values().filter(|(name, _)| name != PREPARED).collect())
 }
 
 /// Returns the error for a directory without a database.

@@ -44,6 +44,7 @@ pub(crate) fn create_family(
         create: Some(data.name().to_owned()),
         region: data.region().cloned(),
         comparator: Some(options.comparator.clone()),
+        value_times: Some(options.ttl.is_some()),
         style: Some(options.compaction_style.to_string()),
         log_number: Some(log),
         ..VersionEdit::default()

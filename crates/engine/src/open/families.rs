@@ -27,6 +27,7 @@ impl Opening {
         let states = self.versions.families();
         let of_prepared = ColumnFamilyOptions::default();
         let path = self.directory.join("CURRENT");
+        let forms = self.forms(&states)?;
         let mut regions: BTreeMap<ColumnFamilyId, Vec<Arc<ColumnFamilyData>>> = BTreeMap::new();
         for (id, state) in &states {
             let of = state.region.as_ref().map(|region| region.of);
@@ -50,11 +51,14 @@ impl Opening {
             if !self.read_only {
                 check_style(&self.directory, &whole.name, options, &state.version)?;
             }
-            let options = ColumnFamilyOptions {
+            let wanted = ColumnFamilyOptions {
                 regions: Regions::at(begins)?,
                 comparator: state.version.comparator().clone(),
                 ..options.clone()
             };
+            let is_named = own.is_some() || whole.name == DEFAULT_COLUMN_FAMILY;
+            let form = forms.get(&of.unwrap_or(*id)).copied();
+            let options = self.in_form(&whole.name, &state.version, &wanted, form, is_named)?;
             let told = control::column_family(&self.options, &options);
             let version = self.versions.resize(*id, &told, self.read_only)?;
             let version = version.unwrap_or_else(|| state.version.clone());

@@ -12,6 +12,8 @@
 //! 6. [`VersionSet::roll`] writes a fresh manifest, before anything is deleted (format rule F4).
 //! 7. `remove_orphans` removes files that nothing names.
 //! 8. `store_logs` replays the WALs into memtables (`replay`), and writes these to tables.
+//!    `change_forms` (`forms.rs`) then changes the form of values where it was asked for and there
+//!    are none.
 //! 9. `finish` creates the first WAL, makes the tables current with one edit (`install_replayed`),
 //!    starts the commit pipeline, puts the services together, and removes the old WALs.
 //! 10. `create_family` creates the missing column families that the caller named.
@@ -81,6 +83,7 @@ mod catalogue;
 pub(crate) mod create;
 mod families;
 mod files;
+pub(crate) mod forms;
 mod kept;
 mod parent;
 pub(crate) mod paths;
@@ -166,6 +169,7 @@ pub(crate) fn open(
     opening.remove_orphans();
     if !fresh {
         opening.store_logs()?;
+        opening.change_forms()?;
     }
     let core = opening.finish(locks)?;
     for (name, options) in family_options {
@@ -295,6 +299,9 @@ struct Opening {
     logs: Vec<LogNumber>,
     /// Manifests, tables and temporary files that nothing names.
     orphans: Vec<PathBuf>,
+    /// Options, by column family, that want another form of values than the stored one. The column
+    /// family must turn out to be empty.
+    reformed: BTreeMap<ColumnFamilyId, ColumnFamilyOptions>,
     secondary: Option<Secondary>,
 }
 
@@ -381,6 +388,7 @@ impl Opening {
             replayed_to: None,
             logs: Vec::new(),
             orphans: Vec::new(),
+            reformed: BTreeMap::new(),
             secondary: None,
         })
     }

@@ -81,6 +81,7 @@ fn read_all(
     opening.check_files()?;
     opening.attach_families(family_options)?;
     opening.replay()?;
+    opening.change_forms()?;
     Ok(opening)
 }
 

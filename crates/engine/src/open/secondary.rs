@@ -48,6 +48,8 @@ pub(crate) fn open_secondary(
     let vfs = (vfs, paths);
     let mut opening = Opening::new(vfs, &directory, options, catalogue, family_options, true)?;
     opening.attach_families(family_options)?;
+    // Later values have the form that the primary stores.
+    opening.refuse_changed_forms()?;
     opening.secondary = Some(Secondary::new(manifest, &logs));
     let core = opening.finish(Vec::new())?;
     core.catch_up()?;

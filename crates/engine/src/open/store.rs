@@ -118,7 +118,7 @@ impl Opening {
 
     /// Removes tables that were written and will not be named, because the next open needs their
     /// space on a full disk. Tables of an edit that may be in the manifest stay.
-    fn remove_written(&mut self) {
+    pub(super) fn remove_written(&mut self) {
         let written = std::mem::take(&mut self.replayed_edits);
         let added = written.values().flat_map(|edit| &edit.added);
         let files: BTreeSet<_> = added.flat_map(|added| added.table.files()).collect();

@@ -32,7 +32,7 @@ impl ColumnFamilyOptions {
         if changed.ttl.is_some() != self.ttl.is_some() {
             return Err(Error::InvalidArgument(
                 "option ttl: whether values have the time of their write is decided when the \
-                 column family is opened"
+                 column family is created"
                     .into(),
             ));
         }

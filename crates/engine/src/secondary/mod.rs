@@ -129,7 +129,10 @@ impl Secondary {
             let round = if fresh { following.manifest.advance().map(drop) } else { Ok(()) };
             let round = round.and_then(|()| following.round(db));
             match round {
-                Ok(true) => return Ok(following.show(db, self)),
+                Ok(true) => {
+                    following.check_forms(db)?;
+                    return Ok(following.show(db, self));
+                }
                 Ok(false) => fresh = false,
                 // A needed file may have been removed meanwhile. Then the manifest says so now.
                 Err(error) if error.is_corruption() => {
@@ -198,6 +201,23 @@ impl FollowState {
             }
         })?;
         Ok(!self.manifest.advance()?)
+    }
+
+    /// Fails if the primary has changed the form of a column family that was empty.
+    fn check_forms(&self, db: &Follower<'_>) -> Result<()> {
+        for data in db.tree.families().values() {
+            let family = self.manifest.families().get(&data.id());
+            let times = family.and_then(|family| family.version.value_times());
+            if times.is_some_and(|times| times != data.has_times()) {
+                return Err(Error::InvalidArgument(format!(
+                    "ttl: the primary has opened the column family {} {} a ttl, unlike the \
+                     secondary, which must be opened again",
+                    data.name(),
+                    if data.has_times() { "without" } else { "with" }
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Discards everything that was read from WALs.

@@ -85,8 +85,9 @@ pub(crate) struct ColumnFamilyData {
     regions: OnceLock<Vec<(UserKey, Arc<ColumnFamilyData>)>>,
     options: ArcSwap<ColumnFamilyOptions>,
     comparator: Comparator,
-    /// True if each value is stored with the time of its write.
-    has_times: bool,
+    /// True if each value is stored with the time of its write. Changes only while an empty
+    /// database is opened.
+    has_times: AtomicBool,
     /// The size at which the active memtable is sealed. Writers read it without the lock.
     memtable_bytes_max: AtomicUsize,
     super_version: ArcSwap<SuperVersion>,
@@ -142,7 +143,7 @@ impl ColumnFamilyData {
                 },
             }),
             comparator,
-            has_times: options.ttl.is_some(),
+            has_times: AtomicBool::new(options.ttl.is_some()),
             options: ArcSwap::from_pointee(options),
             scans: Arc::default(),
             to_store: AtomicU64::new(0),
@@ -236,7 +237,14 @@ impl ColumnFamilyData {
     /// Returns true if each value is stored with the time of its write.
     #[inline]
     pub(crate) fn has_times(&self) -> bool {
-        self.has_times
+        self.has_times.load(Ordering::Relaxed)
+    }
+
+    /// Gives the column family, which is empty, the options that it is opened with, and with them
+    /// another form of its values. Only for recovery, where nobody else reads or writes.
+    pub(crate) fn change_form(&self, options: ColumnFamilyOptions) {
+        self.has_times.store(options.ttl.is_some(), Ordering::Relaxed);
+        self.set_options(options);
     }
 
     /// Returns the bytes of a table that are worth compacting for one read that was charged to it;

@@ -58,6 +58,7 @@ pub(super) fn snapshot_edits(id: ColumnFamilyId, family: &FamilyState) -> Vec<Ve
         create: Some(family.name.clone()),
         region: family.region.clone(),
         comparator: Some(family.version.comparator().clone()),
+        value_times: family.version.value_times(),
         style: family.version.style().map(str::to_owned),
         log_number: Some(family.version.log_number()),
         flushed_seqno: Some(family.stored),

@@ -8,8 +8,9 @@
 //! 3. Compactions drop expired values (`Expiring`).
 //! 4. Operators and filters of users see values without times (`TimedMerging`, `ExpiringFilter`).
 //!
-//! What must stay true: whether a column family has times is decided when it is opened, and does
-//! not change. All times come from the clock in the options, which decides only what expires.
+//! What must stay true: whether a column family has times is decided when it is created, and does
+//! not change while it has values (`open/forms.rs`). All times come from the clock in the options,
+//! which decides only what expires.
 
 use std::time::Duration;
 
@@ -45,9 +46,10 @@ pub(crate) fn timed(value: &[u8], clock: &WallClock) -> Result<Vec<u8>> {
     Ok(with_time(value, time(clock)))
 }
 
-/// Returns the current time as it stands at the end of a value.
+/// Returns the current time as it stands at the end of a value. A clock that is wrong tells no time
+/// that readers would not accept.
 pub(crate) fn time(clock: &WallClock) -> [u8; TIME_BYTES] {
-    clock.now().to_le_bytes()
+    clock.now().max(EARLIEST).to_le_bytes()
 }
 
 /// Returns `batch` with the current time appended to the values of column families with times.

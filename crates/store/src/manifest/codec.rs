@@ -56,6 +56,8 @@ const RANGE_TOMBSTONE: u64 = required(17);
 const RETIRED_RANGE: u64 = required(18);
 const COMPARATOR: u64 = required(19);
 const DURABLE_LOG: u64 = optional(20);
+/// Optional, so that an older version opens the database. It does not know what it ignores.
+const VALUE_TIMES: u64 = optional(21);
 
 /// Fields behind the fixed part of an added table. Those that a reader can do without are optional.
 const TAIL_BYTES: u64 = optional(1);
@@ -88,6 +90,7 @@ pub fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
         region,
         drop,
         comparator,
+        value_times,
         style,
         removed,
         added,
@@ -119,6 +122,7 @@ pub fn encode_edit(edit: &VersionEdit, out: &mut Vec<u8>) {
     // Without a name, keys are in byte order.
     let custom = comparator.as_ref().filter(|comparator| !comparator.is_bytewise());
     fields.text(COMPARATOR, custom.map(Comparator::name));
+    fields.number(VALUE_TIMES, value_times.map(u64::from));
     fields.text(STYLE, style.as_deref());
     for table in removed {
         fields.field(REMOVED, |out| encode_removed(table, out));
@@ -323,6 +327,7 @@ fn decode_edit(mut input: &[u8]) -> Result<VersionEdit, EditError> {
             DROP => edit.drop = true,
             // The caller replaces this placeholder by the comparator with this name.
             COMPARATOR => set(&mut edit.comparator, text(value).map(unknown_comparator))?,
+            VALUE_TIMES => set(&mut edit.value_times, flag(value))?,
             STYLE => set(&mut edit.style, text(value))?,
             REMOVED => edit.removed.push(whole("a removed table", value, decode_removed)?),
             ADDED => edit.added.push(decode_added(value)?),
@@ -373,6 +378,15 @@ fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), EditError> {
 fn number(mut value: &[u8]) -> Option<u64> {
     let number = take_varint(&mut value)?;
     value.is_empty().then_some(number)
+}
+
+/// Decodes a number that is 0 or 1.
+fn flag(value: &[u8]) -> Option<bool> {
+    match number(value)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
 /// Decodes a sequence number, which has 56 bits at most.

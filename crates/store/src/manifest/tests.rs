@@ -111,6 +111,7 @@ prop_compose! {
         ranges in prop::collection::vec((bytes(), bytes(), 0..=SeqNo::MAX.0), 0..3),
         retired in prop::collection::vec(0..=SeqNo::MAX.0, 0..3),
         comparator in prop::option::of("[a-z.]{1,9}"),
+        value_times in any::<Option<bool>>(),
     ) -> VersionEdit {
         VersionEdit {
             column_family: ColumnFamilyId(column_family),
@@ -118,6 +119,7 @@ prop_compose! {
             region: region.map(|(of, begin)| Region { of: ColumnFamilyId(of), begin }),
             drop,
             comparator: comparator.map(|name| Comparator::custom(name, |a, b| a.cmp(b))),
+            value_times,
             style,
             removed: removed
                 .into_iter()

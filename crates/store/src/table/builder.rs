@@ -79,6 +79,8 @@ pub struct TableBuilderOptions {
     pub sketch: bool,
     /// Where values are.
     pub values: ValuesApart,
+    /// Whether values end with the times of their writes, if the properties are to record it.
+    pub value_times: Option<bool>,
 }
 
 /// Where the values of a table are.
@@ -110,6 +112,7 @@ impl TableBuilderOptions {
             compression_level: 3,
             sketch: false,
             values: ValuesApart::No,
+            value_times: None,
         }
     }
 }
@@ -423,6 +426,7 @@ impl TableBuilder {
             },
             value_files: (self.options.values == ValuesApart::InFiles)
                 .then(|| self.value_files.iter().map(|(file, bytes)| (*file, *bytes)).collect()),
+            value_times: self.options.value_times,
             comparator: match &self.options.comparator {
                 bytewise if bytewise.is_bytewise() => String::new(),
                 custom => custom.name().to_owned(),

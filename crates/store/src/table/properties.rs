@@ -18,6 +18,7 @@ const MERGES: u16 = 104;
 const PREFIXES: u16 = 105;
 /// Number of [`Properties::value_files`].
 const VALUE_FILES: u16 = 106;
+const VALUE_TIMES: u16 = 107;
 
 /// The properties of a table. Number 101 is reserved for expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Properties {
     pub prefixes: String,
     /// Name of the comparator; empty for byte order.
     pub comparator: String,
+    /// Whether values end with the times of their writes, if that is recorded.
+    pub value_times: Option<bool>,
 }
 
 impl Properties {
@@ -91,6 +94,9 @@ impl Properties {
             let numbers = files.iter().flat_map(|(file, bytes)| [file.0, *bytes]);
             let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
             push(out, VALUE_FILES, &bytes);
+        }
+        if let Some(value_times) = self.value_times {
+            push(out, VALUE_TIMES, &u64::from(value_times).to_le_bytes());
         }
     }
 
@@ -144,6 +150,7 @@ impl Properties {
                 }
                 self.value_files = Some(files);
             }
+            VALUE_TIMES => self.value_times = Some(number()? != 0),
             _ => {}
         }
         Some(())
@@ -182,6 +189,7 @@ mod tests {
             value_files: Some(vec![(FileId(9), 1 << 40), (FileId(10), 1)]),
             prefixes: "fixed:8".to_owned(),
             comparator: "reverse".to_owned(),
+            value_times: Some(true),
         };
         let mut payload = Vec::new();
         push(&mut payload, 999, b"from a later version");

@@ -26,6 +26,7 @@ use sateen_control::{Comparator, IoClass, SeqNo, UserKey, ValueKind};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
+use sateen_store::base::names::shown_path;
 use sateen_store::base::sync::lock;
 use sateen_store::batch::KEY_BYTES_MAX;
 use sateen_store::files::{CompactionFile, DirectoryEntry};
@@ -120,6 +121,7 @@ impl<'a> Ingestion<'a> {
             let text = format!("the column family {} has no merge operator", family.name());
             return Err(Error::InvalidArgument(text));
         }
+        check_times(family, &files)?;
         let layers = layers(&files);
         let check = || self.check_place(family, &layers, options);
         // Checked before anything is written, and again before the tables join.
@@ -226,6 +228,27 @@ impl<'a> Ingestion<'a> {
         };
         layers.iter().map(write).collect()
     }
+}
+
+/// Fails if the values of a file have the times of their writes and those of the column family do
+/// not, or the other way round. Files of older versions do not record it.
+fn check_times(family: &ColumnFamilyData, files: &[External]) -> Result<()> {
+    for file in files {
+        let recorded = file.table.as_ref().and_then(|table| table.properties().value_times);
+        let Some(other) = recorded.filter(|recorded| *recorded != family.has_times()) else {
+            continue;
+        };
+        let with = |times| if times { "with" } else { "without" };
+        return Err(Error::InvalidArgument(format!(
+            "{} was written {} the option ttl, and the values of the column family {} are stored \
+             {} times: write the file with the options of the column family",
+            shown_path(&file.path),
+            with(other),
+            family.name(),
+            with(family.has_times())
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the ranges in `table` of the file at `path`.

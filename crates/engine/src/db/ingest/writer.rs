@@ -88,7 +88,7 @@ pub struct SstFileWriter {
 impl SstFileWriter {
     /// Creates the file `path`, which must not exist. The options about blocks count, the
     /// comparator, and `ttl`: a file that was written with `ttl` fits only column families that
-    /// have it, and vice versa.
+    /// have it, and vice versa. The file records it, and others refuse the file.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();
@@ -124,6 +124,7 @@ impl SstFileWriter {
             filter_bits_per_key: 0,
             compression: Compression::Lz4,
             comparator: family.comparator.clone(),
+            value_times: Some(family.ttl.is_some()),
             ..TableBuilderOptions::new(ENTRIES, ColumnFamilyId(0))
         };
         let builder = TableBuilder::new(table.clone())?;

@@ -175,6 +175,11 @@ impl<I: InternalIterator> DbIter<I> {
         self.valid = false;
     }
 
+    /// Makes the iterator invalid: what it stands on is `error`.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.finish(Err(error));
+    }
+
     /// Fails with the error that made the iterator invalid, if one did.
     pub(crate) fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)

@@ -209,6 +209,9 @@ impl Repair {
         if let Some(style) = style {
             version = version.with_style(style);
         }
+        if let Some(times) = self.remembered.families.get(&id).and_then(|known| known.value_times) {
+            version = version.with_value_times(times);
+        }
         Ok((self.apply(&version, &edit)?, name))
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Family {
     pub(super) region: Option<Region>,
     pub(super) style: Option<String>,
     pub(super) comparator: String,
+    /// Whether its values are stored with the times of their writes.
+    pub(super) value_times: Option<bool>,
     pub(super) ranges: Vec<RangeTombstone>,
 }
 
@@ -68,6 +70,7 @@ impl Remembered {
                 edit.comparator.map(|one| one.name().to_owned()).unwrap_or_default();
         }
         family.style = edit.style.or(family.style.take());
+        family.value_times = edit.value_times.or(family.value_times);
         family.ranges.extend(edit.range_tombstones);
         for removed in edit.removed {
             self.removed.insert(removed.id);

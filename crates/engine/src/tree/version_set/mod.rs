@@ -444,6 +444,15 @@ impl VersionSet {
         Ok(Some(family.version.clone()))
     }
 
+    /// Records whether the values of a recovered column family are stored with the times of their
+    /// writes, before the first manifest is written.
+    pub(crate) fn record_value_times(&self, id: ColumnFamilyId, value_times: bool) {
+        if let Some(family) = lock(&self.state).families.get_mut(&id) {
+            let version = (*family.version).clone().with_value_times(value_times);
+            family.version = Arc::new(version);
+        }
+    }
+
     /// Makes the versions of the primary current in a secondary, with the memtables that belong to
     /// them. Column families that the secondary does not know are left out.
     pub(crate) fn follow(
@@ -468,6 +477,7 @@ pub(crate) fn fresh_version(id: ColumnFamilyId, options: &ColumnFamilyOptions) -
     Version::new(id, options.levels as usize)
         .with_style(options.compaction_style.to_string())
         .with_comparator(options.comparator.clone())
+        .with_value_times(options.ttl.is_some())
 }
 
 /// Returns the error of an open with fewer levels than the tables of a column family need.

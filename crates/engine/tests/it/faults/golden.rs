@@ -249,6 +249,48 @@ fn what_every_version_has_written_is_read_and_written() {
     }
 }
 
+/// The first manifests did not record whether values have the times of their writes.
+#[test]
+fn the_form_of_values_is_what_the_options_say() {
+    let (vfs, contents) = load(&data().join("1/sateen"));
+    let mut options = stored(&vfs).options;
+    options.column_family.ttl = Some(std::time::Duration::ZERO);
+    let error = Db::open_with(as_vfs(&vfs), DB, options.clone(), &[]).unwrap_err().to_string();
+    assert!(error.contains("ttl=0: ") && error.contains("column family default"), "{error}");
+    vfs.remove(&Path::new(DB).join("OPTIONS")).unwrap();
+    // Nothing says it now, so it is as asked. No value ends with a time.
+    let reader = Db::open_read_only_with(as_vfs(&vfs), DB, options.clone()).unwrap();
+    let db = Db::open_with(as_vfs(&vfs), DB, options, &[]).unwrap();
+    let compacted = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
+    for db in [reader, db] {
+        let error = db.get("key000").unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains("`ttl`"), "{error}");
+        assert!(db.multi_get(&["key000"])[0].is_err());
+        let mut cursor = db.cursor(&ReadOptions::default()).unwrap();
+        let moves: [fn(&mut sateen::Cursor); 3] = [
+            |cursor| cursor.seek_to_first(),
+            |cursor| cursor.seek_to_last(),
+            |cursor| cursor.seek("key000"),
+        ];
+        for go in moves {
+            go(&mut cursor);
+            assert!(!cursor.valid());
+            assert_eq!(cursor.status().unwrap_err().to_string(), error.to_string());
+        }
+        drop(cursor);
+        // A compaction keeps what it does not understand.
+        let _read_only = db.default_column_family().compact_range(None, None, &compacted);
+        db.close().unwrap();
+    }
+    // From then on the manifest records it, wrong as it is.
+    let options = Options { background_threads: 0, ..Options::profile("sateen").unwrap() };
+    assert!(Db::open_with(as_vfs(&vfs), DB, options.clone(), &[]).is_err());
+    let (vfs, _) = load(&data().join("1/sateen"));
+    vfs.remove(&Path::new(DB).join("OPTIONS")).unwrap();
+    let db = Db::open_with(as_vfs(&vfs), DB, options, &[]).unwrap();
+    assert!(text_of(&db) == contents);
+}
+
 /// The seed of what belongs to a file (`table` 0) or a table, as docs/format/table.md says.
 fn seed(uid: u64, file: u64, table: u64, at: u64) -> u64 {
     let bytes: Vec<u8> = [uid, file, table].iter().flat_map(|n| n.to_le_bytes()).collect();

@@ -37,6 +37,7 @@ pub(crate) mod trace_blocks;
 pub(crate) mod traces;
 pub(crate) mod transactions;
 pub(crate) mod ttl;
+mod ttl_form;
 pub(crate) mod updates;
 pub(crate) mod values;
 mod wal_filter;

@@ -218,30 +218,6 @@ fn filters_see_no_times() {
     assert_eq!(get(&family, "b"), None, "a change does not make it younger");
 }
 
-/// What was written without times is not taken for what was written with them.
-#[test]
-fn values_without_times_are_told() {
-    let vfs = MemVfs::new();
-    let db = open(&vfs, tiny());
-    db.put("short", "abc").unwrap();
-    db.put("long", "written without a time").unwrap();
-    db.put("empty", "").unwrap();
-    db.close().unwrap();
-    let clock = Clock::new();
-    let db = open(&vfs, clock.with(tiny(), 1));
-    clock.pass(1_000);
-    compact(&db.default_column_family());
-    for key in ["short", "empty"] {
-        let error = db.get(key).unwrap_err();
-        assert!(error.is_corruption() && error.to_string().contains("`ttl`"), "{error}");
-        let many = db.multi_get(&[key]);
-        assert!(many[0].is_err());
-    }
-    db.close().unwrap();
-    let db = open(&vfs, tiny());
-    assert_eq!(text(db.get("short").unwrap()).unwrap(), "abc", "nothing was dropped");
-}
-
 /// Values as large as they may be have room for their time.
 #[test]
 fn sizes_are_counted_without_the_time() {
