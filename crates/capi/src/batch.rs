@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use sateen::WriteBatch;
+use sateen::{ColumnFamily, Db, WriteBatch};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::database::{rocksdb_column_family_handle_t, untimed};
+use crate::database::{Home, check_untimed, rocksdb_column_family_handle_t};
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
@@ -18,6 +18,8 @@ pub struct rocksdb_writebatch_t {
     /// contain it; otherwise 0.
     first_seqno: u64,
     refused: Option<sateen::Error>,
+    /// The database that it is for, if that is known.
+    home: Home,
     /// The bytes that the last `rocksdb_writebatch_data` returned to C.
     shown: Vec<u8>,
 }
@@ -32,12 +34,24 @@ impl Default for rocksdb_writebatch_t {
 impl rocksdb_writebatch_t {
     /// Makes a batch of these writes, the first of which has the sequence number `first_seqno`.
     pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
-        rocksdb_writebatch_t { batch, first_seqno, refused: None, shown: Vec::new() }
+        rocksdb_writebatch_t {
+            batch,
+            first_seqno,
+            refused: None,
+            home: Home::default(),
+            shown: Vec::new(),
+        }
     }
 
     /// Returns the writes, or the first error of adding one.
     pub(crate) fn checked(&self) -> sateen::Result<&WriteBatch> {
         self.refused.clone().map_or(Ok(&self.batch), Err)
+    }
+
+    /// Returns the writes for `db`. Fails if they are for another database, as well.
+    pub(crate) fn checked_for(&self, db: &Db) -> sateen::Result<&WriteBatch> {
+        self.home.check(db)?;
+        self.checked()
     }
 }
 
@@ -66,7 +80,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
 ) -> *mut rocksdb_writebatch_t {
     quiet(std::ptr::null_mut(), || {
         // SAFETY: the contract of the module.
-        let read = WriteBatch::from_rocksdb(unsafe { bytes(data, length) });
+        let read = unsafe { bytes(data, length) }.and_then(WriteBatch::from_rocksdb);
         let mut made = rocksdb_writebatch_t::default();
         match read {
             Ok((batch, first_seqno)) => made = rocksdb_writebatch_t::of(batch, first_seqno),
@@ -94,7 +108,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch
     // SAFETY: the contract of the module.
     if let Some(batch) = unsafe { batch.as_mut() } {
         batch.batch.clear();
-        (batch.first_seqno, batch.refused) = (0, None);
+        (batch.first_seqno, batch.refused, batch.home) = (0, None, Home::default());
     }
 }
 
@@ -135,8 +149,27 @@ pub(crate) unsafe fn add(
     }
 }
 
-/// Defines writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of the
-/// module that calls it.
+/// Adds to a batch a write to a column family, whose database the batch is for from then on.
+pub(crate) unsafe fn add_to(
+    batch: *mut rocksdb_writebatch_t,
+    family: *mut Family,
+    act: impl FnOnce(&mut WriteBatch, &ColumnFamily) -> sateen::Result<()>,
+) {
+    // SAFETY: the contract of the module.
+    let (batch, family) = unsafe { (batch.as_mut(), family.as_ref()) };
+    let Some(batch) = batch else { return };
+    let added = quiet(Ok(()), || {
+        let family = family.ok_or_else(|| missing("the column family"))?;
+        batch.home.note(&family.0)?;
+        act(&mut batch.batch, &family.0)
+    });
+    if let Err(error) = added {
+        batch.refused.get_or_insert(error);
+    }
+}
+
+/// Defines writes into a batch. `Batch`, `Family`, `add`, `add_to`, `bytes` and `check_untimed` are
+/// those of the module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
@@ -149,7 +182,7 @@ macro_rules! writes {
             $($argument: *const c_char, $length: usize),*
         ) {
             // SAFETY: the contract of the module.
-            unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)),*)) };
+            unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)?),*)) };
         }
 
         /// Adds a write to a column family.
@@ -161,8 +194,9 @@ macro_rules! writes {
         ) {
             // SAFETY: the contract of the module.
             unsafe {
-                add(batch, |batch| {
-                    batch.to(untimed(family)?).$act($(bytes($argument, $length)),*)
+                add_to(batch, family, |batch, family| {
+                    check_untimed(family)?;
+                    batch.to(family).$act($(bytes($argument, $length)?),*)
                 });
             }
         }

@@ -4,14 +4,14 @@
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null_mut;
 
-use sateen::{Error, WriteBatchWithIndex};
+use sateen::{ColumnFamily, Db, Error, WriteBatchWithIndex};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch::{of_bytes, writes};
 use crate::batch_parts::{Deleted, Put, iterate, joined, of_parts};
 use crate::calls::rocksdb_writeoptions_t;
 use crate::comparator::rocksdb_comparator_t;
-use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, the, untimed};
+use crate::database::{Home, check_untimed, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::write_options;
 use crate::handles::is_given;
 use crate::transactions::rocksdb_transaction_t;
@@ -34,6 +34,8 @@ struct Own {
     batch: WriteBatchWithIndex,
     /// The first error of adding to it, which is reported when it is written or read.
     refused: Option<Error>,
+    /// The database that it is for, if that is known.
+    home: Home,
     /// The bytes that the last `rocksdb_writebatch_wi_data` returned to C.
     shown: Vec<u8>,
 }
@@ -51,7 +53,7 @@ impl rocksdb_writebatch_wi_t {
     }
 
     fn own(batch: WriteBatchWithIndex, refused: Option<Error>) -> *mut Batch {
-        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, shown: Vec::new() })))
+        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, ..Own::default() })))
     }
 
     /// Returns the transaction that has the batch.
@@ -72,6 +74,14 @@ impl rocksdb_writebatch_wi_t {
             Of::Itself(own) => own.refused.clone().map_or(Ok(&own.batch), Err),
             Of::Transaction(of) => Ok(Batch::transaction(*of)?.inner.batch()),
         }
+    }
+
+    /// Returns the batch for `db`. Fails if its writes are for another database, as well.
+    pub(crate) fn checked_for(&self, db: &Db) -> sateen::Result<&WriteBatchWithIndex> {
+        if let Of::Itself(own) = &self.0 {
+            own.home.check(db)?;
+        }
+        self.checked()
     }
 }
 
@@ -111,7 +121,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_create_from(
 ) -> *mut Batch {
     quiet(null_mut(), || {
         // SAFETY: the contract of the crate.
-        let indexed = of_bytes(unsafe { bytes(data, length) });
+        let indexed = unsafe { bytes(data, length) }.and_then(of_bytes);
         let indexed = indexed.and_then(|batch| WriteBatchWithIndex::of_bytewise(&batch));
         match indexed {
             Ok(batch) => Batch::own(batch, None),
@@ -137,7 +147,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_clear(batch: *mut Batch) {
             Ok(())
         });
         if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut() {
-            own.refused = None;
+            (own.refused, own.home) = (None, Home::default());
         }
     }
 }
@@ -197,6 +207,26 @@ unsafe fn add(batch: *mut Batch, act: impl FnOnce(&mut WriteBatchWithIndex) -> s
     }
 }
 
+/// Adds a write to a column family, whose database the batch is for from then on.
+unsafe fn add_to(
+    batch: *mut Batch,
+    family: *mut Family,
+    act: impl FnOnce(&mut WriteBatchWithIndex, &ColumnFamily) -> sateen::Result<()>,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let family = family.as_ref().ok_or_else(|| missing("the column family"));
+        if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut()
+            && let Ok(family) = &family
+            && let Err(error) = quiet(Ok(()), || own.home.note(&family.0))
+        {
+            own.refused.get_or_insert(error);
+            return;
+        }
+        add(batch, |batch| act(batch, &family?.0));
+    }
+}
+
 writes! {
     rocksdb_writebatch_wi_put rocksdb_writebatch_wi_put_cf
         (key key_length value value_length) put;
@@ -230,8 +260,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_delete_rangev(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| batch.delete_range(begin, end));
+        add(batch, |batch| {
+            let (begin, end) =
+                (joined(count, begins, begin_lengths)?, joined(count, ends, end_lengths)?);
+            batch.delete_range(begin, end)
+        });
     }
 }
 
@@ -248,8 +281,12 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_delete_rangev_cf(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| batch.to(untimed(family)?).delete_range(begin, end));
+        add_to(batch, family, |batch, family| {
+            let (begin, end) =
+                (joined(count, begins, begin_lengths)?, joined(count, ends, end_lengths)?);
+            check_untimed(family)?;
+            batch.to(family).delete_range(begin, end)
+        });
     }
 }
 
@@ -261,7 +298,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_put_log_data(
     length: usize,
 ) {
     // SAFETY: the contract of the crate.
-    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length))) };
+    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length)?)) };
 }
 
 /// Calls back for each put and each delete, as `rocksdb_writebatch_iterate` does.
@@ -322,7 +359,8 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write(batch.checked()?.batch(), &write_options(options)?)
+            let db = the(db)?;
+            db.write(batch.checked_for(db)?.batch(), &write_options(options)?)
         });
     }
 }

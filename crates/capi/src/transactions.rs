@@ -78,7 +78,7 @@ impl rocksdb_transaction_t {
         family: *mut rocksdb_column_family_handle_t,
     ) -> sateen::Result<ColumnFamily> {
         // SAFETY: the contract of the crate.
-        let family = unsafe { of(&self.db, family) };
+        let family = unsafe { of(&self.db, family)? };
         check_untimed(&family).map(|()| family)
     }
 
@@ -281,7 +281,7 @@ pub unsafe extern "C" fn rocksdb_transaction_set_name(
     unsafe {
         with(transaction, errptr, (), |transaction| {
             transaction.check()?;
-            transaction.inner.reserve_name(bytes(name, length))
+            transaction.inner.reserve_name(bytes(name, length)?)
         });
     }
 }
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch(
         with(transaction, errptr, (), |transaction| {
             transaction.check()?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            transaction.inner.rebuild_from(batch.checked()?)
+            transaction.inner.rebuild_from(batch.checked_for(transaction.db())?)
         });
     }
 }

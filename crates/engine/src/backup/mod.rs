@@ -46,6 +46,7 @@ use self::record::{
     ObjectKind, PRIVATE, RECORDS, Record, SHARED, backup_of_key, id_of_key, record_key,
 };
 use crate::db::Db;
+use crate::options::paths::check_named;
 
 /// The object that says what the place is for.
 const FORMAT: &str = "FORMAT";
@@ -390,6 +391,10 @@ impl BackupEngine {
         path: impl AsRef<Path>,
         options: &RestoreOptions,
     ) -> Result<()> {
+        check_named("the restored database", path.as_ref())?;
+        if let Some(logs) = &options.wal_dir {
+            check_named("wal_dir", logs)?;
+        }
         let record = self.record(id)?;
         restore::restore(self.store.as_ref(), &record, vfs.as_ref(), path.as_ref(), options)
     }
