@@ -196,10 +196,8 @@ unsafe fn merged(
     quiet(null_mut(), || unsafe {
         let Some(base) = take(base) else { return null_mut() };
         let options = if options.is_null() { Ok(None) } else { read_options(options).map(Some) };
-        let family = match family {
-            DEFAULT => Ok(None),
-            family => of(base.db(), family).map(Some),
-        };
+        let is_of_base = family == DEFAULT;
+        let family = if is_of_base { Ok(None) } else { of(base.db(), family).map(Some) };
         let batch = batch.as_ref().ok_or_else(|| missing("the batch"));
         let batch = batch.and_then(|batch| batch.checked_for(base.db()));
         give(base.below(batch, family, options))

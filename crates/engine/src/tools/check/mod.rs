@@ -170,24 +170,24 @@ pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
     Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
 }
 
-/// Returns the error for a database whose WALs are not in `logs`, but elsewhere.
-fn no_logs(
+/// Fails if the WALs of the database are not in `logs`, but elsewhere.
+fn find_logs(
     vfs: &dyn Vfs,
     directory: &Path,
     logs: &Path,
     manifest: &ManifestFollower,
-) -> Option<Error> {
+) -> Result<()> {
     let needed = oldest_log(manifest.families().values());
     let listing = match vfs.list(logs) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        listing => listing.ok()?,
+        listing => listing.map_err(|error| Error::io("list", logs, error))?,
     };
     let name = |path: &PathBuf| FileName::parse(path.file_name()?.to_str()?);
     let has_log = listing.iter().any(|path| matches!(name(path), Some(FileName::Wal(_))));
     if has_log || needed == LogNumber(0) {
-        return None;
+        return Ok(());
     }
-    logs_elsewhere(vfs, directory, logs, needed)
+    logs_elsewhere(vfs, directory, logs, needed).map_or(Ok(()), Err)
 }
 
 /// Checks a database without opening it, like [`Db::check`]. It may be open, in this process or
@@ -245,10 +245,8 @@ pub fn check_with(
         refuse_other_than_ours(vfs.as_ref(), &directory, error)?;
     }
     let wal_directory = options.wal_directory(&directory);
-    if let Ok(manifest) = &found
-        && let Some(error) = no_logs(vfs.as_ref(), &directory, &wal_directory, manifest)
-    {
-        return Err(error);
+    if let Ok(manifest) = &found {
+        find_logs(vfs.as_ref(), &directory, &wal_directory, manifest)?;
     }
     let mut checker = Checker {
         vfs,
