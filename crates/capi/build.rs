@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use declaration::declarations;
+use declaration::{Declaration, Type, declarations};
 use stub::Known;
 
 fn main() -> io::Result<()> {
@@ -62,8 +62,8 @@ fn main() -> io::Result<()> {
     fs::write(directory.join("listed.rs"), listed("rocksdb_options_get_"))?;
     fs::write(directory.join("listed_of_tables.rs"), listed("rocksdb_block_based_options_get_"))?;
     let known = [
-        known_options("KNOWN_OPTIONS", "rocksdb_options_set_", declared.keys()),
-        known_options("KNOWN_TABLE_OPTIONS", "rocksdb_block_based_options_set_", declared.keys()),
+        known_options("KNOWN_OPTIONS", "rocksdb_options_set_", declared.values()),
+        known_options("KNOWN_TABLE_OPTIONS", "rocksdb_block_based_options_set_", declared.values()),
     ];
     fs::write(directory.join("known.rs"), known.concat())
 }
@@ -79,15 +79,20 @@ fn abi() -> u32 {
     abi.unwrap_or_else(|| panic!("SATEEN_ROCKSDB_ABI={named} must be 7 to {newest}"))
 }
 
-/// Returns the options that have a setter.
+/// Returns the options that have a setter, each with the type of its value if that is one number,
+/// and otherwise an empty text.
 fn known_options<'a>(
     list: &str,
     setter: &str,
-    functions: impl Iterator<Item = &'a String>,
+    functions: impl Iterator<Item = &'a Declaration>,
 ) -> String {
-    let names = functions.filter_map(|name| name.strip_prefix(setter));
-    let names: Vec<_> = names.map(|name| format!("{name:?}")).collect();
-    format!("const {list}: &[&str] = &[{}];\n", names.join(", "))
+    let kind = |declaration: &Declaration| match declaration.parameters.as_slice() {
+        [_, Type::Number(kind)] => *kind,
+        _ => "",
+    };
+    let known = functions.filter_map(|it| Some((it.name.strip_prefix(setter)?, kind(it))));
+    let known: Vec<_> = known.map(|(name, kind)| format!("({name:?}, {kind:?})")).collect();
+    format!("const {list}: &[(&str, &str)] = &[{}];\n", known.join(", "))
 }
 
 /// Returns all names in the list, with their prefix.

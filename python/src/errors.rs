@@ -153,7 +153,7 @@ fn class(error: &Error) -> &'static str {
         Error::ReadOnly(_) => "ReadOnlyError",
         Error::Behind { .. } => "BehindError",
         Error::NoSuchBackup(_) | Error::BackupDeleted(_) => "NoSuchBackupError",
-        Error::Closed => "ClosedError",
+        Error::Closed | Error::OfParentProcess => "ClosedError",
         _ => "Error",
     }
 }

@@ -28,12 +28,33 @@ impl Default for Slice {
     }
 }
 
-/// Returns the bytes at `data`; none if it is null.
+/// Returns the bytes at `data`. Null stands for no bytes, and is an error with another length.
 ///
 /// # Safety
 /// `data` is null or points to `length` bytes that live as long as the answer is used.
+#[inline]
+pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> sateen::Result<&'a [u8]> {
+    if data.is_null() && length > 0 {
+        return Err(null_with_length(length));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { bytes_or_none(data, length) })
+}
+
+#[cold]
+fn null_with_length(length: usize) -> Error {
+    Error::InvalidArgument(format!(
+        "a null pointer with length {length}: pass the address of the bytes, or length 0"
+    ))
+}
+
+/// Returns the bytes at `data`; none if it is null, whatever the length is. For functions that
+/// cannot report an error.
+///
+/// # Safety
+/// As [`bytes`].
 #[must_use]
-pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+pub unsafe fn bytes_or_none<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     if data.is_null() {
         return &[];
     }
@@ -48,19 +69,21 @@ pub unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
 #[must_use]
 pub unsafe fn optional_bytes<'a>(data: *const c_char, length: usize) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise.
-    (!data.is_null()).then(|| unsafe { bytes(data, length) })
+    (!data.is_null()).then(|| unsafe { bytes_or_none(data, length) })
 }
 
 /// Returns the byte strings of two parallel arrays of addresses and lengths.
 ///
 /// # Safety
-/// Both arrays have `count` members, which [`bytes`] takes.
-#[must_use]
+/// Each array is null or has `count` members, which [`bytes`] takes.
 pub unsafe fn byte_strings<'a>(
     count: usize,
     data: *const *const c_char,
     lengths: *const usize,
-) -> Vec<&'a [u8]> {
+) -> sateen::Result<Vec<&'a [u8]>> {
+    if count > 0 && (data.is_null() || lengths.is_null()) {
+        return Err(missing("the list of byte strings or that of their lengths"));
+    }
     // SAFETY: the caller's promise.
     (0..count).map(|nth| unsafe { bytes(*data.add(nth), *lengths.add(nth)) }).collect()
 }
@@ -166,13 +189,25 @@ pub fn status(error: &Error) -> String {
         Error::Behind { .. } | Error::NotBottommost { .. } | Error::TryAgain { .. } => {
             "Operation failed. Try again."
         }
-        Error::TransactionSize { .. } => "Operation aborted",
-        Error::Busy { .. } | Error::Deadlock { .. } | Error::LockLimit(_) => "Resource busy",
+        // The names of the options are those of C.
+        Error::TransactionSize { bytes, max } => {
+            return format!(
+                "Operation aborted: the transaction would have {bytes} bytes, above the limit \
+                 max_write_batch_size={max}"
+            );
+        }
+        Error::LockLimit(max) => {
+            return format!(
+                "Resource busy: the transaction holds {max} locks, which is the limit of \
+                 max_num_locks"
+            );
+        }
+        Error::Busy { .. } | Error::Deadlock { .. } => "Resource busy",
         Error::NoSavePoint
         | Error::NotInLog(_)
         | Error::NoSuchBackup(_)
         | Error::BackupDeleted(_) => "NotFound",
-        Error::Closed => "Shutdown in progress",
+        Error::Closed | Error::OfParentProcess => "Shutdown in progress",
         Error::BackgroundPaused => "Operation aborted",
         Error::Background { cause, .. } => return status(cause),
         Error::InvalidArgument(text) => {

@@ -225,10 +225,11 @@ unsafe fn create_with(
             let why = "all files of a database belong to its backup";
             return guard(errptr, (), || Err(refused("exclude_files_callback", why)));
         }
+        let Some(note) = guard(errptr, None, || bytes(note, length).map(Some)) else { return };
         let flag = |name| options.and_then(|options| i32::get(&options.kept, name));
         let create_options = CreateBackupOptions {
             flush: flag("flush_before_backup").is_some_and(|flush| flush != 0),
-            note: text_of_bytes(bytes(note, length)).into_owned(),
+            note: text_of_bytes(note).into_owned(),
             ..CreateBackupOptions::default()
         };
         let progress = options.and_then(|options| options.progress.clone());

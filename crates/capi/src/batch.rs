@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use sateen::{ColumnFamilyId, WriteBatch};
+use sateen::{ColumnFamily, ColumnFamilyId, Db, WriteBatch};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
-use crate::database::{rocksdb_column_family_handle_t, roomy, untimed};
+use crate::database::{Home, check_untimed, rocksdb_column_family_handle_t, roomy};
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
@@ -20,6 +20,8 @@ pub struct rocksdb_writebatch_t {
     refused: Option<sateen::Error>,
     /// True if keys have room for a timestamp that was not set.
     lacks_timestamps: bool,
+    /// The database that it is for, if that is known.
+    home: Home,
     /// The bytes that the last `rocksdb_writebatch_data` returned to C.
     shown: Vec<u8>,
 }
@@ -34,8 +36,14 @@ impl Default for rocksdb_writebatch_t {
 impl rocksdb_writebatch_t {
     /// Makes a batch of these writes, the first of which has the sequence number `first_seqno`.
     pub(crate) fn of(batch: WriteBatch, first_seqno: u64) -> rocksdb_writebatch_t {
-        let (refused, lacks_timestamps, shown) = (None, false, Vec::new());
-        rocksdb_writebatch_t { batch, first_seqno, refused, lacks_timestamps, shown }
+        rocksdb_writebatch_t {
+            batch,
+            first_seqno,
+            refused: None,
+            lacks_timestamps: false,
+            home: Home::default(),
+            shown: Vec::new(),
+        }
     }
 
     /// Returns the writes, or the first error of adding one.
@@ -43,8 +51,10 @@ impl rocksdb_writebatch_t {
         self.refused.clone().map_or(Ok(&self.batch), Err)
     }
 
-    /// Does the same for writes that are about to be done: all timestamps must be set.
-    pub(crate) fn complete(&self) -> sateen::Result<&WriteBatch> {
+    /// Returns the writes for `db`. Fails if they are for another database, as well, or if a
+    /// timestamp is not set.
+    pub(crate) fn complete_for(&self, db: &Db) -> sateen::Result<&WriteBatch> {
+        self.home.check(db)?;
         if self.lacks_timestamps { Err(lacks_timestamps()) } else { self.checked() }
     }
 
@@ -86,7 +96,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_create_from(
 ) -> *mut rocksdb_writebatch_t {
     quiet(std::ptr::null_mut(), || {
         // SAFETY: the contract of the module.
-        let read = WriteBatch::from_rocksdb(unsafe { bytes(data, length) });
+        let read = unsafe { bytes(data, length) }.and_then(WriteBatch::from_rocksdb);
         let mut made = rocksdb_writebatch_t::default();
         match read {
             Ok((batch, first_seqno)) => made = rocksdb_writebatch_t::of(batch, first_seqno),
@@ -114,7 +124,8 @@ pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch
     // SAFETY: the contract of the module.
     if let Some(batch) = unsafe { batch.as_mut() } {
         batch.batch.clear();
-        (batch.first_seqno, batch.refused, batch.lacks_timestamps) = (0, None, false);
+        (batch.first_seqno, batch.refused) = (0, None);
+        (batch.lacks_timestamps, batch.home) = (false, Home::default());
     }
 }
 
@@ -169,8 +180,27 @@ unsafe fn note(batch: *mut Batch, family: *mut Family) {
     }
 }
 
+/// Adds to a batch a write to a column family, whose database the batch is for from then on.
+pub(crate) unsafe fn add_to(
+    batch: *mut rocksdb_writebatch_t,
+    family: *mut Family,
+    act: impl FnOnce(&mut WriteBatch, &ColumnFamily) -> sateen::Result<()>,
+) {
+    // SAFETY: the contract of the module.
+    let (batch, family) = unsafe { (batch.as_mut(), family.as_ref()) };
+    let Some(batch) = batch else { return };
+    let added = quiet(Ok(()), || {
+        let family = family.ok_or_else(|| missing("the column family"))?;
+        batch.home.note(&family.0)?;
+        act(&mut batch.batch, &family.0)
+    });
+    if let Err(error) = added {
+        batch.refused.get_or_insert(error);
+    }
+}
+
 /// Defines writes into a batch that may get their timestamp later. `Batch`, `Family`, `add`,
-/// `note`, `bytes` and `roomy` are those of the module that calls it.
+/// `add_to`, `note`, `bytes` and `roomy` are those of the module that calls it.
 macro_rules! point_writes {
     ($(
         $function:ident $of_family:ident ($($value:ident $value_length:ident)?) $act:ident;
@@ -186,7 +216,7 @@ macro_rules! point_writes {
             // SAFETY: the contract of the module.
             unsafe {
                 add(batch, |batch| {
-                    batch.$act(bytes(key, key_length) $(, bytes($value, $value_length))?)
+                    batch.$act(bytes(key, key_length)? $(, bytes($value, $value_length)?)?)
                 });
             }
         }
@@ -204,9 +234,9 @@ macro_rules! point_writes {
             // SAFETY: the contract of the module.
             unsafe {
                 note(batch, family);
-                add(batch, |batch| {
-                    let (family, key) = roomy(family, bytes(key, key_length))?;
-                    batch.to(family).$act(key $(, bytes($value, $value_length))?)
+                add_to(batch, family, |batch, family| {
+                    let key = roomy(family, bytes(key, key_length)?);
+                    batch.to(family).$act(key $(, bytes($value, $value_length)?)?)
                 });
             }
         }
@@ -214,8 +244,8 @@ macro_rules! point_writes {
 }
 pub(crate) use point_writes;
 
-/// Defines other writes into a batch. `Batch`, `Family`, `add`, `bytes` and `untimed` are those of
-/// the module that calls it.
+/// Defines other writes into a batch. `Batch`, `Family`, `add`, `add_to`, `bytes` and `check_untimed` are
+/// those of the module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)
@@ -228,7 +258,7 @@ macro_rules! writes {
             $($argument: *const c_char, $length: usize),*
         ) {
             // SAFETY: the contract of the module.
-            unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)),*)) };
+            unsafe { add(batch, |batch| batch.$act($(bytes($argument, $length)?),*)) };
         }
 
         /// Adds a write to a column family.
@@ -240,8 +270,9 @@ macro_rules! writes {
         ) {
             // SAFETY: the contract of the module.
             unsafe {
-                add(batch, |batch| {
-                    batch.to(untimed(family)?).$act($(bytes($argument, $length)),*)
+                add_to(batch, family, |batch, family| {
+                    check_untimed(family)?;
+                    batch.to(family).$act($(bytes($argument, $length)?),*)
                 });
             }
         }

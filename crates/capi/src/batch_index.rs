@@ -4,14 +4,14 @@
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::ptr::null_mut;
 
-use sateen::{ColumnFamilyId, Error, WriteBatchWithIndex};
+use sateen::{ColumnFamily, ColumnFamilyId, Db, Error, WriteBatchWithIndex};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, quiet};
 use crate::batch::{lacks_timestamps, of_bytes, point_writes, writes};
 use crate::batch_parts::{Deleted, Put, iterate, joined, of_parts};
 use crate::calls::rocksdb_writeoptions_t;
 use crate::comparator::rocksdb_comparator_t;
-use crate::database::{rocksdb_column_family_handle_t, rocksdb_t, roomy, the, untimed};
+use crate::database::{Home, check_untimed, rocksdb_column_family_handle_t, rocksdb_t, roomy, the};
 use crate::db::write_options;
 use crate::handles::is_given;
 use crate::transactions::rocksdb_transaction_t;
@@ -36,6 +36,8 @@ struct Own {
     refused: Option<Error>,
     /// True if keys have room for a timestamp that was not set.
     lacks_timestamps: bool,
+    /// The database that it is for, if that is known.
+    home: Home,
     /// The bytes that the last `rocksdb_writebatch_wi_data` returned to C.
     shown: Vec<u8>,
 }
@@ -53,8 +55,7 @@ impl rocksdb_writebatch_wi_t {
     }
 
     fn own(batch: WriteBatchWithIndex, refused: Option<Error>) -> *mut Batch {
-        let (lacks_timestamps, shown) = (false, Vec::new());
-        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, lacks_timestamps, shown })))
+        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, ..Own::default() })))
     }
 
     /// Returns the transaction that has the batch.
@@ -77,11 +78,19 @@ impl rocksdb_writebatch_wi_t {
         }
     }
 
+    /// Returns the batch for `db`. Fails if its writes are for another database, as well.
+    pub(crate) fn checked_for(&self, db: &Db) -> sateen::Result<&WriteBatchWithIndex> {
+        if let Of::Itself(own) = &self.0 {
+            own.home.check(db)?;
+        }
+        self.checked()
+    }
+
     /// Does the same for writes that are about to be done: all timestamps must be set.
-    fn complete(&self) -> sateen::Result<&WriteBatchWithIndex> {
+    fn complete_for(&self, db: &Db) -> sateen::Result<&WriteBatchWithIndex> {
         match &self.0 {
             Of::Itself(own) if own.lacks_timestamps => Err(lacks_timestamps()),
-            _ => self.checked(),
+            _ => self.checked_for(db),
         }
     }
 
@@ -138,7 +147,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_create_from(
 ) -> *mut Batch {
     quiet(null_mut(), || {
         // SAFETY: the contract of the crate.
-        let indexed = of_bytes(unsafe { bytes(data, length) });
+        let indexed = unsafe { bytes(data, length) }.and_then(of_bytes);
         let indexed = indexed.and_then(|batch| WriteBatchWithIndex::of_bytewise(&batch));
         match indexed {
             Ok(batch) => Batch::own(batch, None),
@@ -164,7 +173,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_clear(batch: *mut Batch) {
             Ok(())
         });
         if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut() {
-            (own.refused, own.lacks_timestamps) = (None, false);
+            (own.refused, own.lacks_timestamps, own.home) = (None, false, Home::default());
         }
     }
 }
@@ -236,6 +245,26 @@ unsafe fn note(batch: *mut Batch, family: *mut Family) {
     }
 }
 
+/// Adds a write to a column family, whose database the batch is for from then on.
+unsafe fn add_to(
+    batch: *mut Batch,
+    family: *mut Family,
+    act: impl FnOnce(&mut WriteBatchWithIndex, &ColumnFamily) -> sateen::Result<()>,
+) {
+    // SAFETY: the contract of the crate.
+    unsafe {
+        let family = family.as_ref().ok_or_else(|| missing("the column family"));
+        if let Some(rocksdb_writebatch_wi_t(Of::Itself(own))) = batch.as_mut()
+            && let Ok(family) = &family
+            && let Err(error) = quiet(Ok(()), || own.home.note(&family.0))
+        {
+            own.refused.get_or_insert(error);
+            return;
+        }
+        add(batch, |batch| act(batch, &family?.0));
+    }
+}
+
 point_writes! {
     rocksdb_writebatch_wi_put rocksdb_writebatch_wi_put_cf (value value_length) put;
     rocksdb_writebatch_wi_delete rocksdb_writebatch_wi_delete_cf () delete;
@@ -270,8 +299,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_delete_rangev(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| batch.delete_range(begin, end));
+        add(batch, |batch| {
+            let (begin, end) =
+                (joined(count, begins, begin_lengths)?, joined(count, ends, end_lengths)?);
+            batch.delete_range(begin, end)
+        });
     }
 }
 
@@ -288,8 +320,12 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_delete_rangev_cf(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| batch.to(untimed(family)?).delete_range(begin, end));
+        add_to(batch, family, |batch, family| {
+            let (begin, end) =
+                (joined(count, begins, begin_lengths)?, joined(count, ends, end_lengths)?);
+            check_untimed(family)?;
+            batch.to(family).delete_range(begin, end)
+        });
     }
 }
 
@@ -301,7 +337,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_put_log_data(
     length: usize,
 ) {
     // SAFETY: the contract of the crate.
-    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length))) };
+    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length)?)) };
 }
 
 /// Calls back for each put and each delete, as `rocksdb_writebatch_iterate` does.
@@ -362,7 +398,8 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write_timestamped(batch.complete()?.batch(), &write_options(options)?)
+            let db = the(db)?;
+            db.write_timestamped(batch.complete_for(db)?.batch(), &write_options(options)?)
         });
     }
 }
@@ -387,8 +424,10 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch_wi(
     unsafe {
         guard(errptr, (), || {
             // A copy, made before, because the batch may be that of this transaction.
+            let of = transaction.as_ref().ok_or_else(|| missing("the transaction"))?;
+            let db = of.db().clone();
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            let batch = batch.complete()?.batch().clone();
+            let batch = batch.complete_for(&db)?.batch().clone();
             let transaction = transaction.as_mut().ok_or_else(|| missing("the transaction"))?;
             transaction.check()?;
             transaction.inner.rebuild_from(&batch)

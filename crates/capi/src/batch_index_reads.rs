@@ -9,7 +9,7 @@ use sateen::BatchValue;
 use crate::abi::{ErrPtr, bytes, give, guard, malloc_copy, missing, quiet, set_error, take};
 use crate::batch_index::rocksdb_writebatch_wi_t;
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::iter::rocksdb_iterator_t;
 use crate::options::{checked, rocksdb_options_t};
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch(
         let found = guard(errptr, BatchValue::Missing, || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?.checked()?;
             let operator = checked(options)?.column_family.merge_operator;
-            batch.get_own(bytes(key, key_length), operator.as_ref())
+            batch.get_own(bytes(key, key_length)?, operator.as_ref())
         });
         alone(found, value_length, errptr)
     }
@@ -79,19 +79,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch_cf(
 ) -> *mut c_char {
     // SAFETY: the contract of the crate.
     unsafe {
-        let Some(family) = family.as_ref() else {
-            return rocksdb_writebatch_wi_get_from_batch(
-                batch,
-                options,
-                key,
-                key_length,
-                value_length,
-                errptr,
-            );
-        };
         let found = guard(errptr, BatchValue::Missing, || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?.checked()?;
-            batch.get_from_batch(&family.0, bytes(key, key_length))
+            checked(options)?;
+            let family = family.as_ref().ok_or_else(|| missing("the column family"))?;
+            batch.get_from_batch(&family.0, bytes(key, key_length)?)
         });
         alone(found, value_length, errptr)
     }
@@ -103,16 +95,17 @@ unsafe fn above(
     db: *mut rocksdb_t,
     options: *const rocksdb_readoptions_t,
     family: *mut Family,
-    key: &[u8],
+    key: (*const c_char, usize),
     errptr: ErrPtr,
 ) -> Option<Vec<u8>> {
     // SAFETY: the contract of the crate.
     unsafe {
         guard(errptr, None, || {
-            let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?.checked()?;
-            let (family, options) = (of(the(db)?, family), read_options(options)?);
+            let (batch, db) = (batch.as_ref().ok_or_else(|| missing("the batch"))?, the(db)?);
+            let batch = batch.checked_for(db)?;
+            let (family, options) = (of(db, family)?, read_options(options)?);
             check_untimed(&family)?;
-            batch.reading(&family, &options).get(key)
+            batch.reading(&family, &options).get(bytes(key.0, key.1)?)
         })
     }
 }
@@ -131,7 +124,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch_and_db(
 ) -> *mut c_char {
     // SAFETY: the contract of the crate.
     unsafe {
-        let found = above(batch, db, options, null_mut(), bytes(key, key_length), errptr);
+        let found = above(batch, db, options, DEFAULT, (key, key_length), errptr);
         given(found, value_length)
     }
 }
@@ -150,7 +143,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_from_batch_and_db_cf(
 ) -> *mut c_char {
     // SAFETY: the contract of the crate.
     unsafe {
-        let found = above(batch, db, options, family, bytes(key, key_length), errptr);
+        let found = above(batch, db, options, family, (key, key_length), errptr);
         given(found, value_length)
     }
 }
@@ -166,7 +159,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_pinned_from_batch_and_db(
     key_length: usize,
     errptr: ErrPtr,
 ) -> *mut rocksdb_pinnableslice_t {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe {
         rocksdb_writebatch_wi_get_pinned_from_batch_and_db_cf(
@@ -187,7 +180,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_get_pinned_from_batch_and_db_cf(
     errptr: ErrPtr,
 ) -> *mut rocksdb_pinnableslice_t {
     // SAFETY: the contract of the crate.
-    let found = unsafe { above(batch, db, options, family, bytes(key, key_length), errptr) };
+    let found = unsafe { above(batch, db, options, family, (key, key_length), errptr) };
     found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value.into())))
 }
 
@@ -203,9 +196,10 @@ unsafe fn merged(
     quiet(null_mut(), || unsafe {
         let Some(base) = take(base) else { return null_mut() };
         let options = if options.is_null() { Ok(None) } else { read_options(options).map(Some) };
-        let family = family.as_ref().map(|family| family.0.clone());
+        let is_of_base = family == DEFAULT;
+        let family = if is_of_base { Ok(None) } else { of(base.db(), family).map(Some) };
         let batch = batch.as_ref().ok_or_else(|| missing("the batch"));
-        let batch = batch.and_then(rocksdb_writebatch_wi_t::checked);
+        let batch = batch.and_then(|batch| batch.checked_for(base.db()));
         give(base.below(batch, family, options))
     })
 }
@@ -231,13 +225,13 @@ iterators! {
     /// Makes an iterator over the column family of `base` as if the batch were written. It frees
     /// `base`, and shows what the database has now, or at the snapshot of `base`.
     rocksdb_writebatch_wi_create_iterator_with_base()
-        |family, options| (null_mut(), std::ptr::null());
+        |family, options| (DEFAULT, std::ptr::null());
     /// Does the same in a column family.
     rocksdb_writebatch_wi_create_iterator_with_base_cf(of: *mut Family)
         |family, options| (of, std::ptr::null());
     /// Does the same with options of reading.
     rocksdb_writebatch_wi_create_iterator_with_base_readopts(with: *const rocksdb_readoptions_t)
-        |family, options| (null_mut(), with);
+        |family, options| (DEFAULT, with);
     /// Does the same in a column family with options of reading.
     rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(
         of: *mut Family, with: *const rocksdb_readoptions_t) |family, options| (of, with);

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 use sateen::{BatchEntry, BatchItem, ValueKind, WriteBatch};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, count_of, guard, missing};
-use crate::batch::{add, rocksdb_writebatch_t};
-use crate::database::{rocksdb_column_family_handle_t, untimed};
+use crate::batch::{add, add_to, rocksdb_writebatch_t};
+use crate::database::{check_untimed, rocksdb_column_family_handle_t};
 
 type Batch = rocksdb_writebatch_t;
 type Family = rocksdb_column_family_handle_t;
@@ -16,9 +16,9 @@ pub(crate) unsafe fn joined(
     count: c_int,
     data: *const *const c_char,
     lengths: *const usize,
-) -> Vec<u8> {
+) -> sateen::Result<Vec<u8>> {
     // SAFETY: the contract of the module.
-    unsafe { byte_strings(count_of(count), data, lengths) }.concat()
+    Ok(unsafe { byte_strings(count_of(count), data, lengths) }?.concat())
 }
 
 /// Defines writes of joined pieces into a batch, with the names of the module that calls it.
@@ -32,7 +32,7 @@ macro_rules! of_parts {
             $($count: c_int, $data: *const *const c_char, $lengths: *const usize),*
         ) {
             // SAFETY: the contract of the module.
-            unsafe { add(batch, |batch| batch.$act($(joined($count, $data, $lengths)),*)) };
+            unsafe { add(batch, |batch| batch.$act($(joined($count, $data, $lengths)?),*)) };
         }
 
         /// Adds a write of joined pieces to a column family.
@@ -44,8 +44,9 @@ macro_rules! of_parts {
         ) {
             // SAFETY: the contract of the module.
             unsafe {
-                add(batch, |batch| {
-                    batch.to(untimed(family)?).$act($(joined($count, $data, $lengths)),*)
+                add_to(batch, family, |batch, family| {
+                    check_untimed(family)?;
+                    batch.to(family).$act($(joined($count, $data, $lengths)?),*)
                 });
             }
         }
@@ -74,8 +75,10 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        let begin = joined(count, begins, begin_lengths);
-        add(batch, |batch| batch.delete_range(begin, joined(count, ends, end_lengths)));
+        add(batch, |batch| {
+            let begin = joined(count, begins, begin_lengths)?;
+            batch.delete_range(begin, joined(count, ends, end_lengths)?)
+        });
     }
 }
 
@@ -92,8 +95,11 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
 ) {
     // SAFETY: the contract of the module.
     unsafe {
-        let (begin, end) = (joined(count, begins, begin_lengths), joined(count, ends, end_lengths));
-        add(batch, |batch| batch.to(untimed(family)?).delete_range(begin, end));
+        add_to(batch, family, |batch, family| {
+            let begin = joined(count, begins, begin_lengths)?;
+            check_untimed(family)?;
+            batch.to(family).delete_range(begin, joined(count, ends, end_lengths)?)
+        });
     }
 }
 
@@ -105,7 +111,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     length: usize,
 ) {
     // SAFETY: the contract of the module.
-    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length))) };
+    unsafe { add(batch, |batch| batch.put_log_data(bytes(blob, length)?)) };
 }
 
 /// Succeeds, because batches of this library are always consistent.

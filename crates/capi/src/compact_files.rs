@@ -2,14 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::os::unix::ffi::OsStrExt;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sateen::{CompactFilesOptions, Error};
 
 use crate::abi::{ErrPtr, guard, malloc_copy, missing, path, quiet};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::families::{list_of, rocksdb_list_column_families_destroy};
 use crate::job_info::rocksdb_compactionjobinfo_t;
 use crate::odd_options::CancelFlag;
@@ -57,7 +56,7 @@ pub unsafe extern "C" fn rocksdb_compact_files(
     info: *mut rocksdb_compactionjobinfo_t,
     errptr: ErrPtr,
 ) {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe {
         rocksdb_compact_files_cf(
@@ -120,7 +119,7 @@ pub unsafe extern "C" fn rocksdb_compact_files_cf(
                 table_bytes: limit.filter(|bytes| *bytes < u64::MAX),
                 cancelled: options.and_then(|options| options.cancelled.clone()),
             };
-            let made = of(db, family).compact_files(&names, level, &compact)?;
+            let made = of(db, family)?.compact_files(&names, level, &compact)?;
             let mut files: Vec<_> = made.outputs.iter().map(|table| table.file.clone()).collect();
             files.sort();
             files.dedup();

@@ -8,7 +8,7 @@ use sateen::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Decision, Filtering,
 };
 
-use crate::abi::{bytes, free, give, quiet, take};
+use crate::abi::{bytes_or_none, free, give, quiet, take};
 use crate::callbacks::{State, name_of};
 use crate::options::{change, rocksdb_options_t};
 
@@ -57,7 +57,7 @@ impl FilterCallbacks {
         match (removed, changed) {
             (0, 0) => Decision::Keep,
             // SAFETY: the bytes belong to the function and stay until it is called again.
-            (0, _) => Decision::Change(unsafe { bytes(new, length) }.to_vec()),
+            (0, _) => Decision::Change(unsafe { bytes_or_none(new, length) }.to_vec()),
             _ => Decision::Remove,
         }
     }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use sateen::{ColumnFamily, Db};
+use sateen::{ColumnFamily, Db, Error};
 
 use crate::abi::{give, missing};
 use crate::counters::Counters;
+use crate::handles::closed_database;
 use crate::options::rocksdb_options_t;
 
 /// The name under which options keep whether they make checksums of files.
@@ -60,38 +61,83 @@ pub(crate) unsafe fn the<'a>(db: *mut rocksdb_t) -> sateen::Result<&'a Db> {
     Ok(&unsafe { db.as_ref() }.ok_or_else(|| missing("the database"))?.db)
 }
 
-/// Returns the column family of a handle, or the default one for a null handle.
+/// What functions without a column family pass for the default one. It is compared, and never
+/// read. No handle has this address.
+pub(crate) const DEFAULT: *mut rocksdb_column_family_handle_t = std::ptr::dangling_mut();
+
+/// Returns the column family of a handle, which must be one of `db`.
 pub(crate) unsafe fn of(
     db: &Db,
     family: *mut rocksdb_column_family_handle_t,
-) -> sateen::ColumnFamily {
-    // SAFETY: the contract of the module.
-    unsafe { family.as_ref() }.map_or_else(|| db.default_column_family(), |family| family.0.clone())
-}
-
-/// Returns the column family of a write without a timestamp. Fails if it is missing, or if its keys
-/// have timestamps.
-pub(crate) unsafe fn untimed<'a>(
-    family: *mut rocksdb_column_family_handle_t,
-) -> sateen::Result<&'a ColumnFamily> {
+) -> sateen::Result<ColumnFamily> {
+    if family == DEFAULT {
+        return Ok(db.default_column_family());
+    }
     // SAFETY: the contract of the module.
     let family = unsafe { family.as_ref() }.ok_or_else(|| missing("the column family"))?;
-    check_untimed(&family.0).map(|()| &family.0)
+    if !family.0.belongs_to(db) {
+        return Err(foreign(db, &family.0));
+    }
+    Ok(family.0.clone())
 }
 
-/// Returns the column family of a write whose timestamp comes later, and the key with room for it.
-/// Fails if the column family is missing.
-pub(crate) unsafe fn roomy<'a, 'k>(
-    family: *mut rocksdb_column_family_handle_t,
-    key: &'k [u8],
-) -> sateen::Result<(&'a ColumnFamily, Cow<'k, [u8]>)> {
-    // SAFETY: the contract of the module.
-    let family = &unsafe { family.as_ref() }.ok_or_else(|| missing("the column family"))?.0;
-    let key = match family.comparator().timestamp_bytes() {
+/// Returns the error for a column family of another database than `db`.
+#[cold]
+fn foreign(db: &Db, family: &ColumnFamily) -> Error {
+    let (name, of) = (family.name(), family.db().path().display());
+    not_closed(db).err().unwrap_or_else(|| {
+        Error::InvalidArgument(format!(
+            "the column family {name} belongs to another database, {of}"
+        ))
+    })
+}
+
+/// Fails if `db` is what the handle of a closed database has.
+fn not_closed(db: &Db) -> sateen::Result<()> {
+    let closed = closed_database();
+    let is_it = closed.is_some_and(|closed| db.default_column_family().belongs_to(&closed));
+    if is_it { Err(Error::Closed) } else { Ok(()) }
+}
+
+/// The database whose column families the writes of a batch are for, once one of them had a handle.
+#[derive(Default)]
+pub(crate) struct Home(Option<ColumnFamily>);
+
+impl Home {
+    /// Notes a write to `family`. Fails if an earlier one was to another database.
+    pub(crate) fn note(&mut self, family: &ColumnFamily) -> sateen::Result<()> {
+        match &self.0 {
+            Some(_) => self.check(family.db()),
+            None => {
+                self.0 = Some(family.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Fails if the writes are for another database than `db`. One with the identity of theirs is
+    /// the same, opened again, or a copy of it.
+    pub(crate) fn check(&self, db: &Db) -> sateen::Result<()> {
+        let Some(family) = self.0.as_ref().filter(|family| !family.belongs_to(db)) else {
+            return Ok(());
+        };
+        not_closed(db)?;
+        if family.db().identity() == db.identity() {
+            return Ok(());
+        }
+        let (name, of) = (family.name(), family.db().path().display());
+        Err(Error::InvalidArgument(format!(
+            "the batch has a write to the column family {name} of another database, {of}"
+        )))
+    }
+}
+
+/// Returns a key with room for its timestamp, which comes later, if the column family has them.
+pub(crate) fn roomy<'k>(family: &ColumnFamily, key: &'k [u8]) -> Cow<'k, [u8]> {
+    match family.comparator().timestamp_bytes() {
         0 => Cow::Borrowed(key),
         bytes => Cow::Owned([key, &vec![0; bytes]].concat()),
-    };
-    Ok((family, key))
+    }
 }
 
 /// Fails if the keys of a column family have timestamps, which the caller does not give.
@@ -101,5 +147,5 @@ pub(crate) fn check_untimed(family: &ColumnFamily) -> sateen::Result<()> {
     }
     let name = family.name();
     let text = format!("the keys of the column family {name} have timestamps, and this has none");
-    Err(sateen::Error::InvalidArgument(text))
+    Err(Error::InvalidArgument(text))
 }

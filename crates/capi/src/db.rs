@@ -10,7 +10,7 @@ use crate::abi::{
 };
 use crate::batch::rocksdb_writebatch_t;
 use crate::calls::{rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
 use crate::families::Wanted;
 use crate::handles::{Graveyard, closed_database};
@@ -25,7 +25,7 @@ pub(crate) unsafe fn write_options(
     options: *const rocksdb_writeoptions_t,
 ) -> sateen::Result<WriteOptions> {
     // SAFETY: the contract of the module.
-    let Some(options) = (unsafe { options.as_ref() }) else { return Ok(WriteOptions::default()) };
+    let options = unsafe { options.as_ref() }.ok_or_else(|| missing("the write options"))?;
     check_write(options)?;
     Ok(options.0.clone())
 }
@@ -158,7 +158,7 @@ macro_rules! writes {
             errptr: ErrPtr,
         ) {
             // SAFETY: the contract of the module.
-            unsafe { $of_family(db, options, null_mut(), $($argument, $length,)* errptr) };
+            unsafe { $of_family(db, options, DEFAULT, $($argument, $length,)* errptr) };
         }
 
         /// Writes to a column family.
@@ -174,9 +174,9 @@ macro_rules! writes {
             unsafe {
                 guard(errptr, (), || {
                     let db = the(db)?;
-                    let (options, family) = (write_options(options)?, of(db, family));
+                    let (options, family) = (write_options(options)?, of(db, family)?);
                     check_untimed(&family)?;
-                    family.writing(&options).$method($(bytes($argument, $length)),*)
+                    family.writing(&options).$method($(bytes($argument, $length)?),*)
                 });
             }
         }
@@ -206,8 +206,8 @@ pub unsafe extern "C" fn rocksdb_delete_range_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            let (begin, end) = (bytes(begin, begin_length), bytes(end, end_length));
-            let family = of(db, family);
+            let (begin, end) = (bytes(begin, begin_length)?, bytes(end, end_length)?);
+            let family = of(db, family)?;
             check_untimed(&family)?;
             family.writing(&write_options(options)?).delete_range(begin, end)
         });
@@ -226,7 +226,8 @@ pub unsafe extern "C" fn rocksdb_write(
     unsafe {
         guard(errptr, (), || {
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            the(db)?.write_timestamped(batch.complete()?, &write_options(options)?)
+            let db = the(db)?;
+            db.write_timestamped(batch.complete_for(db)?, &write_options(options)?)
         });
     }
 }
@@ -242,7 +243,7 @@ pub unsafe extern "C" fn rocksdb_get(
     errptr: ErrPtr,
 ) -> *mut c_char {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_get_cf(db, options, null_mut(), key, key_length, value_length, errptr) }
+    unsafe { rocksdb_get_cf(db, options, DEFAULT, key, key_length, value_length, errptr) }
 }
 
 /// Returns the value of a key in a column family, to be freed; null if the key does not exist.
@@ -260,8 +261,8 @@ pub unsafe extern "C" fn rocksdb_get_cf(
     unsafe {
         let found = guard(errptr, None, || {
             let db = the(db)?;
-            let key = bytes(key, key_length);
-            value(&of(db, family), options, key)
+            let key = bytes(key, key_length)?;
+            value(&of(db, family)?, options, key)
         });
         if let Some(length) = value_length.as_mut() {
             *length = found.as_ref().map_or(0, |value| value.len());
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned(
     errptr: ErrPtr,
 ) -> *mut rocksdb_pinnableslice_t {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_get_pinned_cf(db, options, null_mut(), key, key_length, errptr) }
+    unsafe { rocksdb_get_pinned_cf(db, options, DEFAULT, key, key_length, errptr) }
 }
 
 /// Returns the value of a key in a column family without a copy; null if the key does not exist.
@@ -301,8 +302,8 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
     unsafe {
         guard(errptr, null_mut(), || {
             let db = the(db)?;
-            let key = bytes(key, key_length);
-            let found = value(&of(db, family), options, key)?;
+            let key = bytes(key, key_length)?;
+            let found = value(&of(db, family)?, options, key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value))))
         })
     }
@@ -354,8 +355,10 @@ pub unsafe extern "C" fn rocksdb_multi_get(
     quiet((), || {
         // SAFETY: the contract of the module.
         let found = unsafe {
-            let keys = byte_strings(count, keys, key_lengths);
-            the(db).and_then(|db| values_of(&db.default_column_family(), options, &keys))
+            the(db).and_then(|db| {
+                let keys = byte_strings(count, keys, key_lengths)?;
+                values_of(&db.default_column_family(), options, &keys)
+            })
         };
         match found {
             Ok(found) => {

@@ -129,10 +129,12 @@ impl Place {
         options: Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> sateen::Result<Db> {
-        let path = self.path.join("CURRENT");
-        let io = |source, path| Error::Io { operation: "open", path, source: Arc::new(source) };
-        if !self.vfs.exists(&path).map_err(|error| io(error, path.clone()))? {
-            return Err(io(ErrorKind::NotFound.into(), path));
+        // Other errors than a missing file are those of the open.
+        let is_missing = matches!(self.vfs.exists(&self.path.join("CURRENT")), Ok(false));
+        if is_missing && !self.path.as_os_str().is_empty() {
+            let source = std::io::Error::new(ErrorKind::NotFound, "there is no database here");
+            let path = self.path.clone();
+            return Err(Error::Io { operation: "open", path, source: Arc::new(source) });
         }
         let (options, families) = self.for_reader(options, families);
         Db::open_read_only_families_with(self.vfs.clone(), &self.path, options, &families)

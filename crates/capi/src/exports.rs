@@ -7,7 +7,9 @@ use std::ptr::null_mut;
 
 use sateen::{Comparator, LiveTable, SstFileInfo, text_of_bytes};
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, missing, path, quiet, take, text};
+use crate::abi::{
+    ErrPtr, bytes_or_none, free, give, guard, malloc_copy, missing, path, quiet, take, text,
+};
 use crate::comparator::shown_name;
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::live_files::{Table, rocksdb_livefiles_t};
@@ -59,7 +61,7 @@ pub unsafe extern "C" fn rocksdb_checkpoint_export_column_family(
     unsafe {
         guard(errptr, null_mut(), || {
             let db = checkpoint.as_ref().ok_or_else(|| missing("the checkpoint"))?.db();
-            let family = of(db, family);
+            let family = of(db, family)?;
             let seqno = db.latest_sequence_number();
             let files = family.export(path(directory))?.into_iter();
             let tables = files.map(|file| described(file, seqno, LiveTable::default()));
@@ -254,9 +256,9 @@ sets! {
     rocksdb_livefile_set_directory(name: *const c_char) |file| file.directory = c_bytes(name);
     rocksdb_livefile_set_size(size: usize) |file| file.table.size_bytes = size as u64;
     rocksdb_livefile_set_smallest_key(key: *const c_char, length)
-        |file| file.table.smallest = bytes(key, length).to_vec();
+        |file| file.table.smallest = bytes_or_none(key, length).to_vec();
     rocksdb_livefile_set_largest_key(key: *const c_char, length)
-        |file| file.table.largest = bytes(key, length).to_vec();
+        |file| file.table.largest = bytes_or_none(key, length).to_vec();
     rocksdb_livefile_set_smallest_seqno(seqno: u64) |file| file.table.smallest_seqno = seqno;
     rocksdb_livefile_set_largest_seqno(seqno: u64) |file| file.table.largest_seqno = seqno;
     rocksdb_livefile_set_num_entries(count: u64) |file| file.table.entries = count;

@@ -230,7 +230,8 @@ pub unsafe extern "C" fn rocksdb_open_and_trim_history(
             let wanted = wanted(count, names, family_options, |options| promised(options))?;
             let families = wanted.names.clone();
             let db = open_alone(options, path, wanted, None)?;
-            let trimmed = trim(&db, &families, bytes(timestamp, length));
+            let at = bytes(timestamp, length);
+            let trimmed = at.and_then(|at| trim(&db, &families, at));
             if trimmed.is_err() {
                 // The first error counts.
                 let _closed = db.close();

@@ -43,12 +43,13 @@ fn level_of(level: c_int) -> LogLevel {
 }
 
 /// Does the same for the name of a level in an option string.
-pub(crate) fn level_in_text(level: &str) -> &'static str {
+pub(crate) fn level_in_text(level: &str) -> &str {
     match level {
         "DEBUG_LEVEL" | "0" => "debug",
         "INFO_LEVEL" | "1" => "info",
         "WARN_LEVEL" | "2" => "warn",
-        _ => "error",
+        "ERROR_LEVEL" | "3" | "FATAL_LEVEL" | "4" | "HEADER_LEVEL" | "5" => "error",
+        ours => ours,
     }
 }
 

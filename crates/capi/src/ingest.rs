@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 use sateen::{Comparator, Error, IngestOptions, Options, SstFileWriter};
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, missing, path};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::environment::Place;
 use crate::options::rocksdb_options_t;
 use crate::settings::{Setting, Settings};
@@ -121,7 +121,7 @@ macro_rules! adds {
         ) {
             // SAFETY: the contract of the crate.
             unsafe {
-                guard(errptr, (), || untimed(writer)?.$method($(bytes($argument, $length)),*));
+                guard(errptr, (), || untimed(writer)?.$method($(bytes($argument, $length)?),*));
             }
         }
     )* };
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file(
     options: *const c_void,
     errptr: ErrPtr,
 ) {
-    let family = std::ptr::null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe { rocksdb_ingest_external_file_cf(db, family, files, count, options, errptr) };
 }
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn rocksdb_ingest_external_file_cf(
                 fail_if_not_bottommost_level: set("fail_if_not_bottommost_level", false),
             };
             let paths: Vec<_> = (0..count).map(|nth| path(*files.add(nth))).collect();
-            of(db, family).ingest(&paths, &ingest)
+            of(db, family)?.ingest(&paths, &ingest)
         });
     }
 }

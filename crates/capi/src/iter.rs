@@ -9,8 +9,8 @@ use crate::abi::{
     ErrPtr, Slice, bytes, free, give, guard, lend, missing, quiet, set_error, status,
 };
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
-use crate::moves::Moves;
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t};
+use crate::moves::{Moves, in_order};
 use crate::promises::read_options;
 use crate::settings::Setting;
 use crate::timestamps::{AsOf, as_of};
@@ -44,6 +44,11 @@ impl rocksdb_iterator_t {
         Ok(rocksdb_iterator_t { iter, db, family, options, as_of, tailing, has_batch })
     }
 
+    /// Returns the database that it reads.
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
     /// Makes an iterator of a cursor that shows the writes of a batch or transaction, too.
     pub(crate) fn above(
         iter: sateen::Result<Cursor>,
@@ -60,18 +65,22 @@ impl rocksdb_iterator_t {
     pub(crate) fn below(
         self,
         batch: sateen::Result<&WriteBatchWithIndex>,
-        family: Option<ColumnFamily>,
+        family: sateen::Result<Option<ColumnFamily>>,
         bounds: sateen::Result<Option<ReadOptions>>,
     ) -> rocksdb_iterator_t {
-        let family = family.unwrap_or(self.family);
+        let (family, refused) = match family {
+            Ok(family) => (family.unwrap_or(self.family), None),
+            Err(error) => (self.family, Some(error)),
+        };
         let cursor = self.iter.and_then(|_| {
+            refused.map_or(Ok(()), Err)?;
             crate::database::check_untimed(&family)?;
             let mut options = self.options;
             if let Some(bounds) = bounds? {
                 options.lower_bound = bounds.lower_bound.or(options.lower_bound);
                 options.upper_bound = bounds.upper_bound.or(options.upper_bound);
             }
-            batch?.reading(&family, &options).cursor()
+            batch?.reading(&family, in_order(&family, &options)).cursor()
         });
         rocksdb_iterator_t::above(cursor, &self.db, &family)
     }
@@ -122,7 +131,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator(
     options: *const rocksdb_readoptions_t,
 ) -> *mut rocksdb_iterator_t {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_create_iterator_cf(db, options, std::ptr::null_mut()) }
+    unsafe { rocksdb_create_iterator_cf(db, options, DEFAULT) }
 }
 
 /// Makes an iterator over a column family. The iterator itself reports an error of making it.
@@ -134,7 +143,7 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
 ) -> *mut rocksdb_iterator_t {
     quiet(std::ptr::null_mut(), || {
         // SAFETY: the contract of the module.
-        let (db, options, family) = unsafe { (db.as_ref(), options.as_ref(), family.as_ref()) };
+        let (db, options) = unsafe { (db.as_ref(), options.as_ref()) };
         let Some(db) = db else { return std::ptr::null_mut() };
         let tailing = options.and_then(|options| bool::get(&options.1, "tailing"));
         // SAFETY: the contract of the module.
@@ -144,10 +153,12 @@ pub unsafe extern "C" fn rocksdb_create_iterator_cf(
         let options = checked.as_ref().cloned().unwrap_or_default();
         let tailing = tailing.unwrap_or(false) && options.snapshot.is_none();
         let tailing = tailing.then(|| db.db.latest_sequence_number());
-        let family =
-            family.map_or_else(|| db.db.default_column_family(), |family| family.0.clone());
         // SAFETY: the contract of the module.
-        let as_of = checked.and_then(|_| unsafe { as_of(&family, given) });
+        let found = unsafe { of(&db.db, family) };
+        // An iterator without a column family only has an error.
+        let family = found.clone().unwrap_or_else(|_| db.db.default_column_family());
+        // SAFETY: the contract of the module.
+        let as_of = checked.and(found).and_then(|family| unsafe { as_of(&family, given) });
         let iter = as_of.clone().and_then(|as_of| Moves::new(&family, &options, as_of.as_ref()));
         let (db, as_of, has_batch) = (db.db.clone(), as_of.ok().flatten(), false);
         give(rocksdb_iterator_t { iter, db, family, options, as_of, tailing, has_batch })
@@ -174,6 +185,20 @@ unsafe fn with<T>(
     }
 }
 
+/// Does the same with an act that can fail. The iterator has the error then, and no position, until
+/// it is made anew.
+unsafe fn with_result(
+    iter: *mut rocksdb_iterator_t,
+    act: impl FnOnce(&mut Moves) -> sateen::Result<()>,
+) {
+    // SAFETY: the contract of the module.
+    let done = unsafe { with(iter, Ok(()), act) };
+    // SAFETY: the contract of the module.
+    if let (Err(error), Some(iter)) = (done, unsafe { iter.as_mut() }) {
+        iter.iter = Err(error);
+    }
+}
+
 /// Returns 1 if the iterator is at a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_valid(iter: *const rocksdb_iterator_t) -> c_uchar {
@@ -194,7 +219,10 @@ macro_rules! moves {
                 if let Some(iter) = iter.as_mut() {
                     quiet(false, || iter.catch_up());
                 }
-                with(iter, (), |iter| iter.$method($(bytes($key, length))?));
+                with_result(iter, |iter| {
+                    iter.$method($(bytes($key, length)?)?);
+                    Ok(())
+                });
             }
         }
     )* };

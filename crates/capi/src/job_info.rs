@@ -7,7 +7,7 @@ use std::ptr::null;
 
 use sateen::{CompactionInfo, FlushInfo, IngestInfo, LiveTable, SealInfo, StallState};
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, lend};
+use crate::abi::{ErrPtr, bytes_or_none, free, give, guard, lend};
 use crate::getters::{no_texts, nothing, numbers, texts};
 use crate::table_properties::{file_number, rocksdb_table_properties_t};
 use crate::value_codes::reason_code;
@@ -572,7 +572,7 @@ pub unsafe extern "C" fn rocksdb_compactionjobinfo_table_properties_for_file(
 ) -> *const rocksdb_table_properties_t {
     // SAFETY: the contract of the crate.
     unsafe {
-        let name = bytes(name, length);
+        let name = bytes_or_none(name, length);
         let files = info.as_ref().map_or(&[][..], |info| &info.properties);
         let found = files.iter().find(|file| path_bytes(&file.table.file) == name);
         found.map_or(null(), std::ptr::from_ref)

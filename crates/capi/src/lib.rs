@@ -55,6 +55,7 @@ mod moves;
 pub mod odd_options;
 pub mod older;
 pub mod option_names;
+mod option_values;
 pub mod options;
 pub mod perf;
 pub mod prefix;

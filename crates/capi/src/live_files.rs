@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sateen::{LiveTable, bytes_of_text};
 
 use crate::abi::{free, give, lend, malloc_copy, malloc_name, quiet};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_column_family_metadata_options_t;
 
 /// A table, with its texts in the form that C reads.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata(
     db: *mut rocksdb_t,
 ) -> *mut rocksdb_column_family_metadata_t {
     // SAFETY: the contract of the crate.
-    unsafe { rocksdb_get_column_family_metadata_cf(db, null_mut()) }
+    unsafe { rocksdb_get_column_family_metadata_cf(db, DEFAULT) }
 }
 
 /// Returns the metadata of a column family.
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_with_options(
     options: *const rocksdb_column_family_metadata_options_t,
 ) -> *mut rocksdb_column_family_metadata_t {
     // SAFETY: the contract of the crate.
-    unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, null_mut(), options) }
+    unsafe { rocksdb_get_column_family_metadata_cf_with_options(db, DEFAULT, options) }
 }
 
 /// Returns the tables of a column family that `options` select; all of them if it is null.
@@ -225,6 +225,7 @@ pub unsafe extern "C" fn rocksdb_get_column_family_metadata_cf_with_options(
         let Ok(db) = (unsafe { the(db) }) else { return null_mut() };
         // SAFETY: the contract of the crate.
         let (family, options) = unsafe { (of(db, family), options.as_ref()) };
+        let Ok(family) = family else { return null_mut() };
         let comparator = family.comparator();
         let listed = |table: &LiveTable| {
             let bounds = (table.smallest.as_slice(), table.largest.as_slice());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sateen::{Compression, StatisticsLevel, WalRecovery};
 
+use crate::option_values::is_code;
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::Setting;
 use crate::value_codes::{compaction_priority, compression};
@@ -356,6 +357,10 @@ pub unsafe extern "C" fn rocksdb_options_set_compression_per_level(
     unsafe {
         let codes = std::slice::from_raw_parts(codes, levels);
         change(options, |options| {
+            match codes.iter().find(|code| !is_code("compression", (**code).into())) {
+                Some(code) => options.keep("compression_per_level", *code),
+                None => options.2.clear("compression_per_level"),
+            }
             options.0.column_family.compression =
                 codes.iter().map(|code| compression(*code)).collect();
         });

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use sateen::{MergeOperator, Merging};
 
-use crate::abi::{bytes, give, quiet};
+use crate::abi::{bytes_or_none, give, quiet};
 use crate::callbacks::{State, name_of};
 
 type FullMerge = unsafe extern "C" fn(
@@ -47,7 +47,7 @@ impl Callbacks {
             return (success != 0).then(Vec::new);
         }
         // SAFETY: the function returned this many bytes.
-        let copy = (success != 0).then(|| unsafe { bytes(value, length) }.to_vec());
+        let copy = (success != 0).then(|| unsafe { bytes_or_none(value, length) }.to_vec());
         match self.delete_value {
             // SAFETY: it frees what the functions return.
             Some(delete) => unsafe { delete(self.state.state, value, length) },

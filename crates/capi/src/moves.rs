@@ -1,5 +1,7 @@
 //! What an iterator moves: the keys of a column family, or those as of a timestamp.
 
+use std::borrow::Cow;
+
 use sateen::{ColumnFamily, Cursor, ReadOptions, TimestampedCursor};
 
 use crate::timestamps::AsOf;
@@ -35,6 +37,20 @@ impl AsOfCursor {
     }
 }
 
+/// Returns `options` with bounds between which there is nothing, if its lower bound is above its
+/// upper one: an iterator of RocksDB is empty then.
+pub(crate) fn in_order<'a>(
+    family: &ColumnFamily,
+    options: &'a ReadOptions,
+) -> Cow<'a, ReadOptions> {
+    match (&options.lower_bound, &options.upper_bound) {
+        (Some(lower), Some(upper)) if family.comparator().compare(lower, upper).is_gt() => {
+            Cow::Owned(ReadOptions { lower_bound: Some(upper.clone()), ..options.clone() })
+        }
+        _ => Cow::Borrowed(options),
+    }
+}
+
 macro_rules! moves {
     ($($method:ident($($key:ident)?);)*) => { $(
         #[inline]
@@ -55,7 +71,7 @@ impl Moves {
         as_of: Option<&AsOf>,
     ) -> sateen::Result<Moves> {
         let (Some(AsOf { at, from }), Some(family)) = (as_of, family.timestamped()) else {
-            return family.cursor(options).map(Moves::Plain);
+            return family.cursor(&in_order(family, options)).map(Moves::Plain);
         };
         let cursor = family.cursor(at, from.as_deref(), options)?;
         let of = AsOfCursor { cursor, all: from.is_some(), internal_key: Vec::new() };

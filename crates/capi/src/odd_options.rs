@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sateen::Error;
 
-use crate::abi::{ErrPtr, bytes, free, give, guard, lend, missing, optional_bytes, quiet, text};
+use crate::abi::{
+    ErrPtr, bytes_or_none, free, give, guard, lend, missing, optional_bytes, quiet, text,
+};
 use crate::calls::rocksdb_readoptions_t;
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::{Keeps, Setting, Settings, keeps, made};
@@ -84,7 +86,7 @@ unsafe fn keep_text<H: Keeps>(
     quiet((), || unsafe {
         match kept(handle) {
             Some(settings) if value.is_null() => settings.clear(key),
-            Some(settings) => settings.put_bytes(key, bytes(value, length)),
+            Some(settings) => settings.put_bytes(key, bytes_or_none(value, length)),
             None => {}
         }
     });
@@ -161,7 +163,7 @@ macro_rules! index_factories {
             // SAFETY: the contract of the crate.
             unsafe {
                 guard(errptr, (), || {
-                    let given = bytes(name, length);
+                    let given = bytes_or_none(name, length);
                     if given != TRIE_INDEX {
                         let text = format!("there is no index {}", given.escape_ascii());
                         return Err(Error::InvalidArgument(text));

@@ -8,6 +8,7 @@ use crate::abi::{ErrPtr, count_of, guard, missing, text};
 use crate::compaction_styles::{in_text, style_in_text};
 use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::info_log::level_in_text;
+use crate::option_values::check_value;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_change, check_text};
 use crate::settings::number;
@@ -48,6 +49,23 @@ const KNOWN_IN_TEXT: &[&str] = &[
     "write_buffer_manager",
 ];
 
+/// The types of values of options that have no setter in C.
+const KINDS_IN_TEXT: &[(&str, &str)] = &[
+    ("allow_fallocate", "bool"),
+    ("persist_user_defined_timestamps", "bool"),
+    ("preclude_last_level_data_seconds", "u64"),
+    ("preserve_internal_time_seconds", "u64"),
+    ("sample_for_compression", "u64"),
+    ("blob_compression_type", "i32"),
+    ("default_temperature", "i32"),
+    ("last_level_temperature", "i32"),
+];
+
+/// Returns the type of an option among `known`.
+fn kind_of(known: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    known.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+}
+
 type Pairs = Vec<(String, String)>;
 
 impl rocksdb_options_t {
@@ -57,17 +75,20 @@ impl rocksdb_options_t {
         let mut kept = self.2.clone();
         let mut apart = false;
         for (name, value) in entries(list)? {
-            for (name, value) in ours(&name, &value)? {
-                if is_half(&name) {
+            for (ours, as_ours) in ours(&name, &value)? {
+                if is_half(&ours) {
                     apart = true;
                     continue;
                 }
-                options.set(&name, &value)?;
-                if name == "block_cache_bytes" {
+                let set = options.set(&ours, &as_ours);
+                set.map_err(|error| as_given(error, (&ours, &as_ours), (&name, &value)))?;
+                if ours == "block_cache_bytes" {
                     options.shared_block_cache = None;
                 }
             }
-            if let Some(name) = KNOWN_OPTIONS.iter().find(|known| **known == name) {
+            if let Some(name) =
+                KNOWN_OPTIONS.iter().map(|(known, _)| known).find(|known| **known == name)
+            {
                 keep_text(&mut kept, name, &value);
             }
         }
@@ -76,6 +97,18 @@ impl rocksdb_options_t {
             self.separate_values();
         }
         Ok(())
+    }
+}
+
+/// Returns `error` with the name and the value of an option as the caller gave them, where it has
+/// `ours`.
+fn as_given(error: Error, ours: (&str, &str), given: (&str, &str)) -> Error {
+    let refusal = |(name, value): (&str, &str)| format!("option {name} does not take {value:?}");
+    match error {
+        Error::InvalidArgument(text) => {
+            Error::InvalidArgument(text.replacen(&refusal(ours), &refusal(given), 1))
+        }
+        error => error,
     }
 }
 
@@ -113,12 +146,26 @@ fn entries(list: &str) -> sateen::Result<Pairs> {
     };
     for entry in lines.flat_map(of_line) {
         let entry = entry.trim();
+        if !is_balanced(entry) {
+            let text = format!("the braces of {entry:?} do not match");
+            return Err(Error::InvalidArgument(text));
+        }
         let (name, value) = entry.split_once('=').ok_or_else(|| {
             Error::InvalidArgument(format!("option {entry:?} has no value: write {entry}=<value>"))
         })?;
         all.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     Ok(all)
+}
+
+/// Returns true if each brace of a text has its counterpart.
+fn is_balanced(text: &str) -> bool {
+    let depth = text.chars().try_fold(0_usize, |depth, letter| match letter {
+        '{' => Some(depth + 1),
+        '}' => depth.checked_sub(1),
+        _ => Some(depth),
+    });
+    depth == Some(0)
 }
 
 /// Splits a list at separators outside of braces.
@@ -173,6 +220,9 @@ pub(crate) fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
     }
     let value = value.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(value);
     check_text(name, value)?;
+    if let Some(kind) = kind_of(KNOWN_OPTIONS, name).or_else(|| kind_of(KINDS_IN_TEXT, name)) {
+        check_value(name, kind, value)?;
+    }
     match name {
         "wal_recovery_mode" => {
             let absolute = matches!(value, "kAbsoluteConsistency" | "1");
@@ -235,7 +285,7 @@ pub(crate) fn ours(name: &str, value: &str) -> sateen::Result<Pairs> {
         // RocksDB's option with this name is about files, in seconds. Ours has a unit.
         "ttl" if number(value).is_some() => Ok(vec![]),
         _ if Options::info(name).is_ok() => one(name, &nearest(name, value)),
-        _ if KNOWN_OPTIONS.contains(&name) || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
+        _ if kind_of(KNOWN_OPTIONS, name).is_some() || KNOWN_IN_TEXT.contains(&name) => Ok(vec![]),
         _ => Options::info(name).map(|_| vec![]),
     }
 }
@@ -254,6 +304,11 @@ fn nearest(name: &str, value: &str) -> String {
 /// Returns an option of block-based tables under our names.
 fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
     let one = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
+    match (kind_of(KNOWN_TABLE_OPTIONS, name), name) {
+        // Names of other objects, too.
+        (_, "block_cache" | "filter_policy" | "no_block_cache") | (None, _) => {}
+        (Some(kind), _) => check_value(name, kind, value)?,
+    }
     match name {
         "block_size" | "block_restart_interval" | "whole_key_filtering" => {
             one(name, &nearest(name, value))
@@ -279,7 +334,7 @@ fn of_table(name: &str, value: &str) -> sateen::Result<Pairs> {
         | "verify_compression"
         | "enable_index_compression"
         | "num_file_reads_for_auto_readahead" => Ok(vec![]),
-        _ if KNOWN_TABLE_OPTIONS.contains(&name) => Ok(vec![]),
+        _ if kind_of(KNOWN_TABLE_OPTIONS, name).is_some() => Ok(vec![]),
         _ => {
             let text = format!("unknown option {name:?} of block-based tables");
             Err(Error::InvalidArgument(text))
@@ -322,7 +377,12 @@ unsafe fn changes(
         // SAFETY: the contract of the module.
         let (name, value) = unsafe { (text(*names.add(nth)), text(*values.add(nth))) };
         check_change(&name, &value)?;
-        all.extend(ours(&name, &value)?);
+        let changes = ours(&name, &value)?;
+        for (ours, as_ours) in changes.iter().filter(|(ours, _)| !is_half(ours)) {
+            let set = Options::default().set(ours, as_ours);
+            set.map_err(|error| as_given(error, (ours, as_ours), (&name, &value)))?;
+        }
+        all.extend(changes);
     }
     Ok(all)
 }
@@ -409,7 +469,7 @@ pub unsafe extern "C" fn rocksdb_set_options_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            let (changes, family) = (changes(count, names, values)?, of(db, family));
+            let (changes, family) = (changes(count, names, values)?, of(db, family)?);
             let options = Options { column_family: family.options(), ..db.options() };
             family.set_options(&borrowed(&in_order(options, changes, true)?))
         });

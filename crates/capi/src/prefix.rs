@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uchar, c_void};
 
 use sateen::{PrefixExtractor, Prefixing};
 
-use crate::abi::{bytes, free, give, quiet};
+use crate::abi::{bytes_or_none, free, give, quiet};
 use crate::callbacks::{State, name_of};
 use crate::options::{change, rocksdb_options_t};
 
@@ -33,7 +33,10 @@ impl PrefixExtractor for Callbacks {
             if self.in_domain.is_some_and(|is_in| is_in(self.state.state, data, key.len()) == 0) {
                 return None;
             }
-            bytes(self.transform?(self.state.state, data, key.len(), &raw mut length), length)
+            bytes_or_none(
+                self.transform?(self.state.state, data, key.len(), &raw mut length),
+                length,
+            )
         };
         // A result that is not a prefix of the key tells nothing about neighbouring keys.
         key.starts_with(prefix).then_some(prefix.len())

@@ -11,6 +11,7 @@ use sateen::{Db, Error, Options, ReadOptions};
 use crate::abi::missing;
 use crate::calls::{LOST_SNAPSHOT, rocksdb_readoptions_t, rocksdb_writeoptions_t};
 use crate::compaction_styles::check_ttl;
+use crate::option_values::check_codes;
 use crate::options::rocksdb_options_t;
 use crate::settings::{Setting, Settings};
 use crate::value_codes::keep_text;
@@ -73,14 +74,15 @@ const OF_MANY: &[Promise] = &[Promise {
 const OF_WRITES: &[Promise] =
     &[off("protection_bytes_per_key", "entries of batches have no checksums")];
 
-fn refused(option: &str, value: i64, why: &str) -> Error {
+fn refused(option: &str, value: &str, why: &str) -> Error {
     Error::InvalidArgument(format!("{option}={value} is not implemented: {why}"))
 }
 
 fn keep(promises: &[Promise], settings: &Settings) -> sateen::Result<()> {
     for Promise { option, takes, why } in promises {
-        if let Some(value) = i64::get(settings, option).filter(|value| !takes(*value)) {
-            return Err(refused(option, value, why));
+        if i64::get(settings, option).is_some_and(|value| !takes(value)) {
+            let value = settings.shown(option).unwrap_or_default();
+            return Err(refused(option, &value, why));
         }
     }
     Ok(())
@@ -90,6 +92,7 @@ impl rocksdb_options_t {
     /// Returns [`rocksdb_options_t::checked`] if the options promise nothing that is not kept.
     pub(crate) fn promised(&self) -> sateen::Result<Options> {
         keep(OF_OPTIONS, &self.2)?;
+        check_codes(&self.2)?;
         check_ttl(self)?;
         let mut options = self.checked()?;
         options.log_head = crate::info_log::head(self);
@@ -165,7 +168,7 @@ pub(crate) unsafe fn read_options(
     options: *const rocksdb_readoptions_t,
 ) -> sateen::Result<ReadOptions> {
     // SAFETY: the caller's promise.
-    let Some(options) = (unsafe { options.as_ref() }) else { return Ok(ReadOptions::default()) };
+    let options = unsafe { options.as_ref() }.ok_or_else(|| missing("the read options"))?;
     keep(OF_READS, &options.1)?;
     if bool::get(&options.1, LOST_SNAPSHOT).unwrap_or(false) {
         let text = "the transaction whose snapshot the options have is freed";

@@ -8,7 +8,7 @@ use sateen::{ColumnFamily, Error, PinnedSlice, Snapshot};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, guard, quiet, set_error, status};
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::read_options;
 use crate::timestamps::{as_of, leave, version};
 
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn rocksdb_get_with_metadata(
     newer: *mut c_uchar,
     errptr: ErrPtr,
 ) -> *mut c_char {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe {
         rocksdb_get_cf_with_metadata(
@@ -130,8 +130,8 @@ pub unsafe extern "C" fn rocksdb_get_cf_with_metadata(
     // SAFETY: the contract of the crate.
     unsafe {
         let found = guard(errptr, None, || {
-            let family = of(the(db)?, family);
-            read(&family, options, bytes(key, key_length), !newer.is_null(), None).map(Some)
+            let family = of(the(db)?, family)?;
+            read(&family, options, bytes(key, key_length)?, !newer.is_null(), None).map(Some)
         });
         Places { value_length, timestamp, timestamp_length, newer }.fill(found.as_ref())
     }
@@ -191,12 +191,14 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf_with_metadata(
     // SAFETY: the contract of the crate; the lists have `count` members, or are null.
     quiet((), || unsafe {
         let keys = byte_strings(count, keys, key_lengths);
+        let key_of = |nth: usize| keys.as_ref().map(|keys| keys[nth]).map_err(Clone::clone);
         let snapshot = the(db).ok().map(sateen::Db::snapshot);
-        for (nth, key) in keys.into_iter().enumerate() {
+        for nth in 0..count {
             let found = the(db).and_then(|db| {
-                let family = if families.is_null() { null() } else { *families.add(nth) };
-                let family = of(db, family.cast_mut());
-                read(&family, options, key, !newer.is_null(), snapshot.as_ref())
+                let family =
+                    if families.is_null() { DEFAULT } else { (*families.add(nth)).cast_mut() };
+                let family = of(db, family)?;
+                read(&family, options, key_of(nth)?, !newer.is_null(), snapshot.as_ref())
             });
             *errors.add(nth) = null_mut();
             if let Err(error) = &found {

@@ -11,7 +11,7 @@ use crate::abi::{
     status,
 };
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::promises::{many_options, read_options};
 use crate::timestamps::{Found, as_of, value, values_of};
@@ -71,6 +71,18 @@ unsafe fn answers(
     }
 }
 
+/// Returns the keys of an array of slices.
+unsafe fn of_slices<'a>(count: usize, keys: *const Slice) -> sateen::Result<Vec<&'a [u8]>> {
+    if count > 0 && keys.is_null() {
+        return Err(missing("the list of keys"));
+    }
+    // SAFETY: the contract of the module.
+    (0..count)
+        .map(|nth| unsafe { *keys.add(nth) })
+        .map(|it| unsafe { bytes(it.data, it.size) })
+        .collect()
+}
+
 /// Returns the values of keys, each in the column family at its index, each to be freed, and the
 /// error of each.
 #[unsafe(no_mangle)]
@@ -88,9 +100,9 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
     // SAFETY: the contract of the module.
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
-            let families: Vec<_> =
-                (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut())).collect();
-            let keys = byte_strings(count, keys, key_lengths);
+            let families = (0..count).map(|nth| of(db, (*families.add(nth)).cast_mut()));
+            let families = families.collect::<sateen::Result<Vec<_>>>()?;
+            let keys = byte_strings(count, keys, key_lengths)?;
             let plain = many_options(options)?;
             if families.iter().any(|family| family.comparator().timestamp_bytes() > 0) {
                 let each = families.iter().zip(keys);
@@ -122,8 +134,8 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     // SAFETY: the contract of the module.
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
-            let keys = byte_strings(count, keys, key_lengths);
-            values_of(&of(db, family), options, &keys)
+            let keys = byte_strings(count, keys, key_lengths)?;
+            values_of(&of(db, family)?, options, &keys)
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -144,9 +156,8 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
     // SAFETY: the contract of the module.
     quiet((), || unsafe {
         let found = answers(db, count, |db| {
-            let slices = (0..count).map(|nth| *keys.add(nth));
-            let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
-            values_of(&of(db, family), options, &keys)
+            let keys = of_slices(count, keys)?;
+            values_of(&of(db, family)?, options, &keys)
         });
         leave(found, errors, |nth, value| *values.add(nth) = pinned(value));
     });
@@ -183,9 +194,8 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_pinned_cf(
     // SAFETY: the contract of the module.
     quiet(null_mut(), || unsafe {
         let found = answers(db, count, |db| {
-            let slices = (0..count).map(|nth| *keys.add(nth));
-            let keys: Vec<_> = slices.map(|slice| bytes(slice.data, slice.size)).collect();
-            values_of(&of(db, family), options, &keys)
+            let keys = of_slices(count, keys)?;
+            values_of(&of(db, family)?, options, &keys)
         });
         let outcomes = found.into_iter().map(|answer| match answer {
             Ok(None) => Outcome::NotFound,
@@ -271,7 +281,7 @@ pub unsafe extern "C" fn rocksdb_get_pinned_v2(
     errptr: ErrPtr,
 ) -> *mut rocksdb_pinnable_handle_t {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_get_pinned_cf_v2(db, options, null_mut(), key, key_length, errptr) }
+    unsafe { rocksdb_get_pinned_cf_v2(db, options, DEFAULT, key, key_length, errptr) }
 }
 
 /// Returns the value of a key in a column family without a copy; null if the key does not exist.
@@ -288,8 +298,8 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf_v2(
     unsafe {
         guard(errptr, null_mut(), || {
             let db = the(db)?;
-            let key = bytes(key, key_length);
-            let found = value(&of(db, family), options, key)?;
+            let key = bytes(key, key_length)?;
+            let found = value(&of(db, family)?, options, key)?;
             Ok(found.map_or(null_mut(), |value| give(rocksdb_pinnable_handle_t(value))))
         })
     }
@@ -329,7 +339,7 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer(
     found: *mut c_uchar,
     errptr: ErrPtr,
 ) -> c_uchar {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the module.
     unsafe {
         rocksdb_get_into_buffer_cf(
@@ -365,8 +375,8 @@ pub unsafe extern "C" fn rocksdb_get_into_buffer_cf(
     unsafe {
         let value = guard(errptr, None, || {
             let db = the(db)?;
-            let key = bytes(key, key_length);
-            value(&of(db, family), options, key)
+            let key = bytes(key, key_length)?;
+            value(&of(db, family)?, options, key)
         });
         if let Some(found) = found.as_mut() {
             *found = c_uchar::from(value.is_some());
@@ -406,7 +416,7 @@ pub unsafe extern "C" fn rocksdb_create_iterators(
             let mut options = read_options(given)?;
             options.snapshot.get_or_insert_with(|| db.snapshot());
             let made = (0..count).map(|nth| {
-                let family = of(db, *families.add(nth));
+                let family = of(db, *families.add(nth))?;
                 let as_of = crate::timestamps::as_of(&family, given)?;
                 crate::iter::rocksdb_iterator_t::open(db, &family, &options, as_of)
             });

@@ -20,7 +20,8 @@ use sateen::{
 };
 
 use crate::abi::{
-    ErrPtr, bytes, free, give, guard, lend, malloc_copy, missing, path, quiet, take, text,
+    ErrPtr, bytes, bytes_or_none, free, give, guard, lend, malloc_copy, missing, path, quiet, take,
+    text,
 };
 use crate::callbacks::State;
 use crate::compaction_filter::{
@@ -126,7 +127,7 @@ impl Service {
             unsafe { wait(self.state.state, id.as_ptr(), &raw mut result, &raw mut length) };
         // SAFETY: what it stored is from `malloc`, and has that length.
         let result = unsafe {
-            let copied = bytes(result, length).to_vec();
+            let copied = bytes_or_none(result, length).to_vec();
             libc::free(result.cast());
             copied
         };
@@ -519,7 +520,7 @@ pub unsafe extern "C" fn rocksdb_open_and_compact_with_options(
                 let pairs = ours(name, value)?.into_iter();
                 with.options.extend(pairs.filter(|(name, _)| !is_half(name)));
             }
-            let (output, input) = (path(output_directory), bytes(input, input_length));
+            let (output, input) = (path(output_directory), bytes(input, input_length)?);
             let result = Db::open_and_compact_with(vfs, database, output, input, &with)?;
             if let Some(length) = output_length.as_mut() {
                 *length = result.len();

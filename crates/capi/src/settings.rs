@@ -10,7 +10,8 @@ pub(crate) struct Settings(BTreeMap<&'static str, Kept>);
 
 #[derive(Clone)]
 enum Kept {
-    Bits(u64),
+    /// A number, and whether its type has a sign.
+    Bits(u64, bool),
     Text(CString),
 }
 
@@ -26,8 +27,17 @@ impl Settings {
     pub(crate) fn text(&self, key: &str) -> Option<&CStr> {
         match self.0.get(key)? {
             Kept::Text(text) => Some(text),
-            Kept::Bits(_) => None,
+            Kept::Bits(..) => None,
         }
+    }
+
+    /// Returns the value of an option as text, if it was set.
+    pub(crate) fn shown(&self, key: &str) -> Option<String> {
+        Some(match self.0.get(key)? {
+            Kept::Text(text) => text.to_string_lossy().into_owned(),
+            Kept::Bits(bits, true) => bits.cast_signed().to_string(),
+            Kept::Bits(bits, false) => bits.to_string(),
+        })
     }
 
     /// Returns true if an option was set.
@@ -104,14 +114,15 @@ macro_rules! numbers {
         impl Setting for $number {
             fn put(self, settings: &mut Settings, key: &'static str) {
                 let to: fn($number) -> u64 = $to;
-                settings.0.insert(key, Kept::Bits(to(self)));
+                let signed = stringify!($number).starts_with('i');
+                settings.0.insert(key, Kept::Bits(to(self), signed));
             }
 
             fn get(settings: &Settings, key: &str) -> Option<Self> {
                 let from: fn(u64) -> $number = $from;
                 let read: fn(&str) -> Option<$number> = $read;
                 match settings.0.get(key)? {
-                    Kept::Bits(bits) => Some(from(*bits)),
+                    Kept::Bits(bits, _) => Some(from(*bits)),
                     Kept::Text(text) => text.to_str().ok().and_then(read),
                 }
             }
@@ -172,7 +183,7 @@ impl Setting for *const c_char {
     fn get(settings: &Settings, key: &str) -> Option<Self> {
         match settings.0.get(key)? {
             Kept::Text(text) => Some(text.as_ptr()),
-            Kept::Bits(_) => None,
+            Kept::Bits(..) => None,
         }
     }
 }

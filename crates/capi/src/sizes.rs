@@ -1,12 +1,11 @@
 //! The sizes of key ranges in tables and in memory.
 
 use std::ffi::{c_char, c_int};
-use std::ptr::null_mut;
 
 use sateen::Error;
 
 use crate::abi::{ErrPtr, byte_strings, count_of, guard};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_size_approximation_options_t;
 use crate::settings::Setting;
 
@@ -60,16 +59,16 @@ struct Ranges {
 
 impl Ranges {
     /// Returns the bounds of each range.
-    unsafe fn bounds<'a>(&self) -> Vec<(&'a [u8], &'a [u8])> {
+    unsafe fn bounds<'a>(&self) -> sateen::Result<Vec<(&'a [u8], &'a [u8])>> {
         let count = count_of(self.count);
         // SAFETY: the contract of the crate.
         let (begins, ends) = unsafe {
             (
-                byte_strings(count, self.begins, self.begin_lengths),
-                byte_strings(count, self.ends, self.end_lengths),
+                byte_strings(count, self.begins, self.begin_lengths)?,
+                byte_strings(count, self.ends, self.end_lengths)?,
             )
         };
-        begins.into_iter().zip(ends).collect()
+        Ok(begins.into_iter().zip(ends).collect())
     }
 }
 
@@ -83,8 +82,8 @@ unsafe fn sizes_of(
     // SAFETY: the contract of the crate.
     unsafe {
         let db = the(db)?;
-        let family = of(db, family);
-        for (nth, (begin, end)) in ranges.bounds().into_iter().enumerate() {
+        let family = of(db, family)?;
+        for (nth, (begin, end)) in ranges.bounds()?.into_iter().enumerate() {
             let mut size = 0;
             if included.tables {
                 size += family.approximate_size(begin, end);
@@ -112,7 +111,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes(
 ) {
     let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
     // SAFETY: the contract of the crate.
-    unsafe { guard(errptr, (), || sizes_of(db, null_mut(), &ranges, IN_TABLES, sizes)) };
+    unsafe { guard(errptr, (), || sizes_of(db, DEFAULT, &ranges, IN_TABLES, sizes)) };
 }
 
 /// Does the same for a column family.
@@ -149,7 +148,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_with_options(
     let ranges = Ranges { count, begins, begin_lengths, ends, end_lengths };
     // SAFETY: the contract of the crate.
     unsafe {
-        guard(errptr, (), || sizes_of(db, null_mut(), &ranges, Included::of(options)?, sizes));
+        guard(errptr, (), || sizes_of(db, DEFAULT, &ranges, Included::of(options)?, sizes));
     }
 }
 

@@ -30,7 +30,7 @@ macro_rules! updates {
                     let bytes_of = bytes_of.ok_or_else(|| missing("the function of lengths"))?;
                     // Given with this state.
                     let of = |family: ColumnFamilyId| bytes_of(state, family.0);
-                    batch.update_timestamps(bytes(timestamp, length), of)
+                    batch.update_timestamps(bytes(timestamp, length)?, of)
                 });
             }
         }

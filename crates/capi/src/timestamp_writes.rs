@@ -1,14 +1,13 @@
 //! Writes of versions of keys with timestamps (`…_with_ts`): single ones, in batches, and in files.
 
 use std::ffi::c_char;
-use std::ptr::null_mut;
 
 use sateen::{ColumnFamily, WriteBatch, timestamped_entry};
 
-use crate::abi::{ErrPtr, bytes, guard, missing};
-use crate::batch::{add, rocksdb_writebatch_t};
+use crate::abi::{ErrPtr, bytes, guard};
+use crate::batch::{add_to, rocksdb_writebatch_t};
 use crate::calls::rocksdb_writeoptions_t;
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::db::write_options;
 use crate::ingest::{rocksdb_sstfilewriter_t, with_comparator};
 use crate::timestamps::timestamped;
@@ -33,7 +32,7 @@ macro_rules! writes {
         ) {
             // SAFETY: the contract of the crate.
             unsafe {
-                $of_family(db, options, null_mut(), key, key_length, timestamp, timestamp_length,
+                $of_family(db, options, DEFAULT, key, key_length, timestamp, timestamp_length,
                     $($value, $value_length,)? errptr);
             }
         }
@@ -54,9 +53,9 @@ macro_rules! writes {
             // SAFETY: the contract of the crate.
             unsafe {
                 guard(errptr, (), || {
-                    let $family = timestamped(&of(the(db)?, family))?;
+                    let $family = timestamped(&of(the(db)?, family)?)?;
                     let $options = write_options(options)?;
-                    let ($k, $t) = (bytes(key, key_length), bytes(timestamp, timestamp_length));
+                    let ($k, $t) = (bytes(key, key_length)?, bytes(timestamp, timestamp_length)?);
                     $act
                 });
             }
@@ -66,7 +65,7 @@ macro_rules! writes {
 
 writes! {
     rocksdb_put_with_ts rocksdb_put_cf_with_ts (put; value value_length)
-        |family, options, key, time| family.put(key, time, bytes(value, value_length), &options);
+        |family, options, key, time| family.put(key, time, bytes(value, value_length)?, &options);
     rocksdb_delete_with_ts rocksdb_delete_cf_with_ts (delete;)
         |family, options, key, time| family.delete(key, time, &options);
     rocksdb_singledelete_with_ts rocksdb_singledelete_cf_with_ts (delete;)
@@ -77,15 +76,15 @@ writes! {
 unsafe fn add_version(
     batch: *mut rocksdb_writebatch_t,
     family: *mut Family,
-    key: &[u8],
-    timestamp: &[u8],
+    key: (*const c_char, usize),
+    timestamp: (*const c_char, usize),
     act: impl FnOnce(&mut WriteBatch, &ColumnFamily, &[u8]) -> sateen::Result<()>,
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        add(batch, |batch| {
-            let family = &family.as_ref().ok_or_else(|| missing("the column family"))?.0;
+        add_to(batch, family, |batch, family| {
             timestamped(family)?;
+            let (key, timestamp) = (bytes(key.0, key.1)?, bytes(timestamp.0, timestamp.1)?);
             let (key, _) = timestamped_entry(family.comparator(), key, timestamp, None)?;
             act(batch, family, &key)
         });
@@ -106,10 +105,9 @@ pub unsafe extern "C" fn rocksdb_writebatch_put_cf_with_ts(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (key, time) = (bytes(key, key_length), bytes(timestamp, timestamp_length));
-        let value = bytes(value, value_length);
+        let (key, time) = ((key, key_length), (timestamp, timestamp_length));
         add_version(batch, family, key, time, |batch, family, key| {
-            batch.to(family).put(key, value)
+            batch.to(family).put(key, bytes(value, value_length)?)
         });
     }
 }
@@ -128,7 +126,7 @@ macro_rules! deletions {
         ) {
             // SAFETY: the contract of the crate.
             unsafe {
-                let (key, time) = (bytes(key, key_length), bytes(timestamp, timestamp_length));
+                let (key, time) = ((key, key_length), (timestamp, timestamp_length));
                 add_version(batch, family, key, time, |batch, family, key| {
                     batch.to(family).$act(key)
                 });
@@ -156,9 +154,9 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_put_with_ts(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (key, time) = (bytes(key, key_length), bytes(timestamp, timestamp_length));
-        let value = Some(bytes(value, value_length));
         guard(errptr, (), || {
+            let (key, time) = (bytes(key, key_length)?, bytes(timestamp, timestamp_length)?);
+            let value = Some(bytes(value, value_length)?);
             with_comparator(writer, |file, by| {
                 let (key, value) = timestamped_entry(by, key, time, value)?;
                 file.put(key, value)
@@ -179,8 +177,8 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_delete_with_ts(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let (key, time) = (bytes(key, key_length), bytes(timestamp, timestamp_length));
         guard(errptr, (), || {
+            let (key, time) = (bytes(key, key_length)?, bytes(timestamp, timestamp_length)?);
             with_comparator(writer, |file, by| {
                 let (key, value) = timestamped_entry(by, key, time, None)?;
                 file.put(key, value)

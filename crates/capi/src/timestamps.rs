@@ -12,7 +12,7 @@ use crate::abi::{
 use crate::callbacks::{State, name_of};
 use crate::calls::{rocksdb_compactoptions_t, rocksdb_readoptions_t};
 use crate::comparator::{Compare, ordered_by, rocksdb_comparator_t};
-use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::{many_options, read_options};
 use crate::settings::Settings;
 
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn rocksdb_get_with_ts(
     timestamp_length: *mut usize,
     errptr: ErrPtr,
 ) -> *mut c_char {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe {
         rocksdb_get_cf_with_ts(
@@ -272,9 +272,9 @@ pub unsafe extern "C" fn rocksdb_get_cf_with_ts(
     // SAFETY: the contract of the crate.
     unsafe {
         let found = guard(errptr, None, || {
-            let family = of(the(db)?, family);
+            let family = of(the(db)?, family)?;
             let (plain, as_of) = (read_options(options)?, as_of(&family, options)?);
-            version(&family, &plain, as_of, bytes(key, key_length))
+            version(&family, &plain, as_of, bytes(key, key_length)?)
         });
         let (value, time) = (found.as_ref().map(|it| &*it.value), found.as_ref());
         leave(time.map(|it| &*it.timestamp), timestamp, timestamp_length);
@@ -335,14 +335,16 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf_with_ts(
     // SAFETY: the contract of the crate; the lists have `count` members.
     quiet((), || unsafe {
         let keys = byte_strings(count, keys, key_lengths);
+        let key_of = |nth: usize| keys.as_ref().map(|keys| keys[nth]).map_err(Clone::clone);
         let snapshot = the(db).ok().map(sateen::Db::snapshot);
-        for (nth, key) in keys.into_iter().enumerate() {
+        for nth in 0..count {
             let found = (|| {
-                let family = if families.is_null() { null() } else { *families.add(nth) };
-                let family = of(the(db)?, family.cast_mut());
+                let family =
+                    if families.is_null() { DEFAULT } else { (*families.add(nth)).cast_mut() };
+                let family = of(the(db)?, family)?;
                 let (mut plain, as_of) = (read_options(options)?, as_of(&family, options)?);
                 plain.snapshot = plain.snapshot.or_else(|| snapshot.clone());
-                version(&family, &plain, as_of, key)
+                version(&family, &plain, as_of, key_of(nth)?)
             })();
             *errors.add(nth) = null_mut();
             if let Err(error) = &found {
@@ -368,7 +370,7 @@ pub unsafe extern "C" fn rocksdb_increase_full_history_ts_low(
     // SAFETY: the contract of the crate.
     unsafe {
         guard(errptr, (), || {
-            timestamped(&of(the(db)?, family))?.raise_history_low(bytes(timestamp, length))
+            timestamped(&of(the(db)?, family)?)?.raise_history_low(bytes(timestamp, length)?)
         });
     }
 }
@@ -384,7 +386,7 @@ pub unsafe extern "C" fn rocksdb_get_full_history_ts_low(
     // SAFETY: the contract of the crate.
     unsafe {
         let found = guard(errptr, None, || {
-            let family = timestamped(&of(the(db)?, family))?;
+            let family = timestamped(&of(the(db)?, family)?)?;
             Ok(Some(family.history_low(&ReadOptions::default())?.unwrap_or_default()))
         });
         let mut copy = null_mut();

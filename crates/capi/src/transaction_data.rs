@@ -8,9 +8,10 @@ use sateen::{PinnedSlice, TimestampedFamily};
 
 use crate::abi::{ErrPtr, byte_strings, bytes, give, malloc_copy, missing, quiet};
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{of, rocksdb_column_family_handle_t};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t};
 use crate::db::rocksdb_pinnableslice_t;
 use crate::iter::rocksdb_iterator_t;
+use crate::moves::in_order;
 use crate::promises::{many_options, read_options};
 use crate::reads::leave;
 use crate::timestamps::{Found, timestamp_of};
@@ -50,7 +51,7 @@ macro_rules! writes {
             errptr: ErrPtr,
         ) {
             // SAFETY: the contract of the crate.
-            unsafe { $of_family(transaction, null_mut(), $($argument, $length,)* errptr) };
+            unsafe { $of_family(transaction, DEFAULT, $($argument, $length,)* errptr) };
         }
 
         /// Writes to a column family.
@@ -65,7 +66,7 @@ macro_rules! writes {
             unsafe {
                 with(transaction, errptr, (), |transaction| {
                     transaction.check()?;
-                    $does!(transaction, family, $act($(bytes($argument, $length)),*))
+                    $does!(transaction, family, $act($(bytes($argument, $length)?),*))
                 });
             }
         }
@@ -90,7 +91,8 @@ pub unsafe extern "C" fn rocksdb_transaction_put_log_data(
     // SAFETY: the contract of the crate.
     quiet((), || unsafe {
         let Some(transaction) = transaction.as_mut() else { return };
-        if let Err(error) = transaction.inner.put_log_data(bytes(blob, length)) {
+        let added = bytes(blob, length).and_then(|blob| transaction.inner.put_log_data(blob));
+        if let Err(error) = added {
             transaction.spoil(error);
         }
     });
@@ -173,7 +175,7 @@ macro_rules! gets {
             $($exclusive: c_uchar,)?
             errptr: ErrPtr,
         ) -> *mut c_char {
-            let family = null_mut();
+            let family = DEFAULT;
             // SAFETY: the contract of the crate.
             unsafe {
                 $of_family(transaction, options, family, key, key_length, value_length,
@@ -197,7 +199,7 @@ macro_rules! gets {
             unsafe {
                 let found = with(transaction, errptr, None, |transaction| {
                     let plain = read_options(options)?;
-                    let key = bytes(key, key_length);
+                    let key = bytes(key, key_length)?;
                     get(transaction, family, key, options, &plain, $guards)
                 });
                 if let Some(length) = value_length.as_mut() {
@@ -217,7 +219,7 @@ macro_rules! gets {
             $($exclusive: c_uchar,)?
             errptr: ErrPtr,
         ) -> *mut rocksdb_pinnableslice_t {
-            let family = null_mut();
+            let family = DEFAULT;
             // SAFETY: the contract of the crate.
             unsafe {
                 $pinned_of_family(transaction, options, family, key, key_length,
@@ -240,7 +242,7 @@ macro_rules! gets {
             unsafe {
                 let found = with(transaction, errptr, None, |transaction| {
                     let plain = read_options(options)?;
-                    let key = bytes(key, key_length);
+                    let key = bytes(key, key_length)?;
                     get(transaction, family, key, options, &plain, $guards)
                 });
                 found.map_or(null_mut(), |value| give(rocksdb_pinnableslice_t(value.into())))
@@ -303,10 +305,10 @@ impl Many {
             if matches!(guards, Guards::Not) {
                 options.snapshot.get_or_insert_with(|| transaction.db().snapshot());
             }
-            let keys = byte_strings(self.count, self.keys, self.key_lengths);
+            let keys = byte_strings(self.count, self.keys, self.key_lengths)?;
             let found = keys.iter().enumerate().map(|(nth, key)| {
                 let family =
-                    if families.is_null() { null_mut() } else { (*families.add(nth)).cast_mut() };
+                    if families.is_null() { DEFAULT } else { (*families.add(nth)).cast_mut() };
                 let value = get(transaction, family, key, given, &options, guards)?;
                 Ok(value.map(PinnedSlice::from))
             });
@@ -367,7 +369,7 @@ pub unsafe extern "C" fn rocksdb_transaction_create_iterator(
     options: *const ReadOptions,
 ) -> *mut rocksdb_iterator_t {
     // SAFETY: the contract of the crate.
-    unsafe { rocksdb_transaction_create_iterator_cf(transaction, options, null_mut()) }
+    unsafe { rocksdb_transaction_create_iterator_cf(transaction, options, DEFAULT) }
 }
 
 /// Makes an iterator over a column family and the writes of the transaction so far. The iterator
@@ -381,10 +383,12 @@ pub unsafe extern "C" fn rocksdb_transaction_create_iterator_cf(
     // SAFETY: the contract of the crate.
     quiet(null_mut(), || unsafe {
         let Some(transaction) = transaction.as_ref() else { return null_mut() };
+        // An iterator without a column family only has an error.
         let plain = of(transaction.db(), family);
+        let plain = plain.unwrap_or_else(|_| transaction.db().default_column_family());
         let cursor = transaction.check().and_then(|()| read_options(options)).and_then(|options| {
             let family = transaction.family(family)?;
-            transaction.inner.reading(&family, &options).cursor()
+            transaction.inner.reading(&family, in_order(&family, &options)).cursor()
         });
         give(rocksdb_iterator_t::above(cursor, transaction.db(), &plain))
     })

@@ -13,7 +13,7 @@ use crate::calls::{
     rocksdb_create_snapshot, rocksdb_flushoptions_t, rocksdb_readoptions_t,
     rocksdb_release_snapshot, rocksdb_snapshot_t, rocksdb_writeoptions_t,
 };
-use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t};
+use crate::database::{DEFAULT, check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t};
 use crate::db::{
     close_handle, open_default, rocksdb_get, rocksdb_get_cf, rocksdb_get_pinned,
     rocksdb_get_pinned_cf, rocksdb_multi_get, rocksdb_pinnableslice_t, rocksdb_write,
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn rocksdb_transactiondb_write(
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            write(db, options, batch.complete()?)
+            write(db, options, batch.complete_for(&db.base.db)?)
         });
     }
 }
@@ -355,7 +355,7 @@ macro_rules! writes {
             errptr: ErrPtr,
         ) {
             // SAFETY: the contract of the crate.
-            unsafe { $of_family(db, options, null_mut(), $($argument, $length,)* errptr) };
+            unsafe { $of_family(db, options, DEFAULT, $($argument, $length,)* errptr) };
         }
 
         /// Writes to a column family. It waits for a transaction that has locked the key.
@@ -373,9 +373,9 @@ macro_rules! writes {
                     let db = db.as_ref().ok_or_else(|| missing("the database"))?;
                     // The database has the limit of a value.
                     let mut batch = WriteBatch::with_value_bytes_max(usize::MAX);
-                    let family = of(&db.base.db, family);
+                    let family = of(&db.base.db, family)?;
                     check_untimed(&family)?;
-                    batch.to(&family).$act($(bytes($argument, $length)),*)?;
+                    batch.to(&family).$act($(bytes($argument, $length)?),*)?;
                     write(db, options, &batch)
                 });
             }

@@ -91,7 +91,7 @@ impl rocksdb_transaction_t {
         family: *mut rocksdb_column_family_handle_t,
     ) -> sateen::Result<ColumnFamily> {
         // SAFETY: the contract of the crate.
-        let family = unsafe { of(&self.db, family) };
+        let family = unsafe { of(&self.db, family)? };
         check_untimed(&family).map(|()| family)
     }
 
@@ -101,7 +101,7 @@ impl rocksdb_transaction_t {
         family: *mut rocksdb_column_family_handle_t,
     ) -> sateen::Result<Option<TimestampedFamily>> {
         // SAFETY: the contract of the crate.
-        let family = unsafe { of(&self.db, family) };
+        let family = unsafe { of(&self.db, family)? };
         let bytes = family.comparator().timestamp_bytes();
         if bytes == 0 || bytes == size_of::<u64>() {
             return Ok(family.timestamped());
@@ -344,7 +344,7 @@ pub unsafe extern "C" fn rocksdb_transaction_set_name(
     unsafe {
         with(transaction, errptr, (), |transaction| {
             transaction.check()?;
-            transaction.inner.reserve_name(bytes(name, length))
+            transaction.inner.reserve_name(bytes(name, length)?)
         });
     }
 }
@@ -389,7 +389,7 @@ pub unsafe extern "C" fn rocksdb_transaction_rebuild_from_writebatch(
         with(transaction, errptr, (), |transaction| {
             transaction.check()?;
             let batch = batch.as_ref().ok_or_else(|| missing("the batch"))?;
-            transaction.inner.rebuild_from(batch.complete()?)
+            transaction.inner.rebuild_from(batch.complete_for(transaction.db())?)
         });
     }
 }

@@ -10,7 +10,7 @@ use crate::abi::{
     status, text,
 };
 use crate::calls::{rocksdb_compactoptions_t, rocksdb_flushoptions_t};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::odd_options::rocksdb_flushwaloptions_t;
 use crate::settings::{Setting, Settings};
 use crate::timestamps::before_compaction;
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn rocksdb_property_value(
     name: *const c_char,
 ) -> *mut c_char {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_property_value_cf(db, null_mut(), name) }
+    unsafe { rocksdb_property_value_cf(db, DEFAULT, name) }
 }
 
 /// Returns a property of a column family by name, to be freed; null if there is none of that name.
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn rocksdb_property_value_cf(
     // SAFETY: the contract of the module.
     let value = quiet(None, || unsafe {
         let db = the(db).ok()?;
-        of(db, family).property(&text(name))
+        of(db, family).ok()?.property(&text(name))
     });
     value.map_or(null_mut(), |value| malloc_copy(value.as_bytes()))
 }
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn rocksdb_property_int(
     value: *mut u64,
 ) -> c_int {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_property_int_cf(db, null_mut(), name, value) }
+    unsafe { rocksdb_property_int_cf(db, DEFAULT, name, value) }
 }
 
 /// Stores a property of a column family that is a number. Returns 0 if it exists, otherwise -1.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn rocksdb_property_int_cf(
     // SAFETY: the contract of the module.
     let found = quiet(None, || unsafe {
         let db = the(db).ok()?;
-        of(db, family).property(&text(name))?.parse().ok()
+        of(db, family).ok()?.property(&text(name))?.parse().ok()
     });
     // SAFETY: the contract of the module.
     match (found, unsafe { value.as_mut() }) {
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn rocksdb_compact_range(
     end: *const c_char,
     end_length: usize,
 ) {
-    let (family, options) = (null_mut(), null_mut());
+    let (family, options) = (DEFAULT, null_mut());
     // SAFETY: the contract of the module.
     unsafe {
         rocksdb_compact_range_cf_opt(db, family, options, begin, begin_length, end, end_length);
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_opt(
     end: *const c_char,
     end_length: usize,
 ) {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the module.
     unsafe {
         rocksdb_compact_range_cf_opt(db, family, options, begin, begin_length, end, end_length);
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn rocksdb_compact_range_cf_opt(
     // SAFETY: the contract of the module.
     unsafe {
         guard(null_mut(), (), || {
-            let family = of(the(db)?, family);
+            let family = of(the(db)?, family)?;
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
             let [begin, end] = before_compaction(&family, options.as_ref(), [begin, end])?;
@@ -165,20 +165,23 @@ pub unsafe extern "C" fn rocksdb_flush(
     errptr: ErrPtr,
 ) {
     // SAFETY: the contract of the module.
-    unsafe { rocksdb_flush_cf(db, options, null_mut(), errptr) };
+    unsafe { rocksdb_flush_cf(db, options, DEFAULT, errptr) };
 }
 
-/// Checks the options of a flush of several column families, which are flushed together if the
-/// database was opened with that option.
-unsafe fn check_flush(db: &Db, options: *const rocksdb_flushoptions_t) -> sateen::Result<()> {
+/// Returns the options of a flush. Checks the option for several column families, which are flushed
+/// together if the database was opened with that option.
+unsafe fn check_flush<'a>(
+    db: &Db,
+    options: *const rocksdb_flushoptions_t,
+) -> sateen::Result<&'a rocksdb_flushoptions_t> {
     // SAFETY: the contract of the module.
-    let options = unsafe { options.as_ref() };
-    let atomic = options.and_then(|options| bool::get(&options.1, "force_atomic_flush"));
+    let options = unsafe { options.as_ref() }.ok_or_else(|| missing("the flush options"))?;
+    let atomic = bool::get(&options.1, "force_atomic_flush");
     if atomic.unwrap_or(false) && !db.options().atomic_flush {
         let text = "force_atomic_flush=1 is not implemented without the option atomic_flush";
         return Err(Error::InvalidArgument(text.into()));
     }
-    Ok(())
+    Ok(options)
 }
 
 /// Flushes a column family.
@@ -193,19 +196,17 @@ pub unsafe extern "C" fn rocksdb_flush_cf(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            check_flush(db, options)?;
-            let kept = options.as_ref().map(|options| &options.1);
-            let options = options.as_ref().map(|options| options.0.clone());
-            of(db, family).flush_with(&options.unwrap_or_else(FlushOptions::default))?;
-            wait_for_listeners(db, kept);
+            let options = check_flush(db, options)?;
+            of(db, family)?.flush_with(&options.0)?;
+            wait_for_listeners(db, &options.1);
             Ok(())
         });
     }
 }
 
 /// Waits for listeners, if the options of a flush say so.
-fn wait_for_listeners(db: &Db, options: Option<&Settings>) {
-    if options.and_then(|it| c_uchar::get(it, "listener_wait")).unwrap_or(0) != 0 {
+fn wait_for_listeners(db: &Db, options: &Settings) {
+    if c_uchar::get(options, "listener_wait").unwrap_or(0) != 0 {
         db.wait_for_listeners();
     }
 }
@@ -223,16 +224,20 @@ pub unsafe extern "C" fn rocksdb_flush_cfs(
     unsafe {
         guard(errptr, (), || {
             let db = the(db)?;
-            check_flush(db, options)?;
-            let wait = options.as_ref().is_none_or(|options| options.0.wait);
+            let options = check_flush(db, options)?;
+            let wait = options.0.wait;
             let count = count_of(count);
-            let families: Vec<_> = (0..count).map(|nth| of(db, *families.add(nth))).collect();
+            if count > 0 && families.is_null() {
+                return Err(missing("the list of column families"));
+            }
+            let families = (0..count).map(|nth| of(db, *families.add(nth)));
+            let families = families.collect::<sateen::Result<Vec<_>>>()?;
             // All flushes begin before the first wait.
             for wait in [false, true].into_iter().take(1 + usize::from(wait)) {
                 let options = FlushOptions { wait };
                 families.iter().try_for_each(|family| family.flush_with(&options))?;
             }
-            wait_for_listeners(db, options.as_ref().map(|options| &options.1));
+            wait_for_listeners(db, &options.1);
             Ok(())
         });
     }
@@ -248,7 +253,7 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range(
     end_length: usize,
     errptr: ErrPtr,
 ) {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the module.
     unsafe {
         rocksdb_suggest_compact_range_cf(db, family, begin, begin_length, end, end_length, errptr);
@@ -274,7 +279,7 @@ pub unsafe extern "C" fn rocksdb_suggest_compact_range_cf(
                 CompactRangeOptions { wait: false, flush: false, ..CompactRangeOptions::default() };
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            of(db, family).compact_range(begin, end, &options)
+            of(db, family)?.compact_range(begin, end, &options)
         });
     }
 }

@@ -8,7 +8,7 @@ use sateen::WaitForCompactOptions;
 
 use crate::abi::{ErrPtr, bytes, free, give, guard, malloc_copy, optional_bytes, quiet};
 use crate::calls::rocksdb_readoptions_t;
-use crate::database::{check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{DEFAULT, check_untimed, of, rocksdb_column_family_handle_t, rocksdb_t, the};
 use crate::promises::read_options;
 
 type Family = rocksdb_column_family_handle_t;
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range(
 ) {
     // SAFETY: the contract of the crate.
     unsafe {
-        let family = null_mut();
+        let family = DEFAULT;
         rocksdb_delete_file_in_range_cf(db, family, begin, begin_length, end, end_length, errptr);
     }
 }
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn rocksdb_delete_file_in_range_cf(
             let db = the(db)?;
             let begin = optional_bytes(begin, begin_length);
             let end = optional_bytes(end, end_length);
-            let family = of(db, family);
+            let family = of(db, family)?;
             check_untimed(&family)?;
             family.delete_files_in_range(begin, end)
         });
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist(
     timestamp_length: usize,
     value_found: *mut c_uchar,
 ) -> c_uchar {
-    let family = null_mut();
+    let family = DEFAULT;
     // SAFETY: the contract of the crate.
     unsafe {
         rocksdb_key_may_exist_cf(
@@ -296,8 +296,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
             let Ok(db) = the(db) else { return 0 };
             let given = options;
             let Ok(options) = read_options(options) else { return 1 };
-            let key = bytes(key, key_length);
-            let family = of(db, family);
+            let (Ok(key), Ok(family)) = (bytes(key, key_length), of(db, family)) else { return 1 };
             if family.comparator().timestamp_bytes() > 0 {
                 let found = crate::timestamps::value(&family, given, key);
                 return found.map_or(1, |found| found.is_some().into());

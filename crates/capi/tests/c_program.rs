@@ -166,6 +166,11 @@ fn misuse_is_told() {
     run("misuse");
 }
 
+#[test]
+fn bad_input_is_refused_by_name() {
+    run("bad_input");
+}
+
 /// Returns the command for a program that must find the library it was linked with. Cargo's path
 /// would come first and may lead to an older one.
 fn command(program: &Path) -> Command {

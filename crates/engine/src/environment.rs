@@ -81,10 +81,10 @@ impl Environment {
     /// Fails if the database is closed, or belongs to the parent process.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) || self.is_of_parent() {
+        if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        Ok(())
+        if self.is_of_parent() { Err(Error::OfParentProcess) } else { Ok(()) }
     }
 
     /// Fails if what waits for background work would wait for ever: the database is closed, or this

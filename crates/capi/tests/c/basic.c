@@ -159,7 +159,8 @@ int main(int argc, char** argv) {
     rocksdb_put(db, wo, "r1", 2, "1", 1, &err);
     rocksdb_put(db, wo, "r2", 2, "2", 1, &err);
     rocksdb_put(db, wo, "r3", 2, "3", 1, &err);
-    rocksdb_delete_range_cf(db, wo, NULL, "r1", 2, "r2", 2, &err);
+    rocksdb_column_family_handle_t* default_family = rocksdb_get_default_column_family_handle(db);
+    rocksdb_delete_range_cf(db, wo, default_family, "r1", 2, "r2", 2, &err);
     rocksdb_writebatch_t* ranges = rocksdb_writebatch_create();
     rocksdb_writebatch_delete_range(ranges, "r3", 2, "r4", 2);
     rocksdb_write(db, wo, ranges, &err);
@@ -171,7 +172,8 @@ int main(int argc, char** argv) {
     rocksdb_readoptions_set_ignore_range_deletions(ro, 1);
     check_get(db, ro, NULL, "r1", "1");
     rocksdb_readoptions_set_ignore_range_deletions(ro, 0);
-    rocksdb_delete_range_cf(db, wo, NULL, "z", 1, "a", 1, &err);
+    rocksdb_delete_range_cf(db, wo, default_family, "z", 1, "a", 1, &err);
+    rocksdb_column_family_handle_destroy(default_family);
     CHECK(err != NULL && strncmp(err, "Invalid argument:", 17) == 0);
     free(err);
     err = NULL;
@@ -251,10 +253,12 @@ int main(int argc, char** argv) {
     rocksdb_iterator_t* reversed = rocksdb_create_iterator_cf(db, ro, family);
     rocksdb_iter_seek_to_first(reversed);
     CHECK(!rocksdb_iter_valid(reversed));
+    rocksdb_iter_seek(reversed, "zz", 2);
+    CHECK(!rocksdb_iter_valid(reversed));
+    rocksdb_iter_seek_to_last(reversed);
+    CHECK(!rocksdb_iter_valid(reversed));
     rocksdb_iter_get_error(reversed, &err);
-    CHECK(err != NULL);
-    rocksdb_free(err);
-    err = NULL;
+    CHECK(err == NULL);
     rocksdb_iter_destroy(reversed);
     rocksdb_readoptions_set_iterate_lower_bound(ro, NULL, 0);
     rocksdb_readoptions_set_iterate_upper_bound(ro, NULL, 0);

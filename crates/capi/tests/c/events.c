@@ -219,10 +219,12 @@ static void a_slow_listener(void) {
     for (int i = 0; i < 500; i++) {
         put("meanwhile");
     }
-    rocksdb_iterator_t* iter = rocksdb_create_iterator(db, NULL);
+    rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+    rocksdb_iterator_t* iter = rocksdb_create_iterator(db, read);
     rocksdb_iter_seek_to_first(iter);
     CHECK(rocksdb_iter_valid(iter));
     rocksdb_iter_destroy(iter);
+    rocksdb_readoptions_destroy(read);
     pthread_mutex_lock(&mutex);
     CHECK(told.is_held);
     told.holds = 0;

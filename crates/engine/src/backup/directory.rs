@@ -20,6 +20,7 @@ use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 use super::record::{PRIVATE, RECORDS, SHARED};
 use super::store::{BackupReader, BackupStore, BackupWriter};
 use crate::open::{check_parent, sync_ancestors, take_lock};
+use crate::options::paths::check_named;
 
 /// The I/O class of everything that is read and written there, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -107,6 +108,7 @@ impl BackupStore for DirectoryStore {
     }
 
     fn open(&self, key: &str) -> Result<Box<dyn BackupReader>> {
+        check_named("the backups", &self.directory)?;
         let path = self.directory.join(key);
         match self.vfs.open(&path, OpenOptions::READ) {
             Ok(file) => Ok(Box::new(FileReader { file, path })),
@@ -147,6 +149,7 @@ impl BackupStore for DirectoryStore {
 
     fn lock(&self) -> Result<Box<dyn Any + Send + Sync>> {
         let directory = &self.directory;
+        check_named("the backups", directory)?;
         refuse_own_name(self.vfs.as_ref(), directory)?;
         if !self.vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {
             check_parent(self.vfs.as_ref(), directory)?;

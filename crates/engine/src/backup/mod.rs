@@ -49,6 +49,7 @@ use self::record::{
     ObjectKind, PRIVATE, RECORDS, Record, SHARED, backup_of_key, id_of_key, record_key,
 };
 use crate::db::Db;
+use crate::options::paths::check_named;
 
 /// The object that says what the place is for.
 const FORMAT: &str = "FORMAT";
@@ -410,6 +411,10 @@ impl BackupEngine {
         path: impl AsRef<Path>,
         options: &RestoreOptions,
     ) -> Result<()> {
+        check_named("the restored database", path.as_ref())?;
+        if let Some(logs) = &options.wal_dir {
+            check_named("wal_dir", logs)?;
+        }
         let record = self.record(id)?;
         let (store, vfs) = (self.store.as_ref(), vfs.as_ref());
         let restored = restore::restore(store, &record, vfs, path.as_ref(), options);

@@ -34,6 +34,7 @@ use crate::core::DbCore;
 use crate::db::Db;
 use crate::open::{check_parent, sync_ancestors};
 use crate::options::WalMode;
+use crate::options::paths::check_named;
 use crate::tree::family_state::{FamilyState, oldest_log};
 
 /// Size of the buffer for copies.
@@ -69,6 +70,7 @@ impl Db {
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let (core, path) = (self.core(), path.as_ref());
         core.env.check_open()?;
+        check_named("the checkpoint", path)?;
         if core.secondary.is_some() {
             return Err(Error::ReadOnly("a checkpoint of a secondary"));
         }

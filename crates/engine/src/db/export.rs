@@ -17,6 +17,7 @@ use super::checkpoint::remove_all;
 use super::family::ColumnFamily;
 use super::ingest::{IngestOptions, SstFileInfo, SstFileWriter};
 use crate::open::{check_parent, sync_ancestors};
+use crate::options::paths::check_named;
 use crate::options::{ColumnFamilyOptions, Options, ReadOptions};
 
 /// A file of an export is ended behind the entry with which it reaches this size.
@@ -47,6 +48,7 @@ impl ColumnFamily {
     pub fn export(&self, directory: impl AsRef<Path>) -> Result<Vec<SstFileInfo>> {
         let (directory, core) = (directory.as_ref(), self.db().core());
         core.env.check_open()?;
+        check_named("the export", directory)?;
         let vfs = &core.env.vfs;
         refuse_own_name(vfs.as_ref(), directory)?;
         if vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {

@@ -77,6 +77,23 @@ impl ColumnFamily {
         &self.db
     }
 
+    /// Returns true if it is a column family of `db`. Another database may have one with its name
+    /// and id.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = sateen::Db::open(directory.path().join("a"), sateen::Options::default())?;
+    /// # let other = sateen::Db::open(directory.path().join("b"), sateen::Options::default())?;
+    /// let family = db.default_column_family();
+    /// assert!(family.belongs_to(&db) && !family.belongs_to(&other));
+    /// # Ok::<(), sateen::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn belongs_to(&self, db: &Db) -> bool {
+        Arc::ptr_eq(self.db.core(), db.core())
+    }
+
     /// Returns the comparator of its keys.
     ///
     /// ```

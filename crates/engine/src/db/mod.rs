@@ -399,7 +399,7 @@ impl Db {
         let core = &self.core;
         core.env.check_writable("dropping a column family")?;
         // Its number may be that of a family here.
-        if !Arc::ptr_eq(core, &family.db().core) {
+        if !family.belongs_to(self) {
             return Err(Error::InvalidArgument(format!(
                 "the column family {} belongs to another database, {}",
                 family.name(),

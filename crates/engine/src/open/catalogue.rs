@@ -23,7 +23,9 @@ use sateen_store::manifest::{
 use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileKind};
 
+use super::no_directory;
 use crate::open::create::regions_of;
+use crate::options::paths::check_named;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options};
 use crate::tree::families::PREPARED;
 use crate::tree::version_set::{FamilyState, FindComparator, Replay, fresh_version};
@@ -231,7 +233,9 @@ pub(super) fn recorded_forms(
     vfs: &dyn Vfs,
     directory: &Path,
 ) -> Result<Vec<(String, Option<bool>)>> {
-    let Some(current) = read_current(vfs, directory)? else {
+    check_named("the database", directory)?;
+    let current = read_current(vfs, directory).map_err(|error| no_directory(directory, error))?;
+    let Some(current) = current else {
         return Err(no_catalogue(vfs, directory));
     };
     let (_, mut reader) = ManifestReader::of_current(vfs, directory, &current)?;

@@ -5,12 +5,46 @@ use std::path::Path;
 
 use sateen_control::{FileId, LogNumber};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
 use sateen_store::files::{FileName, is_temporary, wal_file_name};
 use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 
+use std::io::ErrorKind::NotFound;
+
 use super::Opening;
 use super::paths::missing_table;
+use crate::options::Options;
+
+/// Returns the error for a directory of WALs, `logs`, without any WAL, of a database that needs the
+/// WAL `needed`. The WALs are elsewhere if the file OPTIONS names another directory, or if the one
+/// that the caller named is apart from the database, and may be on a disk that is not mounted.
+/// `None` if they were in the directory of the database: then they are lost.
+pub(crate) fn logs_elsewhere(
+    vfs: &dyn Vfs,
+    home: &Path,
+    logs: &Path,
+    needed: LogNumber,
+) -> Option<Error> {
+    let stored = Options::load_with(vfs, home, true).ok();
+    let stored = stored.map(|stored| stored.options.wal_directory(home));
+    let other = stored.filter(|stored| stored != logs);
+    if other.is_none() && logs == home {
+        return None;
+    }
+    let name = wal_file_name(Path::new(""), needed);
+    let what = match other {
+        Some(other) => format!(
+            "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
+            shown_path(other)
+        ),
+        None => "it is the directory wal_dir: bring the WALs back, or mount their disk".to_owned(),
+    };
+    Some(Error::IncompatibleDirectory {
+        path: logs.to_owned(),
+        reason: format!("there is no WAL here, and {} is needed; {what}", shown_path(name)),
+    })
+}
 
 impl Opening {
     /// Lists the directories, and collects WALs and orphans. Fails if a file that the manifest
@@ -23,8 +57,11 @@ impl Opening {
             directories.push(self.wal_directory());
         }
         for directory in directories {
-            let listing =
-                self.vfs.list(&directory).map_err(|e| Error::io("list", &directory, e))?;
+            let listing = match self.vfs.list(&directory) {
+                // The error about the WALs says more.
+                Err(error) if error.kind() == NotFound && directory != self.directory => Vec::new(),
+                listing => listing.map_err(|e| Error::io("list", &directory, e))?,
+            };
             for path in listing {
                 let name = path.file_name().and_then(|name| name.to_str());
                 if directory == self.directory && name.is_some_and(is_temporary) {
@@ -58,8 +95,12 @@ impl Opening {
         // needed.
         let needed = self.versions.oldest_log();
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
-            let path = wal_file_name(&self.wal_directory(), needed);
-            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
+            let (vfs, logs) = (self.vfs.as_ref(), self.wal_directory());
+            let elsewhere =
+                self.logs.is_empty().then(|| logs_elsewhere(vfs, &self.directory, &logs, needed));
+            let path = wal_file_name(&logs, needed);
+            let missing = || Error::corruption(&path, 0, CorruptionKind::MissingFile);
+            return Err(elsewhere.flatten().unwrap_or_else(missing));
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ use crate::health::HealthState;
 use crate::metrics::EngineMetrics;
 use crate::open::create::create_family;
 use crate::open::paths::Claimed;
-use crate::options::paths::{absolute, absolute_families};
+use crate::options::paths::{absolute, absolute_families, check_named};
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Options, WalMode, control};
 use crate::runtime::Where;
 use crate::runtime::device::Device;
@@ -94,6 +94,7 @@ mod secondary;
 mod store;
 
 pub(crate) use families::comparators as find_comparators;
+pub(crate) use files::logs_elsewhere;
 pub(crate) use parent::check_parent;
 pub(crate) use read_only::open_read_only;
 pub use remote::OpenAndCompactOptions;
@@ -115,6 +116,7 @@ pub(crate) fn open(
     options: Options,
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
+    check_named("the database", directory)?;
     let (options, family_options) = prepare_options(options, family_options)?;
     let family_options = family_options.as_slice();
     let directory = &absolute(directory);
@@ -226,6 +228,18 @@ fn prepare_directory(
         sync_ancestors(vfs, other)?;
     }
     Ok(())
+}
+
+/// Returns a better error than `error` if it comes from a path that can be no directory.
+pub(crate) fn no_directory(directory: &Path, error: Error) -> Error {
+    let Error::Io { source, .. } = &error else { return error };
+    let reason = match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::NOTDIR) => "it is not a directory, or what is above it is not",
+        Some(rustix::io::Errno::LOOP) => "its symbolic links lead back to it",
+        Some(rustix::io::Errno::NAMETOOLONG) => "the path is too long",
+        _ => return error,
+    };
+    Error::IncompatibleDirectory { path: directory.to_owned(), reason: reason.into() }
 }
 
 /// Makes the names of a new directory, and of those above it, durable. An earlier open that was

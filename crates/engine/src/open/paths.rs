@@ -22,7 +22,7 @@ use sateen_store::files::{FileName, LOST, table_file_name};
 use sateen_store::manifest::read_current;
 use sateen_store::vfs::{HeldVfs, MeteredVfs, PathsVfs, Vfs, VfsLock};
 
-use super::{sync_ancestors, take_lock};
+use super::{no_directory, sync_ancestors, take_lock};
 use crate::core::DbCore;
 use crate::options::{ColumnFamilyOptions, Options};
 
@@ -39,7 +39,7 @@ impl Claimed {
     /// Reads which directories the database in `home` had. Fails if one of them is not there, or
     /// has the tables of another database.
     pub(crate) fn read(vfs: &dyn Vfs, home: &Path) -> Result<Claimed> {
-        let list = Directories::read(vfs, home)?;
+        let list = Directories::read(vfs, home).map_err(|error| no_directory(home, error))?;
         let current = match read_current(vfs, home) {
             Err(error @ Error::Io { .. }) => return Err(error),
             // What is wrong with it is found when it is needed.

@@ -23,7 +23,7 @@ use super::catalogue::{no_catalogue, read_catalogue};
 use super::paths::Claimed;
 use super::{LOCK_FILE, Opening, families, paths, prepare_options};
 use crate::core::DbCore;
-use crate::options::paths::absolute;
+use crate::options::paths::{absolute, check_named};
 use crate::options::{ColumnFamilyOptions, Options};
 
 /// Number of attempts beside a writer that replaces what is being read.
@@ -37,6 +37,7 @@ pub(crate) fn open_read_only(
     family_options: &[(&str, ColumnFamilyOptions)],
 ) -> Result<Arc<DbCore>> {
     let (options, family_options) = prepare_options(options, family_options)?;
+    check_named("the database", directory)?;
     let (directory, family_options) = (&absolute(directory), family_options.as_slice());
     let vfs = paths::layered(vfs, directory, &options, family_options);
     let mark = mark_as_reader(vfs.0.as_ref(), directory);

@@ -31,7 +31,7 @@ use crate::background::compaction::remote::codec::{JobInput, JobResult, job_dire
 use crate::background::driver::step::Step;
 use crate::background::output::OutputContext;
 use crate::operators::wall_clock::WallClock;
-use crate::options::paths::absolute;
+use crate::options::paths::{absolute, check_named};
 use crate::options::{ColumnFamilyOptions, control};
 use crate::tree::families::ColumnFamilyData;
 
@@ -58,6 +58,8 @@ pub(crate) fn open_and_compact(
     input: &[u8],
     with: &OpenAndCompactOptions,
 ) -> Result<Vec<u8>> {
+    check_named("the database", directory)?;
+    check_named("the outputs", output)?;
     let (directory, output) = (absolute(directory), absolute(output));
     let mut input = JobInput::decode(input, &with.objects)?;
     for (name, value) in &with.options {

@@ -10,7 +10,7 @@ use super::catalogue::{Catalogue, no_catalogue};
 use super::paths::Claimed;
 use super::{Opening, paths, prepare_options};
 use crate::core::DbCore;
-use crate::options::paths::absolute;
+use crate::options::paths::{absolute, check_named};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::secondary::Secondary;
 use crate::tree::manifest_follower::ManifestFollower;
@@ -29,6 +29,7 @@ pub(crate) fn open_secondary(
     let (options, family_options) = prepare_options(options, family_options)?;
     let family_options = family_options.as_slice();
     let options = Options { create_missing_column_families: false, ..options };
+    check_named("the database", directory)?;
     let directory = absolute(directory);
     let (vfs, paths) = paths::layered(vfs, &directory, &options, family_options);
     Claimed::read(vfs.as_ref(), &directory)?;

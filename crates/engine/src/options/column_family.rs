@@ -12,7 +12,7 @@ impl ColumnFamilyOptions {
     /// As [`Options::set`](crate::Options::set).
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let info = find(ColumnFamilyOptions::INFO.iter(), name)?;
-        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
+        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, name, value)) }
     }
 
     /// Sets options of a running database, as

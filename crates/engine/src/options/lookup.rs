@@ -26,13 +26,19 @@ pub(super) fn find(
     let all = among.clone();
     among.find(|info| info.name == name || info.rocksdb == Some(name)).ok_or_else(|| {
         let names = all.flat_map(|info| [Some(info.name), info.rocksdb]).flatten();
-        let nearest = names.min_by_key(|known| text::edit_distance(name, known)).unwrap_or("");
-        Error::InvalidArgument(format!("unknown option {name:?}; the nearest is {nearest:?}"))
+        let edits = |known: &&str| text::edit_distance(name, known);
+        // Names that are farther apart have nothing in common.
+        let nearest = names.min_by_key(edits).filter(|known| 2 * edits(known) < name.len());
+        Error::InvalidArgument(match nearest {
+            Some(nearest) => format!("unknown option {name:?}; the nearest is {nearest:?}"),
+            None => format!("unknown option {name:?}: no option has a name like it"),
+        })
     })
 }
 
-pub(super) fn bad_value(info: &OptionInfo, value: &str) -> Error {
-    let OptionInfo { name, accepts, .. } = info;
+/// The error of a value that the option does not take. `name` is its name as it was given.
+pub(super) fn bad_value(info: &OptionInfo, name: &str, value: &str) -> Error {
+    let accepts = info.accepts;
     let limits = info.limits().map(|limits| format!("; {limits}")).unwrap_or_default();
     let text = format!("option {name} does not take {value:?}: it takes {accepts}{limits}");
     Error::InvalidArgument(text)

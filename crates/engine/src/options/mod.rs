@@ -140,7 +140,7 @@ impl Options {
         if info.column_family {
             return self.column_family.set(name, value);
         }
-        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, value)) }
+        if self.set_field(info, value.trim()) { Ok(()) } else { Err(bad_value(info, name, value)) }
     }
 
     /// Sets options of a running database: names and values, all or none of them.

@@ -33,6 +33,20 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Refuses an empty path, which the operating system would take for the current directory once a
+/// file name is added. `what` names it.
+///
+/// # Errors
+/// `InvalidArgument`
+pub(crate) fn check_named(what: &str, path: &Path) -> Result<()> {
+    if !path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!(
+        "the path of {what} is empty: name a directory, \".\" for the current one"
+    )))
+}
+
 /// Makes directories absolute, so that a change of the working directory changes nothing.
 fn make_absolute(option: &str, paths: &mut [TablePath]) -> Result<()> {
     for path in paths {
@@ -106,6 +120,9 @@ impl Options {
     /// # Errors
     /// `InvalidArgument`
     pub(crate) fn with_absolute_paths(mut self) -> Result<Options> {
+        if let Some(logs) = &self.wal_dir {
+            check_named("wal_dir", logs)?;
+        }
         self.wal_dir = self.wal_dir.as_deref().map(absolute);
         make_absolute("paths", &mut self.paths)?;
         self.column_family = self.column_family.with_absolute_paths()?;

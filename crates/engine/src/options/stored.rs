@@ -14,6 +14,7 @@ use sateen_store::files::{FileName, checked_text, options_file};
 use sateen_store::vfs::{PosixVfs, Vfs};
 
 use super::choices::ComparatorText;
+use super::paths::check_named;
 use super::text::Unit;
 use super::{ColumnFamilyOptions, OptionInfo, Options};
 use crate::options::DEFAULT_COLUMN_FAMILY;
@@ -72,6 +73,7 @@ impl Options {
         ignore_unknown: bool,
     ) -> Result<StoredOptions> {
         let directory = path.as_ref();
+        check_named("the database", directory)?;
         let path = FileName::Options.path(directory);
         let Some(bytes) = options_file::read(vfs, directory)? else {
             let directory = shown_path(directory);

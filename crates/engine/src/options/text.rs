@@ -41,9 +41,26 @@ impl Unit<bool> for Flag {
 /// A plain number.
 pub(super) struct Count;
 
-impl<T: std::str::FromStr + std::fmt::Display> Unit<T> for Count {
+/// A type of whole numbers, with its range in words.
+pub(super) trait Whole: std::str::FromStr + std::fmt::Display {
+    const ACCEPTS: &'static str;
+}
+
+impl Whole for u32 {
+    const ACCEPTS: &'static str = "a whole number from 0 to 4294967295";
+}
+
+impl Whole for u64 {
+    const ACCEPTS: &'static str = "a whole number from 0 to 18446744073709551615";
+}
+
+impl Whole for i32 {
+    const ACCEPTS: &'static str = "a whole number from -2147483648 to 2147483647";
+}
+
+impl<T: Whole> Unit<T> for Count {
     const NAME: &'static str = "number";
-    const ACCEPTS: &'static str = "a whole number within the range of its type";
+    const ACCEPTS: &'static str = T::ACCEPTS;
 
     fn read(text: &str) -> Option<T> {
         text.parse().ok()

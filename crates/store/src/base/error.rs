@@ -277,6 +277,10 @@ pub enum Error {
     /// The database is closing. The operation was not done.
     #[error("the database is closed")]
     Closed,
+    /// The process is a fork of the one that opened the database, which cannot be used here. The
+    /// operation was not done.
+    #[error("the database belongs to the parent process: open one in this process after the fork")]
+    OfParentProcess,
 }
 
 /// Returns the number of a backup behind a space, if there is one.
@@ -304,8 +308,11 @@ fn advice(source: &io::Error) -> String {
     if !is_out_of_descriptors(source) {
         return String::new();
     }
-    let limit = open_files_limit().map_or("no limit".to_owned(), |limit| limit.to_string());
-    format!(" (limit of the process: {limit}; raise it with ulimit -n, or lower max_open_files)")
+    let limit = open_files_limit();
+    // The option takes half of the limit at most, and not less than 16.
+    let also = if limit.is_none_or(|limit| limit >= 64) { ", or lower max_open_files" } else { "" };
+    let limit = limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+    format!(" (limit of the process: {limit}; raise it with ulimit -n{also})")
 }
 
 impl Error {

@@ -43,7 +43,7 @@ impl Error {
     /// | `NotSecondary`, `NotBottommost`, `NotInLog`, `NotInMemory`, `TooManySkipped` | `Never` |
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
     /// | `LockLimit`, `TransactionSize`, `TransactionOver` | `Never` |
-    /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
+    /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed`, `OfParentProcess` | `Never` |
     /// | `NoSuchBackup`, `BackupDeleted`, `Cancelled` | `Never` |
     ///
     /// A write that failed is there as a whole or not at all, so it is safe to repeat a `put` or
@@ -87,7 +87,8 @@ impl Error {
             | Error::TransactionSize { .. }
             | Error::Panicked { .. }
             | Error::ReadOnly(_)
-            | Error::Closed => Retry::Never,
+            | Error::Closed
+            | Error::OfParentProcess => Retry::Never,
         }
     }
 

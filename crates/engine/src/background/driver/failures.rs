@@ -30,7 +30,11 @@ impl Driver {
     /// Raises the health after a job has failed and removed its files. The end of the database or
     /// of a column family is no failure, and that the health is bad is known.
     pub(crate) fn job_failed(&self, error: &Error) {
-        if let Error::Closed | Error::NoSuchColumnFamily(_) | Error::Background { .. } = error {
+        if let Error::Closed
+        | Error::OfParentProcess
+        | Error::NoSuchColumnFamily(_)
+        | Error::Background { .. } = error
+        {
             return;
         }
         self.env.metrics.background_error();

@@ -169,6 +169,16 @@ fn an_unknown_name_is_named_with_the_nearest_known_one() {
     );
     let text = message(Options::default().set("write_bufer_size", "1"));
     assert!(text.contains("\"write_buffer_size\""), "{text}");
+    let text = message(Options::default().set("nope", "1"));
+    assert_eq!(text, "invalid argument: unknown option \"nope\": no option has a name like it");
+}
+
+#[test]
+fn a_refused_value_is_named_as_it_was_given_with_its_range() {
+    let text = message(Options::default().set("write_buffer_size", "abc"));
+    assert!(text.contains("option write_buffer_size does not take \"abc\""), "{text}");
+    let text = message(Options::default().set("level0_trigger", "99999999999"));
+    assert!(text.contains("from 0 to 4294967295"), "{text}");
 }
 
 #[test]

@@ -39,8 +39,8 @@ use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
 
 use crate::db::Db;
 use crate::open::paths::{Claimed, layer};
-use crate::open::{find_comparators, find_manifest, interrupted_restore};
-use crate::options::paths::{absolute, absolute_families};
+use crate::open::{find_comparators, find_manifest, interrupted_restore, logs_elsewhere};
+use crate::options::paths::{absolute, absolute_families, check_named};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tree::family_state::oldest_log;
 use crate::tree::manifest_follower::{ManifestFollower, known_comparators};
@@ -170,6 +170,26 @@ pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
     Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
 }
 
+/// Fails if the WALs of the database are not in `logs`, but elsewhere.
+fn find_logs(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    logs: &Path,
+    manifest: &ManifestFollower,
+) -> Result<()> {
+    let needed = oldest_log(manifest.families().values());
+    let listing = match vfs.list(logs) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        listing => listing.map_err(|error| Error::io("list", logs, error))?,
+    };
+    let name = |path: &PathBuf| FileName::parse(path.file_name()?.to_str()?);
+    let has_log = listing.iter().any(|path| matches!(name(path), Some(FileName::Wal(_))));
+    if has_log || needed == LogNumber(0) {
+        return Ok(());
+    }
+    logs_elsewhere(vfs, directory, logs, needed).map_or(Ok(()), Err)
+}
+
 /// Checks a database without opening it, like [`Db::check`]. It may be open, in this process or
 /// another one. A damaged database is checked as far as that is possible.
 ///
@@ -195,6 +215,7 @@ pub fn check_with(
     families: &[(&str, ColumnFamilyOptions)],
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<CheckReport> {
+    check_named("the database", path.as_ref())?;
     options.validate()?;
     families.iter().try_for_each(|(_, options)| options.validate())?;
     let (options, families) =
@@ -223,10 +244,14 @@ pub fn check_with(
     if let Some(error) = &error {
         refuse_other_than_ours(vfs.as_ref(), &directory, error)?;
     }
+    let wal_directory = options.wal_directory(&directory);
+    if let Ok(manifest) = &found {
+        find_logs(vfs.as_ref(), &directory, &wal_directory, manifest)?;
+    }
     let mut checker = Checker {
         vfs,
         watched,
-        wal_directory: options.wal_directory(&directory),
+        wal_directory,
         table_directories,
         directory,
         direct: options.direct_reads,

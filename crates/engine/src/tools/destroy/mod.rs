@@ -30,7 +30,7 @@ use sateen_store::vfs::{PosixVfs, Vfs};
 
 use crate::open::{LOCK_FILE, sync_ancestors, take_lock};
 use crate::options::Options;
-use crate::options::paths::absolute;
+use crate::options::paths::{absolute, check_named};
 
 mod content;
 
@@ -83,6 +83,7 @@ pub fn destroy_with(
     options: &Options,
 ) -> Result<DestroyReport> {
     let directory = path.as_ref();
+    check_named("the database", directory)?;
     let mut destroyer = Destroyer {
         vfs,
         directory,

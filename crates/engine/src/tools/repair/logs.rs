@@ -24,6 +24,7 @@ use sateen_store::wal::reader::WalRecord;
 use sateen_store::wal::{WalChain, WalReader, WalWriter};
 
 use super::{Catalogue, Repair};
+use crate::options::Options;
 use crate::tree::family_state::oldest_log;
 use crate::tree::version_set::durable_log;
 
@@ -54,6 +55,18 @@ impl Repair {
         self.options.wal_directory(&self.directory)
     }
 
+    /// Returns what to do if the WALs may be in another directory.
+    fn other_logs(&self) -> String {
+        let stored = Options::load_with(self.vfs.as_ref(), &self.directory, true).ok();
+        match stored.and_then(|stored| stored.options.wal_dir) {
+            Some(logs) if logs != self.wal_directory() => format!(
+                "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
+                shown_path(logs)
+            ),
+            _ => "set the option wal_dir if the WALs are in another directory".to_owned(),
+        }
+    }
+
     /// Takes the entries of the WALs into tables, unless the next open can replay all WALs. Fails
     /// if a WAL is needed and the directory has none.
     pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
@@ -65,10 +78,10 @@ impl Repair {
             return Err(Error::IncompatibleDirectory {
                 path: self.wal_directory(),
                 reason: format!(
-                    "there is no WAL here, and {} is needed: set the option wal_dir if the WALs \
-                     are in another directory; to give up their content, create an empty file of \
-                     that name and repair again",
-                    shown_path(&path)
+                    "there is no WAL here, and {} is needed: {}; to give up their content, create \
+                     an empty file of that name and repair again",
+                    shown_path(&path),
+                    self.other_logs()
                 ),
             });
         }

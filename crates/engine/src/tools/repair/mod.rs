@@ -34,6 +34,7 @@ use remembered::Remembered;
 use sateen_control::version::{AddedTable, RemovedTable, TableMeta, Version, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, FileId, IoClass, LogNumber, SeqNo};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
+use sateen_store::base::names::shown_path;
 use sateen_store::files::counters::Counters;
 use sateen_store::files::paths::Owner;
 use sateen_store::files::{FileName, manifest_file_name, table_file_name};
@@ -46,7 +47,7 @@ use crate::background::output::{Output, OutputContext};
 use crate::open::interrupted_restore;
 use crate::open::paths::{Claimed, layer};
 use crate::open::take_lock;
-use crate::options::paths::{absolute, absolute_families};
+use crate::options::paths::{absolute, absolute_families, check_named};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::tools::check::bounded;
 use crate::tools::found::{described, holds_a_database};
@@ -159,6 +160,7 @@ pub fn repair_as(
     families: &[(&str, ColumnFamilyOptions)],
     how: &RepairOptions,
 ) -> Result<RepairReport> {
+    check_named("the database", path.as_ref())?;
     let options = options.clone().with_absolute_paths()?;
     let families = absolute_families(families)?;
     let directory = absolute(path.as_ref());
@@ -359,7 +361,11 @@ impl Repair {
             Err(error) => self.note(error.to_string()),
             Ok(stored) => {
                 if stored.options.wal_dir.is_some() && self.options.wal_dir.is_none() {
-                    self.note("its WALs were in another directory: set the option wal_dir".into());
+                    let logs = stored.options.wal_dir.as_deref().map(shown_path);
+                    self.note(format!(
+                        "its WALs were in another directory, {}: set the option wal_dir",
+                        logs.unwrap_or_default()
+                    ));
                 }
             }
         }

@@ -1,8 +1,6 @@
 //! What the methods of a transaction share: checks, tracking, locking, reads and writes of any
 //! column family.
 
-use std::sync::Arc;
-
 use sateen_control::{SeqNo, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchEntry, KEY_BYTES_MAX};
@@ -26,7 +24,7 @@ impl Transaction {
     pub(super) fn check_use(&self, family: &ColumnFamily) -> Result<()> {
         self.check()?;
         check_family(&family.data)?;
-        if !Arc::ptr_eq(family.db().core(), self.default.db().core()) {
+        if !family.belongs_to(self.default.db()) {
             return Err(Error::InvalidArgument(format!(
                 "the column family {} belongs to another database, {}",
                 family.name(),

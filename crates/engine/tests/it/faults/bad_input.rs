@@ -18,12 +18,12 @@ use sateen::pass_on;
 
 const SECOND_OPENER: &str = "SATEEN_SECOND_OPENER";
 
-fn open(vfs: &MemVfs) -> Result<Db, Error> {
+pub(super) fn open(vfs: &MemVfs) -> Result<Db, Error> {
     Db::open_with(as_vfs(vfs), "/db", tiny(), &[])
 }
 
 /// A database with tables and with entries that only the log has.
-fn filled() -> (MemVfs, Db, Contents) {
+pub(super) fn filled() -> (MemVfs, Db, Contents) {
     let vfs = MemVfs::new();
     let db = open(&vfs).unwrap();
     for i in 0..200 {
@@ -36,7 +36,7 @@ fn filled() -> (MemVfs, Db, Contents) {
     (vfs, db, contents)
 }
 
-fn assert_unchanged(db: &Db, contents: &Contents) {
+pub(super) fn assert_unchanged(db: &Db, contents: &Contents) {
     let found = read_all(&db.default_column_family(), &ReadOptions::default());
     assert!(found == *contents, "the contents changed");
     assert_sound(db);
@@ -45,7 +45,7 @@ fn assert_unchanged(db: &Db, contents: &Contents) {
 
 /// All words are in the error's text.
 #[track_caller]
-fn assert_names(error: &Error, words: &[&str]) {
+pub(super) fn assert_names(error: &Error, words: &[&str]) {
     let text = error.to_string();
     for word in words {
         assert!(text.contains(word), "{word:?} is not in: {text}");
@@ -196,7 +196,7 @@ fn a_second_opener_in_another_process_is_refused() {
     assert_sound(&db);
 }
 
-fn replace(vfs: &MemVfs, name: &str, bytes: &[u8]) {
+pub(super) fn replace(vfs: &MemVfs, name: &str, bytes: &[u8]) {
     let path = Path::new("/db").join(name);
     let file = vfs.open(&path, OpenOptions::WRITE).unwrap();
     file.truncate(0).unwrap();

@@ -2,6 +2,7 @@
 
 mod backups;
 mod bad_input;
+mod bad_paths;
 mod check;
 mod corrupt;
 mod descriptors;
