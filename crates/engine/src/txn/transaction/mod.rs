@@ -265,7 +265,8 @@ impl Transaction {
     }
 
     /// Sets `key` to `value`, whatever others wrote to it since the snapshot. The key is not
-    /// tracked, but a pessimistic transaction locks it. RocksDB: `PutUntracked`.
+    /// tracked, but a pessimistic transaction locks it. What guards the key later compares it with
+    /// the snapshot. RocksDB: `PutUntracked`.
     ///
     /// # Errors
     /// As [`Transaction::put`].
