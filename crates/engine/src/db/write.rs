@@ -196,13 +196,34 @@ impl Db {
         options: &WriteOptions,
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
+        let value_bytes_max = self.core.env.options.load().value_bytes_max;
+        self.write_present(batch, options, value_bytes_max, commit)
+    }
+
+    /// Writes `batch`, which was accepted before, as [`Db::write`] does. Its values may be larger
+    /// than `value_bytes_max`, which may have been lowered since.
+    pub(crate) fn write_accepted(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.write_present(batch, options, u64::MAX, |pipeline, batch, logging| {
+            pipeline.commit(&Payload::Batch(batch), logging)
+        })
+    }
+
+    /// Writes `batch`, or only the entries whose column families exist if `options` say so.
+    fn write_present(
+        &self,
+        batch: &WriteBatch,
+        options: &WriteOptions,
+        value_bytes_max: u64,
+        commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
+    ) -> Result<()> {
         if !options.ignore_missing_column_families {
-            return self.write_all(batch, options, &commit);
+            return self.write_all(batch, options, value_bytes_max, &commit);
         }
         // If a column family is dropped meanwhile, nothing was applied, and the families are looked
         // up again.
         loop {
-            match self.write_all(&self.of_present_families(batch)?, options, &commit) {
+            let present = self.of_present_families(batch)?;
+            match self.write_all(&present, options, value_bytes_max, &commit) {
                 Err(Error::NoSuchColumnFamily(_)) => {}
                 done => return done,
             }
@@ -237,9 +258,9 @@ impl Db {
         &self,
         batch: &WriteBatch,
         options: &WriteOptions,
+        value_bytes_max: u64,
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
-        let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
             return Err(too_large(
                 "a value",
@@ -255,7 +276,7 @@ impl Db {
             if entry.column_family != known.id() {
                 let family = families.by_id(entry.column_family);
                 let family = family.filter(|family| family.region().is_none());
-                let gone = || Error::NoSuchColumnFamily(entry.column_family.to_string());
+                let gone = || Error::NoSuchColumnFamily(families.name_of(entry.column_family));
                 known = family.ok_or_else(gone)?;
             }
             if entry.kind == ValueKind::Merge {

@@ -471,7 +471,7 @@ impl Transaction {
             prepared::check_logged(db.core(), options)?;
             let mut whole = self.batch.batch().clone();
             prepared::add_removal(&mut whole, db.core(), name, bytes)?;
-            db.write(&whole, options)?;
+            db.write_accepted(&whole, options)?;
             self.end("committed");
             return Ok(());
         }
