@@ -25,6 +25,8 @@ impl Db {
     /// - Snapshots are valid until a catch-up that applied something.
     /// - Column families that the primary creates later are not visible. Handles of one that it
     ///   drops fail after the next catch-up.
+    /// - [`Db::list_prepared`] follows the primary. Locks of the primary's transactions are not
+    ///   seen.
     ///
     /// ```
     /// # let directory = tempfile::tempdir().unwrap();

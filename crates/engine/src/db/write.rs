@@ -196,7 +196,9 @@ impl Db {
     /// # Errors
     /// As [`Db::write`]. `InvalidArgument` if a value does not end with a time.
     pub fn write_with_times(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.write_in(batch, options, Times::InBatch, |pipeline, batch, logging| {
+        let value_bytes_max = self.core.env.options.load().value_bytes_max;
+        let of = (Times::InBatch, value_bytes_max);
+        self.write_present(batch, options, of, |pipeline, batch, logging| {
             pipeline.commit(&Payload::Batch(batch), logging)
         })
     }
@@ -208,23 +210,34 @@ impl Db {
         options: &WriteOptions,
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
-        self.write_in(batch, options, Times::Now, commit)
+        let value_bytes_max = self.core.env.options.load().value_bytes_max;
+        self.write_present(batch, options, (Times::Now, value_bytes_max), commit)
     }
 
-    fn write_in(
+    /// Writes `batch`, which was accepted before, as [`Db::write`] does. Its values may be larger
+    /// than `value_bytes_max`, which may have been lowered since.
+    pub(crate) fn write_accepted(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.write_present(batch, options, (Times::Now, u64::MAX), |pipeline, batch, logging| {
+            pipeline.commit(&Payload::Batch(batch), logging)
+        })
+    }
+
+    /// Writes `batch`, or only the entries whose column families exist if `options` say so. `of`
+    /// says where the times of values come from, and how large a value may be.
+    fn write_present(
         &self,
         batch: &WriteBatch,
         options: &WriteOptions,
-        times: Times,
+        of: (Times, u64),
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
         if !options.ignore_missing_column_families {
-            return self.write_all(batch, options, times, &commit);
+            return self.write_all(batch, options, of, &commit);
         }
         // If a column family is dropped meanwhile, nothing was applied, and the families are looked
         // up again.
         loop {
-            match self.write_all(&self.of_present_families(batch)?, options, times, &commit) {
+            match self.write_all(&self.of_present_families(batch)?, options, of, &commit) {
                 Err(Error::NoSuchColumnFamily(_)) => {}
                 done => return done,
             }
@@ -259,10 +272,9 @@ impl Db {
         &self,
         batch: &WriteBatch,
         options: &WriteOptions,
-        times: Times,
+        (times, value_bytes_max): (Times, u64),
         commit: impl Fn(&CommitPipeline, &WriteBatch, Logging) -> Result<SeqNo>,
     ) -> Result<()> {
-        let value_bytes_max = self.core.env.options.load().value_bytes_max;
         if batch.value_bytes_largest() as u64 > value_bytes_max {
             return Err(too_large(
                 "a value",
@@ -278,7 +290,7 @@ impl Db {
             if entry.column_family != known.id() {
                 let family = families.by_id(entry.column_family);
                 let family = family.filter(|family| family.region().is_none());
-                let gone = || Error::NoSuchColumnFamily(entry.column_family.to_string());
+                let gone = || Error::NoSuchColumnFamily(families.name_of(entry.column_family));
                 known = family.ok_or_else(gone)?;
             }
             if entry.kind == ValueKind::Merge {

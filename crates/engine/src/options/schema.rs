@@ -585,9 +585,9 @@ option_struct! {
             Told("a number of whole seconds", |ttl: &Option<Duration>| {
                 ttl.is_none_or(|ttl| ttl.subsec_nanos() == 0)
             });
-        /// Reads hide expired values, whatever their snapshot. The time that counts is the start of
-        /// a point read or multi-get, and the creation of an iterator. `false`: a value is read
-        /// until a compaction drops it, as with RocksDB's `DBWithTTL`.
+        /// Reads hide expired values, whatever their snapshot, as of the start of a point read or
+        /// multi-get, or the creation of an iterator. Merges leave out what had expired. `false`: a
+        /// value counts until a compaction drops it, as with RocksDB's `DBWithTTL`.
         ttl_hide_expired: bool = true, Flag, mutable, none;
     }
     plus {

@@ -35,11 +35,11 @@ use sateen_store::memtable::MemTable;
 use sateen_store::wal::{Followed, LogFollower};
 
 use crate::environment::Environment;
-use crate::options::ReadOptions;
+use crate::options::{ColumnFamilyOptions, ReadOptions};
 use crate::tree::Tree;
-use crate::tree::families::ColumnFamilyData;
+use crate::tree::families::{ColumnFamilyData, PREPARED};
 use crate::tree::manifest_follower::ManifestFollower;
-use crate::tree::version_set::FamilyState;
+use crate::tree::version_set::{FamilyState, fresh_version};
 use crate::write::path::WritePath;
 
 #[cfg(test)]
@@ -167,6 +167,7 @@ impl FollowState {
         if went_back {
             self.reset(db);
         }
+        self.follow_prepared(db);
         for data in db.tree.families().values() {
             self.memtables.entry(data.id()).or_insert_with(|| data.active_memtable());
         }
@@ -218,6 +219,27 @@ impl FollowState {
             }
         }
         Ok(())
+    }
+
+    /// Begins to follow the column family of prepared transactions, if the primary made it after
+    /// the secondary was opened. Its entries may have been skipped, so the WALs are read again.
+    fn follow_prepared(&mut self, db: &Follower<'_>) {
+        let families = db.tree.families();
+        if families.prepared().is_some() {
+            return;
+        }
+        let made = self.manifest.families().iter().find(|(_, family)| family.name == PREPARED);
+        let Some((id, state)) = made else { return };
+        let options = ColumnFamilyOptions::default();
+        let version = Arc::new(fresh_version(*id, &options));
+        let (name, pool) = (PREPARED.to_owned(), db.writes.memtable_pool.clone());
+        let data = Arc::new(ColumnFamilyData::new(*id, name, None, options, version, pool));
+        data.set_regions(Vec::new());
+        db.tree.versions.add_followed(&data, state);
+        let mut families = (**families).clone();
+        families.insert(&data);
+        db.tree.families.store(Arc::new(families));
+        self.reset(db);
     }
 
     /// Discards everything that was read from WALs.

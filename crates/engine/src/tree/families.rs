@@ -13,7 +13,7 @@
 //! region, and each region is a `ColumnFamilyData` of its own. Clients have one handle for the
 //! whole; all other parts of the engine treat each tree as a column family.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
@@ -33,6 +33,9 @@ use crate::tree::super_version::SuperVersion;
 
 /// The column family of prepared transactions, which clients do not see. Its name is reserved.
 pub(crate) const PREPARED: &str = "\0prepared";
+
+/// Number of dropped column families whose names are remembered.
+const DROPPED_MAX: usize = 100;
 
 /// Fails if `name` is reserved.
 pub(crate) fn check_family_name(name: &str) -> Result<()> {
@@ -482,6 +485,8 @@ pub(crate) struct Families {
     ids: BTreeMap<ColumnFamilyId, Arc<ColumnFamilyData>>,
     /// The column family of prepared transactions, once there was one.
     prepared: Option<ColumnFamilyId>,
+    /// The names of those that were dropped last, for errors.
+    dropped: VecDeque<(ColumnFamilyId, String)>,
 }
 
 impl Families {
@@ -507,6 +512,13 @@ impl Families {
         self.ids.get(&id)
     }
 
+    /// Returns the name of a column family for errors. It may have been dropped.
+    pub(crate) fn name_of(&self, id: ColumnFamilyId) -> String {
+        let dropped = self.dropped.iter().find(|(dropped, _)| *dropped == id).map(|(_, name)| name);
+        let known = self.ids.get(&id).map(|family| &family.name).or(dropped);
+        known.cloned().unwrap_or_else(|| format!("of the number {}", id.0))
+    }
+
     /// Returns the column family of prepared transactions, if there is one.
     pub(crate) fn prepared(&self) -> Option<&Arc<ColumnFamilyData>> {
         self.ids.get(&self.prepared?)
@@ -529,6 +541,8 @@ impl Families {
     /// Removes `data` and its regions.
     pub(crate) fn remove(&mut self, data: &Arc<ColumnFamilyData>) {
         self.names.remove(&data.name);
+        self.dropped.push_front((data.id, data.name.clone()));
+        self.dropped.truncate(DROPPED_MAX);
         data.trees().for_each(|tree| drop(self.ids.remove(&tree.id)));
     }
 }

@@ -129,8 +129,9 @@ fn split(stored: &[u8]) -> Option<(&[u8], [u8; TIME_BYTES])> {
 impl ColumnFamilyOptions {
     /// Returns the merge operator for stored values, which have times if `ttl` is set.
     pub(crate) fn stored_merging(&self) -> Option<Merging> {
-        let merging = self.merge_operator.clone();
-        if self.ttl.is_none() { merging } else { merging.map(|by| Merging::new(TimedMerging(by))) }
+        let Some(ttl) = self.ttl else { return self.merge_operator.clone() };
+        let lifetime = if self.ttl_hide_expired { ttl.as_secs() } else { 0 };
+        self.merge_operator.clone().map(|by| Merging::new(TimedMerging { by, lifetime }))
     }
 
     /// Returns the compaction filter for stored values.
@@ -147,7 +148,15 @@ impl ColumnFamilyOptions {
 }
 
 /// Merges the values without their times. The result gets the time of the newest operand.
-struct TimedMerging(Merging);
+///
+/// A merge does not bring back what readers no longer saw when it was written: a value or operand
+/// that had expired by the time of the next operand is left out, with everything before it. So the
+/// result is the same whether or not a compaction has dropped that already.
+struct TimedMerging {
+    by: Merging,
+    /// How many seconds a value is seen; 0 is for ever.
+    lifetime: u64,
+}
 
 impl TimedMerging {
     /// Merges the values of `operands` by `merge`; `None` if one has no time.
@@ -160,11 +169,17 @@ impl TimedMerging {
             operands.iter().map(|operand| Some(split(operand)?.0)).collect();
         Some(with_time(&merge(&values?)?, time))
     }
+
+    /// Returns true if `stored` had expired when `next` was written.
+    fn had_expired(&self, stored: &[u8], next: &[u8]) -> bool {
+        let written = split(next).map_or(0, |(_, time)| u64::from(u32::from_le_bytes(time)));
+        self.lifetime > 0 && is_from_before(stored, written.saturating_sub(self.lifetime))
+    }
 }
 
 impl MergeOperator for TimedMerging {
     fn name(&self) -> &str {
-        self.0.name()
+        self.by.name()
     }
 
     fn full_merge(
@@ -173,15 +188,26 @@ impl MergeOperator for TimedMerging {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Option<Vec<u8>> {
-        let existing = match existing {
+        let expired = |pair: &[&[u8]]| matches!(pair, [one, next] if self.had_expired(one, next));
+        let begin = operands.windows(2).rposition(expired).map_or(0, |at| at + 1);
+        let seen = operands.get(begin..)?;
+        let is_seen = |stored: &&[u8]| {
+            begin == 0 && !seen.first().is_some_and(|next| self.had_expired(stored, next))
+        };
+        let existing = match existing.filter(is_seen) {
             Some(stored) => Some(split(stored)?.0),
             None => None,
         };
-        TimedMerging::merge(operands, |values| self.0.full(key, existing, values))
+        TimedMerging::merge(seen, |values| self.by.full(key, existing, values))
     }
 
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        TimedMerging::merge(operands, |values| self.0.partial(key, values))
+        // The time of the oldest one, which would be lost, may decide what is left out.
+        let time = |operand: &&[u8]| split(operand).map(|(_, time)| time);
+        if self.lifetime > 0 && operands.first().and_then(time) != operands.last().and_then(time) {
+            return None;
+        }
+        TimedMerging::merge(operands, |values| self.by.partial(key, values))
     }
 }
 

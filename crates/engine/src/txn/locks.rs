@@ -1,13 +1,21 @@
 //! The locks that a pessimistic transaction holds. They are released when this is dropped, however
 //! the transaction ends.
+//!
+//! What must stay true: nobody else wrote a locked key between the snapshot and the lock, unless
+//! the key is in [`Locks::unchecked`]. So a key that an untracked write locked is compared with the
+//! snapshot once it is guarded.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sateen_control::SeqNo;
 use sateen_store::base::error::{Error, Result};
 
 use super::transaction::TransactionOptions;
-use crate::admission::key_locks::{Acquired, KeyLocks, LockOwner, LockRange, LockTarget, Wanted};
+use crate::admission::key_locks::{
+    Acquired, KeyLocks, LockKey, LockOwner, LockRange, LockTarget, Wanted,
+};
 use crate::environment::Environment;
 use crate::tree::families::ColumnFamilyData;
 
@@ -16,6 +24,9 @@ pub(super) struct Locks {
     owner: LockOwner,
     of_database: Arc<KeyLocks>,
     held: Vec<LockTarget>,
+    /// The keys that untracked writes locked and that were not compared with a snapshot, each with
+    /// a sequence number since which nobody else can have written it.
+    unchecked: BTreeMap<LockKey, SeqNo>,
     timeout: Option<Duration>,
     locks_max: usize,
 }
@@ -29,7 +40,8 @@ impl Locks {
     ) -> Locks {
         let owner = of_database.new_owner();
         let of_database = of_database.clone();
-        Locks { owner, of_database, held: Vec::new(), timeout, locks_max }
+        let (held, unchecked) = (Vec::new(), BTreeMap::new());
+        Locks { owner, of_database, held, unchecked, timeout, locks_max }
     }
 
     /// Returns the locks of a transaction that has some already.
@@ -40,7 +52,8 @@ impl Locks {
         options: &TransactionOptions,
     ) -> Locks {
         let (timeout, locks_max) = (options.lock_timeout, options.locks_max);
-        Locks { owner, of_database: of_database.clone(), held, timeout, locks_max }
+        let (of_database, unchecked) = (of_database.clone(), BTreeMap::new());
+        Locks { owner, of_database, held, unchecked, timeout, locks_max }
     }
 
     /// Returns the transaction's number and what stays locked.
@@ -107,10 +120,42 @@ impl Locks {
         Ok(true)
     }
 
+    /// Notes that `key` was locked when `visible` was the newest visible sequence number, and was
+    /// not compared with the snapshot.
+    pub(super) fn set_unchecked(&mut self, family: &ColumnFamilyData, key: &[u8], visible: SeqNo) {
+        self.unchecked.insert((family.id(), key.into()), visible);
+    }
+
+    /// Returns true if others may have written `key`, which is locked, after `snapshot` and before
+    /// the lock.
+    pub(super) fn is_unchecked(
+        &self,
+        family: &ColumnFamilyData,
+        key: &[u8],
+        snapshot: SeqNo,
+    ) -> bool {
+        // Most transactions have no such key, and need no copy of this one.
+        if self.unchecked.is_empty() {
+            return false;
+        }
+        let key: LockKey = (family.id(), key.into());
+        self.unchecked.get(&key).is_some_and(|since| *since > snapshot)
+    }
+
+    /// Notes that nobody else wrote `key`, which is locked, after `snapshot`.
+    pub(super) fn set_checked(&mut self, family: &ColumnFamilyData, key: &[u8], snapshot: SeqNo) {
+        if self.is_unchecked(family, key, snapshot) {
+            self.set_unchecked(family, key, snapshot);
+        }
+    }
+
     /// Releases all but the first `len` locks. A lock that was shared then stays as it is now.
     pub(super) fn truncate(&mut self, len: usize) {
         for what in self.held.drain(len.min(self.held.len())..) {
             self.of_database.release(self.owner, &what);
+            if let LockTarget::Key(key) = &what {
+                self.unchecked.remove(key);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@
 pub(crate) mod batch_with_index;
 mod index;
 mod locks;
-mod prepared;
+pub(crate) mod prepared;
 mod tracked;
 pub(crate) mod transaction;
 

@@ -2,7 +2,8 @@
 //!
 //! A prepared transaction is stored as entries of a column family of its own, which clients do not
 //! see ([`PREPARED`]). A key is the length of the name, the name, and the number of the part; the
-//! values, one after the other, are the batch.
+//! values, one after the other, are the batch. One more entry, the [`MARK`], tells a repair without
+//! a manifest which column family this is.
 //!
 //! 1. [`Transaction::prepare`] writes these entries with one batch.
 //! 2. [`Transaction::commit`] writes the transaction's batch and deletes the entries, with one
@@ -13,8 +14,8 @@
 //! So WAL, flushes, checkpoints and repairs treat a prepared transaction as they treat all data.
 //!
 //! What must stay true: the entries of a transaction are there exactly from its prepare to its
-//! commit or rollback. A prepare that failed may have stored them all the same: the transaction, or
-//! the next one of its name, removes them with its next write.
+//! commit or rollback; the mark stays. A prepare that failed may have stored them all the same: the
+//! transaction, or the next one of its name, removes them with its next write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,14 +41,28 @@ use crate::write::prepared::Parked;
 const NAME_BYTES_MAX: usize = 255;
 /// Size of the parts of a batch.
 const PART_BYTES: usize = 1 << 20;
+/// Key and value of an entry that only the column family of prepared transactions has. Each prepare
+/// writes it. No transaction has such a key, because no name is empty.
+const MARK: (&[u8], &[u8]) =
+    (b"\0prepared transactions", b"\x8e\x1f\xb3\x62sateen\xd9\x04\x77\xc5");
+
+/// Returns true if this entry shows that it is in the column family of prepared transactions.
+pub(crate) fn is_mark(key: &[u8], value: &[u8]) -> bool {
+    (key, value) == MARK
+}
 
 impl Db {
-    /// Returns the names of the prepared transactions, those from before the open included.
-    /// RocksDB: `GetAllPreparedTransactions`.
+    /// Returns the names of the prepared transactions, those from before the open included. A
+    /// secondary lists those of its primary, as of the last catch-up. RocksDB:
+    /// `GetAllPreparedTransactions`.
     ///
     /// # Errors
-    /// `Closed`; `Io`; `Corruption`.
+    /// `Closed`; `Io`; `Corruption`. On a secondary `Behind`.
     pub fn list_prepared(&self) -> Result<Vec<Vec<u8>>> {
+        if self.core().secondary.is_some() {
+            let stored = read_all(self.core())?;
+            return Ok(stored.into_iter().map(|(name, _)| name).collect());
+        }
         load(self.core())?;
         Ok(self.core().writes.prepared.names())
     }
@@ -75,8 +90,12 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::list_prepared`]. `InvalidArgument` if another handle has the transaction.
+    /// `ReadOnly` on a secondary, whose primary ends it.
     pub fn prepared_transaction(&self, name: impl AsRef<[u8]>) -> Result<Option<Transaction>> {
         let name = name.as_ref();
+        if self.core().secondary.is_some() {
+            return Err(Error::ReadOnly("to end a prepared transaction of the primary"));
+        }
         load(self.core())?;
         let parked = self.core().writes.prepared.take(name).map_err(|()| {
             let name = name.escape_ascii();
@@ -111,21 +130,18 @@ fn indexed(core: &DbCore, batch: &WriteBatch) -> Result<WriteBatchWithIndex> {
 }
 
 /// Has all prepared transactions from before the open hold their locks, unless they do. Called
-/// before any lock is taken.
+/// before any lock is taken. On a secondary they are those of another process, and their locks are
+/// there.
 pub(super) fn load(core: &Arc<DbCore>) -> Result<()> {
     let prepared = &core.writes.prepared;
-    if prepared.is_loaded() {
+    if prepared.is_loaded() || core.secondary.is_some() {
         return Ok(());
     }
     let _turn = lock(&core.tree.changes);
     if prepared.is_loaded() {
         return Ok(());
     }
-    let family = core.tree.families().prepared().cloned();
-    let batches = match family {
-        Some(family) => read_all(core, &family)?,
-        None => Vec::new(),
-    };
+    let batches = read_all(core)?;
     let mut found = Vec::with_capacity(batches.len());
     for (name, batch) in batches {
         let owner = core.writes.key_locks.new_owner();
@@ -156,15 +172,17 @@ pub(super) fn load(core: &Arc<DbCore>) -> Result<()> {
 }
 
 /// Reads all prepared transactions.
-fn read_all(
-    core: &Arc<DbCore>,
-    family: &Arc<ColumnFamilyData>,
-) -> Result<Vec<(Vec<u8>, WriteBatch)>> {
+fn read_all(core: &Arc<DbCore>) -> Result<Vec<(Vec<u8>, WriteBatch)>> {
+    let Some(family) = core.tree.families().prepared().cloned() else { return Ok(Vec::new()) };
     let wrong = |what| Error::corruption(&core.env.directory, 0, CorruptionKind::Malformed(what));
-    let mut cursor = Cursor::new(core, family, &ReadOptions::default())?;
+    let mut cursor = Cursor::new(core, &family, &ReadOptions::default())?;
     let mut stored: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     cursor.seek_to_first();
     while cursor.valid() {
+        if cursor.key() == MARK.0 {
+            cursor.next();
+            continue;
+        }
         let (name, part) = split_key(cursor.key())
             .ok_or_else(|| wrong("a key of a prepared transaction that is none"))?;
         match stored.last_mut() {
@@ -226,6 +244,7 @@ pub(super) fn entries(
     check_logged(core, options)?;
     let family = family(core)?;
     let mut entries = WriteBatch::with_value_bytes_max(PART_BYTES);
+    entries.put_in(family.id(), MARK.0, MARK.1)?;
     let empty: &[u8] = &[];
     let chunks = batch.data().chunks(PART_BYTES);
     let chunks = chunks.chain(batch.data().is_empty().then_some(empty));

@@ -17,7 +17,8 @@
 //!   tables, can bring back a deleted key, an older value or a merged operand. So can lost range
 //!   deletions.
 //! - Ingested tables that were not compacted since count as the oldest.
-//! - Dropped column families come back. One without a name becomes `recovered-N`.
+//! - Dropped column families come back. One without a name becomes `recovered-N`, unless its
+//!   entries say that they are prepared transactions ([`prepared::is_mark`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,9 @@ use std::sync::Arc;
 use sateen_control::version::{
     AddedTable, LEVELS_MAX, RangeTombstone, RangeTombstones, Version, VersionEdit,
 };
-use sateen_control::{ColumnFamilyId, Comparator, Epoch, FileId, IoClass, SeqNo, TableId};
+use sateen_control::{
+    ColumnFamilyId, Comparator, Epoch, FileId, IoClass, SeqNo, TableId, ValueKind,
+};
 use sateen_store::base::error::Result;
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
@@ -41,7 +44,9 @@ use super::tables::{Place, step_to_readable};
 use super::{Catalogue, Repair, comparator_of};
 use crate::background::output::Output;
 use crate::tools::found::was_given_back;
+use crate::tree::families::PREPARED;
 use crate::tree::version_set::FamilyState;
+use crate::txn::prepared;
 
 /// Bytes of one read of a table.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -185,9 +190,13 @@ impl Repair {
         let level = u8::try_from(levels.saturating_sub(1)).unwrap_or(u8::MAX);
         let mut output = self.output(id, level, uid, &comparator);
         let mut newest = Newest::default();
+        let (mut is_prepared, mut kept) = (false, 0_u64);
         while let Some((source, internal, value)) = sources.newest() {
             let deleted_below = ranges.over(key::user_key(internal), SeqNo::MAX);
             if newest.keeps(internal, deleted_below) {
+                let is_value = key::kind(internal) == Some(ValueKind::Put);
+                kept += u64::from(is_value);
+                is_prepared |= is_value && prepared::is_mark(key::user_key(internal), value);
                 self.add(&mut output, &catalogue.counters, internal, value)?;
             }
             let last = internal.to_vec();
@@ -212,7 +221,31 @@ impl Repair {
         if let Some(times) = self.remembered.families.get(&id).and_then(|known| known.value_times) {
             version = version.with_value_times(times);
         }
+        let name = if is_prepared { self.found_prepared(id, name, kept > 1) } else { name };
         Ok((self.apply(&version, &edit)?, name))
+    }
+
+    /// Returns the name of a column family whose entries say that they are prepared transactions.
+    /// `any`: there is one. Only a column family whose name is lost, `name` being a new one,
+    /// becomes that of prepared transactions.
+    fn found_prepared(&mut self, id: ColumnFamilyId, name: String, any: bool) -> String {
+        if name != PREPARED {
+            let mut known = self.remembered.families.values();
+            if name != super::recovered_name(id) || known.any(|family| family.name == PREPARED) {
+                return name;
+            }
+            self.remembered.families.entry(id).or_default().name = PREPARED.to_owned();
+            let lost = self.report.lost_ranges.iter_mut();
+            for lost in lost.filter(|lost| lost.column_family == name) {
+                lost.column_family = PREPARED.to_owned();
+            }
+        }
+        if any {
+            let text = "there are prepared transactions, some of which may have been committed or \
+                        rolled back before";
+            self.note(text.to_owned());
+        }
+        PREPARED.to_owned()
     }
 
     /// Returns the known range tombstones of a column family.

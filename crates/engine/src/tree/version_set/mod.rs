@@ -453,6 +453,14 @@ impl VersionSet {
         }
     }
 
+    /// Adds a column family that the primary made after the secondary was opened. It is empty until
+    /// [`VersionSet::follow`].
+    pub(crate) fn add_followed(&self, data: &Arc<ColumnFamilyData>, state: &FamilyState) {
+        let version = data.super_version().version.clone();
+        let state = FamilyState { version, data: Some(data.clone()), ..state.clone() };
+        lock(&self.state).families.insert(data.id(), state);
+    }
+
     /// Makes the versions of the primary current in a secondary, with the memtables that belong to
     /// them. Column families that the secondary does not know are left out.
     pub(crate) fn follow(

@@ -159,11 +159,20 @@ impl Transaction {
         prepared::load(core)?;
         let before = locks.len();
         let is_new = locks.take(&family.data, key, exclusive, &core.env)?;
-        if let Some(snapshot) = self.snapshot.as_ref().filter(|_| is_new && validated) {
+        if !validated {
+            if is_new {
+                locks.set_unchecked(&family.data, key, core.writes.pipeline.visible_seqno());
+            }
+            return Ok(());
+        }
+        // A key that the transaction had locked before may never have been compared.
+        let Some(snapshot) = self.snapshot.as_ref().map(Snapshot::seqno) else { return Ok(()) };
+        if is_new || locks.is_unchecked(&family.data, key, snapshot) {
             let conflicts = core.writes.pipeline.conflicts();
-            let checked = Tracked::check(&family.data, key, snapshot.seqno(), conflicts);
+            let checked = Tracked::check(&family.data, key, snapshot, conflicts);
             // Held for nothing.
-            return checked.inspect_err(|_| locks.truncate(before));
+            checked.inspect_err(|_| locks.truncate(before))?;
+            locks.set_checked(&family.data, key, snapshot);
         }
         Ok(())
     }

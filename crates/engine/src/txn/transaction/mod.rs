@@ -271,7 +271,8 @@ impl Transaction {
     }
 
     /// Sets `key` to `value`, whatever others wrote to it since the snapshot. The key is not
-    /// tracked, but a pessimistic transaction locks it. RocksDB: `PutUntracked`.
+    /// tracked, but a pessimistic transaction locks it. What guards the key later compares it with
+    /// the snapshot. RocksDB: `PutUntracked`.
     ///
     /// # Errors
     /// As [`Transaction::put`].
@@ -480,7 +481,7 @@ impl Transaction {
             prepared::check_logged(db.core(), options)?;
             let mut whole = batch.clone();
             prepared::add_removal(&mut whole, db.core(), name, bytes)?;
-            return db.write(&whole, options);
+            return db.write_accepted(&whole, options);
         }
         let validate = || self.tracked.validate(db.core().writes.pipeline.conflicts());
         if self.tracked.len() == 0 {

@@ -1,7 +1,7 @@
 //! A transaction that begins anew, that takes over a batch, or that is only the locks around one
 //! batch.
 
-use sateen_control::ValueKind;
+use sateen_control::{ColumnFamilyId, ValueKind};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::batch::{BatchEntry, BatchItem};
 
@@ -86,7 +86,7 @@ impl Transaction {
             return Err(Error::InvalidArgument(NO_RANGES.into()));
         }
         let family = self.default.db().column_family_by_id(column_family);
-        let family = family.ok_or_else(|| no_such_family(column_family.0))?;
+        let family = family.ok_or_else(|| no_such_family(self.default.db(), column_family))?;
         if family.comparator().timestamp_bytes() > 0 {
             return Err(has_timestamps(&family));
         }
@@ -100,8 +100,8 @@ fn has_timestamps(family: &ColumnFamily) -> Error {
     Error::InvalidArgument(format!("the keys of the column family {name} have timestamps"))
 }
 
-fn no_such_family(id: u32) -> Error {
-    Error::NoSuchColumnFamily(format!("of the number {id}"))
+fn no_such_family(db: &Db, id: ColumnFamilyId) -> Error {
+    Error::NoSuchColumnFamily(db.core().tree.families().name_of(id))
 }
 
 impl Db {
@@ -151,7 +151,7 @@ impl Db {
                 }
                 Some(family) => transaction.track(&family, key, true, true)?,
                 None if options.write.ignore_missing_column_families => {}
-                None => return Err(no_such_family(family.0)),
+                None => return Err(no_such_family(self, family)),
             }
         }
         self.write(batch, &options.write)

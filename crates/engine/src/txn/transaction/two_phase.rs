@@ -13,7 +13,8 @@ impl Transaction {
     /// only be read, committed or rolled back. It is as durable as a write with its options: synced
     /// if they say so. Dropping it does not roll it back:
     /// [`Db::prepared_transaction`](crate::Db::prepared_transaction) returns it again, also after
-    /// the database was closed or has crashed. Until then its keys stay locked. RocksDB: `SetName`,
+    /// the database was closed or has crashed. Until then the keys that it writes stay locked.
+    /// Locks of ranges, and of keys that it only read, end with the close. RocksDB: `SetName`,
     /// `Prepare`.
     ///
     /// # Errors

@@ -122,6 +122,61 @@ fn what_cannot_be_prepared_is_refused() {
     transaction.commit().unwrap();
 }
 
+/// What was accepted at the prepare is accepted at the commit.
+#[test]
+fn a_lower_limit_for_values_does_not_hold_up_a_commit() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    for name in ["now", "after an open", "dropped family"] {
+        let family = db.create_column_family(name, tiny().column_family).unwrap();
+        let mut transaction = begin(&db);
+        transaction.put(name, vec![b'x'; 5000]).unwrap();
+        transaction.to(&family).put("a", vec![b'x'; 6000]).unwrap();
+        transaction.prepare(name).unwrap();
+    }
+    db.set_options(&[("value_bytes_max", "1000")]).unwrap();
+    assert!(begin(&db).put("a", vec![b'x'; 5000]).is_err());
+    db.prepared_transaction("now").unwrap().unwrap().commit().unwrap();
+    assert_eq!(db.get("now").unwrap().unwrap().len(), 5000);
+    db.close().unwrap();
+    drop(db);
+    let options = Options { value_bytes_max: 1000, ..tiny() };
+    let db = Db::open_with(as_vfs(&vfs), "/db", options, &[]).unwrap();
+    db.prepared_transaction("after an open").unwrap().unwrap().commit().unwrap();
+    assert_eq!(db.column_family("after an open").unwrap().get("a").unwrap().unwrap().len(), 6000);
+    db.drop_column_family(&db.column_family("dropped family").unwrap()).unwrap();
+    let mut transaction = db.prepared_transaction("dropped family").unwrap().unwrap();
+    let refused = transaction.commit().unwrap_err();
+    assert!(matches!(&refused, Error::NoSuchColumnFamily(name) if name == "dropped family"));
+    let write = WriteOptions { ignore_missing_column_families: true, ..WriteOptions::sync() };
+    transaction.commit_with(&write).unwrap();
+    assert_eq!(db.get("dropped family").unwrap().unwrap().len(), 5000);
+    assert!(db.list_prepared().unwrap().is_empty());
+}
+
+/// The locks of what it only read, and of ranges, end with the close, as the page says.
+#[test]
+fn locks_of_what_is_written_outlast_a_close() {
+    let vfs = MemVfs::new();
+    let is_locked = |db: &Db, key: &str| match begin(db).put(key, "") {
+        Ok(()) => false,
+        Err(Error::LockTimedOut { .. }) => true,
+        Err(error) => panic!("{error}"),
+    };
+    let db = open(&vfs);
+    let mut transaction = begin(&db);
+    transaction.put("written", "").unwrap();
+    transaction.get_for_update("read").unwrap();
+    transaction.lock_range("s".."t").unwrap();
+    transaction.prepare("one").unwrap();
+    drop(transaction);
+    assert!(["written", "read", "s1"].iter().all(|key| is_locked(&db, key)));
+    db.close().unwrap();
+    drop(db);
+    let db = open(&vfs);
+    assert!(is_locked(&db, "written") && !is_locked(&db, "read") && !is_locked(&db, "s1"));
+}
+
 /// Returns a database that has a family for prepared transactions, on a disk with faults.
 fn prepared_once() -> (MemVfs, FaultVfs, Db) {
     let vfs = MemVfs::new();

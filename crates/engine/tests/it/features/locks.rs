@@ -108,6 +108,100 @@ fn a_key_that_was_written_since_the_snapshot_is_not_locked() {
     assert_eq!(db.get("a").unwrap().unwrap(), b"mine");
 }
 
+/// An untracked write takes the lock, but it does not compare the key with the snapshot: what
+/// guards the key later has to.
+#[test]
+fn a_key_locked_by_an_untracked_write_is_compared_once_it_is_guarded() {
+    type Guard = fn(&mut Transaction, &sateen::ColumnFamily) -> sateen::Result<()>;
+    let guards: [Guard; 7] = [
+        |transaction, _| transaction.get_for_update("a").map(drop),
+        |transaction, _| transaction.get_for_share("a").map(drop),
+        |transaction, _| transaction.put("a", "mine"),
+        |transaction, _| transaction.delete("a"),
+        |transaction, family| transaction.to(family).guard("a"),
+        |transaction, family| transaction.to(family).guard_shared("a"),
+        |transaction, _| {
+            let mut batch = sateen::WriteBatch::new();
+            batch.put("a", "mine")?;
+            transaction.rebuild_from(&batch)
+        },
+    ];
+    let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::pessimistic() };
+    for (at, guard) in guards.iter().enumerate() {
+        let db = open();
+        let family = db.default_column_family();
+        db.put("a", "old").unwrap();
+        let mut transaction = db.transaction_with(&options);
+        let mut theirs = impatient(&db);
+        theirs.put("a", "theirs").unwrap();
+        theirs.commit().unwrap();
+        transaction.put_untracked("a", "blind").unwrap();
+        // Neither a save point nor a refusal makes it known that nobody wrote the key.
+        for undone in [true, false, false] {
+            transaction.set_save_point();
+            let refused = guard(&mut transaction, &family).unwrap_err();
+            assert!(matches!(&refused, Error::Busy { key, .. } if key == b"a"), "{at}: {refused}");
+            match undone {
+                true => transaction.rollback_to_save_point().unwrap(),
+                false => transaction.pop_save_point().unwrap(),
+            }
+        }
+        // The write that is not tracked keeps its lock.
+        assert_locked(impatient(&db).put("a", "other"), "a", &transaction);
+        // A later snapshot shows what they wrote.
+        transaction.set_snapshot();
+        guard(&mut transaction, &family).unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+/// A transaction gets an older snapshot back from a save point, and keeps locks from before it.
+#[test]
+fn a_rollback_to_an_older_snapshot_compares_with_that() {
+    let db = open();
+    let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::pessimistic() };
+    let mut transaction = db.transaction_with(&options);
+    db.write_locked(&a_put("a"), &TransactionOptions::pessimistic()).unwrap();
+    transaction.put_untracked("a", "blind").unwrap();
+    transaction.put_untracked("b", "blind").unwrap();
+    transaction.set_save_point();
+    transaction.clear_snapshot();
+    transaction.get_for_update("a").unwrap();
+    transaction.set_snapshot();
+    transaction.put("a", "mine").unwrap();
+    transaction.rollback_to_save_point().unwrap();
+    let refused = transaction.put("a", "mine").unwrap_err();
+    assert!(matches!(&refused, Error::Busy { key, .. } if key == b"a"), "{refused}");
+    transaction.put("b", "nobody wrote it").unwrap();
+    // After an undo nothing is locked, and nothing is left of what was known.
+    transaction.undo().unwrap();
+    assert!(matches!(transaction.put("a", "mine"), Err(Error::Busy { .. })));
+    transaction.put("b", "mine").unwrap();
+    transaction.commit().unwrap();
+}
+
+/// A shared lock that becomes exclusive was compared before, and a range does not replace that.
+#[test]
+fn upgrades_and_ranges_do_not_hide_what_others_wrote() {
+    let db = open();
+    let options = TransactionOptions { set_snapshot: true, ..TransactionOptions::pessimistic() };
+    let mut transaction = db.transaction_with(&options);
+    transaction.get_for_share("a").unwrap();
+    assert!(matches!(impatient(&db).put("a", "theirs"), Err(Error::LockTimedOut { .. })));
+    transaction.put("a", "mine").unwrap();
+    db.write_locked(&a_put("b"), &TransactionOptions::pessimistic()).unwrap();
+    transaction.lock_range("b".."c").unwrap();
+    assert!(matches!(transaction.put("b", "mine"), Err(Error::Busy { .. })));
+    assert!(matches!(transaction.get_for_update("b"), Err(Error::Busy { .. })));
+    transaction.commit().unwrap();
+}
+
+fn a_put(key: &str) -> sateen::WriteBatch {
+    let mut batch = sateen::WriteBatch::new();
+    batch.put(key, "theirs").unwrap();
+    batch
+}
+
 #[test]
 fn no_transaction_has_more_locks_than_it_may() {
     let db = open();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sateen::vfs::{IoClass, MemVfs, Vfs};
 use sateen::{
     CompactRangeOptions, Db, Error, IngestOptions, Options, ReadOptions, Regions, SstFileWriter,
-    WriteBatch, WriteOptions,
+    TransactionOptions, WriteBatch, WriteOptions,
 };
 
 use crate::crash::replay::Writer;
@@ -373,4 +373,55 @@ fn beside_a_busy_primary() {
     secondary.try_catch_up_with_primary().unwrap();
     assert_eq!(contents(&secondary, "default"), contents(&db, "default"));
     assert_eq!(contents(&secondary, OTHER), contents(&db, OTHER));
+}
+
+/// A secondary lists what its primary has prepared, as of its last catch-up, and can end nothing.
+#[test]
+fn prepared_transactions_are_followed() {
+    let pessimistic = TransactionOptions::pessimistic();
+    for from_begin in [true, false] {
+        let vfs = MemVfs::new();
+        let db = open(&vfs, &tiny());
+        let prepare = |name: &str| {
+            let mut transaction = db.transaction_with(&pessimistic);
+            transaction.put(name, "prepared").unwrap();
+            transaction.prepare(name).unwrap();
+            transaction
+        };
+        if from_begin {
+            prepare("before").commit().unwrap();
+        }
+        let secondary = follow(&vfs, &tiny());
+        let listed = |names: &[&str]| {
+            let listed = secondary.list_prepared().unwrap();
+            assert_eq!(listed, names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>());
+        };
+        listed(&[]);
+        db.put("a", "1").unwrap();
+        let mut first = prepare("first");
+        // Its entries are in the WAL alone when the secondary first hears of their column family.
+        listed(&[]);
+        secondary.try_catch_up_with_primary().unwrap();
+        listed(&["first"]);
+        assert_eq!(text(&secondary, "a").unwrap(), "1");
+        let mut second = prepare("second");
+        db.flush_all().unwrap();
+        settle(&db);
+        secondary.try_catch_up_with_primary().unwrap();
+        listed(&["first", "second"]);
+        let refused = secondary.prepared_transaction("first").unwrap_err();
+        assert!(matches!(refused, Error::ReadOnly(_)), "{refused}");
+        first.commit().unwrap();
+        secondary.try_catch_up_with_primary().unwrap();
+        listed(&["second"]);
+        assert_eq!(text(&secondary, "first").unwrap(), "prepared");
+        // Nothing of it is locked here, where nothing can be written.
+        secondary.transaction_with(&pessimistic).get_for_update("second").unwrap();
+        second.rollback().unwrap();
+        db.flush_all().unwrap();
+        secondary.try_catch_up_with_primary().unwrap();
+        listed(&[]);
+        assert_eq!(contents(&secondary, "default"), contents(&db, "default"));
+        assert_eq!(secondary.column_families(), ["default"]);
+    }
 }

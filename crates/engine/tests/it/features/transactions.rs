@@ -349,3 +349,40 @@ fn a_transaction_has_a_largest_size() {
     transaction.commit().unwrap();
     assert_eq!(contents(&db).len(), 1);
 }
+
+#[test]
+fn a_dropped_family_is_named() {
+    let db = open();
+    let ends: [(&str, TransactionOptions); 2] = [
+        ("optimistic", TransactionOptions::default()),
+        ("pessimistic", TransactionOptions::pessimistic()),
+    ];
+    for (name, options) in ends {
+        let family = db.create_column_family(name, tiny().column_family).unwrap();
+        let mut transaction = db.transaction_with(&options);
+        transaction.to(&family).put("a", "1").unwrap();
+        transaction.put("b", "1").unwrap();
+        let mut batch = WriteBatch::new();
+        batch.to(&family).put("a", "1").unwrap();
+        db.drop_column_family(&family).unwrap();
+        let named = |done: sateen::Result<()>| {
+            let error = done.unwrap_err();
+            assert!(matches!(&error, Error::NoSuchColumnFamily(gone) if gone == name), "{error}");
+        };
+        named(transaction.commit());
+        named(db.write(&batch, &WriteOptions::default()));
+        named(db.transaction().rebuild_from(&batch));
+        named(db.write_locked(&batch, &TransactionOptions::pessimistic()));
+    }
+    // One that this database never had has no name.
+    let other = open();
+    let create = |name| other.create_column_family(name, tiny().column_family).unwrap();
+    let [_, _, last] = ["one", "two", "three"].map(create);
+    let mut batch = WriteBatch::new();
+    batch.to(&last).put("a", "1").unwrap();
+    let error = db.write(&batch, &WriteOptions::default()).unwrap_err();
+    assert!(
+        matches!(&error, Error::NoSuchColumnFamily(name) if name == "of the number 3"),
+        "{error}"
+    );
+}

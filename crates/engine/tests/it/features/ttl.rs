@@ -191,6 +191,95 @@ fn operands_are_merged_without_their_times() {
     }
 }
 
+/// A merge does not bring back what had expired when it was written, whatever compactions have
+/// dropped by then, and a transaction sees the same before its commit as all do afterwards.
+#[test]
+fn a_merge_begins_anew_over_what_has_expired() {
+    for merging in [appending(), appending_late()] {
+        for (compacted, hidden) in [(false, true), (true, true), (false, false)] {
+            let clock = Clock::new();
+            let mut options = clock.with(tiny(), 100);
+            options.column_family.merge_operator = Some(merging.clone());
+            options.column_family.ttl_hide_expired = hidden;
+            let db = open(&MemVfs::new(), options);
+            let family = db.default_column_family();
+            for key in ["plain", "transaction"] {
+                db.put(key, "v").unwrap();
+            }
+            for key in ["operands", "twice"] {
+                db.merge(key, "v").unwrap();
+            }
+            db.flush().unwrap();
+            clock.pass(60);
+            // It is there, so its life goes on.
+            db.merge("twice", "w").unwrap();
+            clock.pass(60);
+            let expired = |value: &str| (!hidden).then(|| value.to_owned());
+            if compacted {
+                compact(&family);
+            }
+            for key in ["plain", "transaction", "operands"] {
+                assert_eq!(get(&family, key), expired("v"));
+            }
+            let mut transaction = db.transaction();
+            transaction.merge("transaction", "z").unwrap();
+            let own = text(transaction.get("transaction").unwrap());
+            let shown = transaction.prefix("transaction").unwrap().next().unwrap().unwrap();
+            assert_eq!(own.as_deref(), Some(if hidden { "z" } else { "vz" }));
+            assert_eq!(shown.1, own.clone().unwrap().as_bytes());
+            transaction.commit().unwrap();
+            db.merge("plain", "z").unwrap();
+            db.merge("operands", "z").unwrap();
+            db.merge("twice", "z").unwrap();
+            for step in 0..3 {
+                for key in ["plain", "transaction", "operands"] {
+                    assert_eq!(get(&family, key), own, "{key}, {compacted} {hidden} {step}");
+                }
+                assert_eq!(get(&family, "twice").unwrap(), "vwz", "{compacted} {hidden} {step}");
+                match step {
+                    0 => db.flush().unwrap(),
+                    _ => compact(&family),
+                }
+            }
+        }
+    }
+}
+
+/// Compactions above the value merge operands; what is left out stays the same.
+#[test]
+fn operands_of_several_times_stay_apart_until_they_meet_their_value() {
+    for compacting in [false, true] {
+        let clock = Clock::new();
+        let mut options = clock.with(tiny(), 100);
+        options.column_family.merge_operator = Some(appending());
+        let db = open(&MemVfs::new(), options);
+        let family = db.default_column_family();
+        db.put("key", "a").unwrap();
+        db.put("other", "a").unwrap();
+        db.flush().unwrap();
+        compact(&family);
+        // Snapshots keep the operands from their value, so that compactions merge only these.
+        let before = db.snapshot();
+        for (operand, wait) in [("b", 90), ("c", 90), ("d", 0), ("e", 90)] {
+            clock.pass(wait);
+            db.merge("key", operand).unwrap();
+            db.flush().unwrap();
+            if compacting {
+                compact(&family);
+            }
+        }
+        assert_eq!(get(&family, "key").unwrap(), "abcde");
+        drop(before);
+        clock.pass(101);
+        db.merge("key", "f").unwrap();
+        for _ in 0..2 {
+            assert_eq!(get(&family, "key").unwrap(), "f");
+            assert_eq!(get(&family, "other"), None);
+            compact(&family);
+        }
+    }
+}
+
 /// The user's filter goes on beside it, and sees what clients wrote.
 #[test]
 fn filters_see_no_times() {

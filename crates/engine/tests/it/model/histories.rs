@@ -11,7 +11,7 @@
 //!
 //! Write skew is allowed: a key that was only read may change before the commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use sateen::vfs::MemVfs;
@@ -33,6 +33,7 @@ struct Record {
     reads: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The keys that were read for update.
     guarded: Vec<Vec<u8>>,
+    /// Without those that were not tracked.
     writes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -135,10 +136,23 @@ impl Kind {
 fn one(kind: Kind, db: &Db, random: &mut Random, name: &str) -> Result<Record> {
     let mut transaction = kind.begin(db);
     let snapshot = transaction.snapshot().map(sateen::Snapshot::sequence_number);
-    let mut record = Record { snapshot, ..Record::default() };
+    let (mut record, mut written) = (Record { snapshot, ..Record::default() }, BTreeSet::new());
     for part in 0..1 + random.below(4) {
         let key = key(random.below(KEYS));
-        if record.reads.contains_key(&key) || record.writes.contains_key(&key) {
+        if record.reads.contains_key(&key) || !written.insert(key.clone()) {
+            continue;
+        }
+        // What guards the key afterwards has to notice what others wrote, all the same.
+        if random.one_in(4) {
+            transaction.put_untracked(&key, format!("{name}.{}", part + 4))?;
+            match random.below(3) {
+                0 => continue,
+                1 => drop(transaction.get_for_update(&key)?),
+                _ => {}
+            }
+            let value = format!("{name}.{part}").into_bytes();
+            transaction.put(&key, &value)?;
+            record.writes.insert(key, value);
             continue;
         }
         let for_update = kind == Kind::Locking || random.one_in(4);

@@ -412,6 +412,12 @@ pub(super) const BUGS: &[Bug] = &[
         &["left: (0, 1)", "LockTimedOut"],
     ),
     bug(
+        "untracked_lock_not_compared",
+        "a key that an untracked write locked is never compared with the snapshot",
+        "model::histories::pessimistic_transactions_with_snapshots_are_snapshot_isolated",
+        &["lost update"],
+    ),
+    bug(
         "range_lock_unseen",
         "a key of a locked range is locked by another transaction",
         "features::locks::a_locked_range_has_no_phantoms",

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
-use sateen::{CompactRangeOptions, Db, Options, ReadOptions, repair_with};
+use sateen::{
+    CompactRangeOptions, Db, Error, Options, ReadOptions, TransactionOptions, repair_with,
+};
 
 use crate::support::common::{Contents, as_vfs, assert_sound, read_all, tiny};
 
@@ -289,4 +291,65 @@ fn a_column_family_that_only_the_log_knows_is_found() {
     };
     let family = db.column_family(name).unwrap();
     assert_eq!(family.get("x").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// The names of column families are lost with the manifest. Prepared transactions are found all the
+/// same, whether they are in tables, in a WAL, or in both.
+#[test]
+fn prepared_transactions_are_found_without_a_manifest() {
+    for place in ["tables", "wal", "both"] {
+        let (vfs, contents) = golden();
+        {
+            let db = Db::open_with(as_vfs(&vfs), "/db", tiny(), &[]).unwrap();
+            let other = db.create_column_family("other", tiny().column_family).unwrap();
+            let prepare = |name: &str, bytes: usize| {
+                let mut transaction = db.transaction_with(&TransactionOptions::pessimistic());
+                transaction.put(name, "prepared").unwrap();
+                transaction.to(&other).put(name, vec![b'x'; bytes]).unwrap();
+                transaction.prepare(name).unwrap();
+                transaction
+            };
+            prepare("committed", 3).commit().unwrap();
+            drop(prepare("first", 3 << 20));
+            if place == "both" {
+                db.flush_all().unwrap();
+            }
+            drop(prepare("second", 3));
+            if place == "tables" {
+                db.flush_all().unwrap();
+            }
+            db.close().unwrap();
+        }
+        files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
+        vfs.remove(Path::new("/db/CURRENT")).unwrap();
+        let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+        let told = report.notes.iter().any(|note| note.contains("prepared transactions"));
+        assert!(told, "{place}: {report:?}");
+        let (db, mut repaired) = open_repaired(&vfs);
+        assert_eq!(repaired.remove(&b"committed"[..]).as_deref(), Some(&b"prepared"[..]));
+        assert_eq!(repaired, contents, "{place}");
+        assert_eq!(db.list_prepared().unwrap(), [&b"first"[..], b"second"], "{place}");
+        // Nobody sees the entries, and the keys are locked.
+        assert_eq!(db.column_families(), ["default", "recovered-1"], "{place}");
+        let lock_timeout = Some(std::time::Duration::ZERO);
+        let options = TransactionOptions { lock_timeout, ..TransactionOptions::pessimistic() };
+        let refused = db.transaction_with(&options).put("first", "").unwrap_err();
+        assert!(matches!(refused, Error::LockTimedOut { .. }), "{place}: {refused}");
+        db.prepared_transaction("first").unwrap().unwrap().commit().unwrap();
+        let other = db.column_family("recovered-1").unwrap();
+        assert_eq!(other.get("first").unwrap().unwrap().len(), 3 << 20, "{place}");
+        db.prepared_transaction("second").unwrap().unwrap().rollback().unwrap();
+        drop(other);
+        db.close().unwrap();
+        drop(db);
+        // Of a database without such transactions, only the mark is found, which is nothing to
+        // tell.
+        files(&vfs, "MANIFEST").iter().for_each(|path| vfs.remove(path).unwrap());
+        let report = repair_with(as_vfs(&vfs), "/db", &tiny()).unwrap();
+        let told = report.notes.iter().any(|note| note.contains("prepared transactions"));
+        assert!(!told, "{place}: {report:?}");
+        let (db, _) = open_repaired(&vfs);
+        assert!(db.list_prepared().unwrap().is_empty());
+        assert_eq!(db.column_families(), ["default", "recovered-1"], "{place}");
+    }
 }
