@@ -121,6 +121,7 @@ impl Db {
             vfs: dyn_vfs.clone(),
             watched,
             directory: core.env.directory.clone(),
+            wal_dir: core.env.wal_directory(),
             wal_directory: core.env.wal_directory(),
             table_directories: core.env.paths.others(),
             direct: core.env.options.load().direct_reads,
@@ -226,6 +227,7 @@ pub fn check_with(
     let mut checker = Checker {
         vfs,
         watched,
+        wal_dir: options.wal_directory(&directory),
         wal_directory: options.wal_directory(&directory),
         table_directories,
         directory,
@@ -343,6 +345,9 @@ struct Checker<'a> {
     /// The same file system, which knows what could not be read.
     watched: WatchedVfs,
     directory: PathBuf,
+    /// The `wal_dir` of the options, or `directory`.
+    wal_dir: PathBuf,
+    /// The directory with the WALs that are needed.
     wal_directory: PathBuf,
     /// The other directories of tables that are known.
     table_directories: Vec<PathBuf>,
@@ -412,6 +417,10 @@ impl Checker<'_> {
                 View::default()
             }
         };
+        if self.logs()?.is_empty() {
+            // They may be where they were before `wal_dir` was set.
+            self.wal_directory.clone_from(&self.directory);
+        }
         self.check_each_log(&view, &|_| true)?;
         self.check_small_files(&view, None)
     }
