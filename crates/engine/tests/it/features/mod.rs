@@ -1,6 +1,7 @@
 //! What users do, feature by feature.
 
 mod backups;
+mod backups_kept;
 mod backups_of_values;
 pub(crate) mod basics;
 mod bulk_load;
@@ -39,3 +40,4 @@ pub(crate) mod ttl;
 pub(crate) mod updates;
 pub(crate) mod values;
 mod wal_filter;
+mod wal_places;
