@@ -132,12 +132,19 @@ impl BackupStore for ObjectBackupStore {
     }
 
     fn list(&self, folder: &str) -> Result<Vec<String>> {
+        Ok(self.list_lengths(folder)?.into_iter().map(|(key, _)| key).collect())
+    }
+
+    fn list_lengths(&self, folder: &str) -> Result<Vec<(String, Option<u64>)>> {
         let bucket = &self.bucket;
         let prefix = bucket.key(folder);
         let listed = bucket.store.list_with_delimiter(Some(&prefix));
         let listed = bucket.wait("list", folder, listed)?;
-        let names = listed.objects.iter().filter_map(|object| object.location.filename());
-        Ok(names.map(|name| format!("{folder}/{name}")).collect())
+        let named = listed.objects.iter().filter_map(|object| {
+            let name = object.location.filename()?;
+            Some((format!("{folder}/{name}"), Some(object.size)))
+        });
+        Ok(named.collect())
     }
 
     fn delete(&self, key: &str) -> Result<()> {

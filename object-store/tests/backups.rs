@@ -53,6 +53,30 @@ fn open(store: &ObjectBackupStore) -> Result<BackupEngine> {
     BackupEngine::open_with(Arc::new(store.clone()))
 }
 
+#[test]
+fn a_listed_length_that_is_wrong_has_the_object_copied_again() {
+    let bucket = Arc::new(InMemory::new());
+    let store = ObjectBackupStore::new(bucket.clone(), "place").unwrap();
+    let db = open_db();
+    fill(&db, 1);
+    let mut engine = open(&store).unwrap();
+    engine.create(&db).unwrap();
+    let lengths = store.list_lengths("shared").unwrap();
+    assert!(!lengths.is_empty() && lengths.iter().all(|(_, length)| length.is_some()));
+    for (key, _) in &lengths {
+        let mut writer = store.create(key).unwrap();
+        writer.append(b"short").unwrap();
+        writer.finish().unwrap();
+    }
+    assert!(!engine.verify(1).unwrap().is_sound());
+    engine.create(&db).unwrap();
+    for id in [1, 2] {
+        assert!(engine.verify(id).unwrap().is_sound(), "backup {id}");
+        assert_eq!(restored(&engine, id).unwrap(), contents(&db));
+    }
+    assert_eq!(store.list_lengths("shared").unwrap(), lengths);
+}
+
 /// The life of some backups.
 fn life(store: Arc<dyn ObjectStore>, prefix: &str) {
     let store = ObjectBackupStore::new(store, prefix).unwrap();

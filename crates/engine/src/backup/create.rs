@@ -98,7 +98,7 @@ pub(super) fn create(
         core,
         store,
         known,
-        stored: store.list(SHARED)?.into_iter().collect(),
+        stored: store.list_lengths(SHARED)?.into_iter().collect(),
         pacer: Pacer::new(Some(core), "the backup", options.rate, options.listener.as_deref()),
         made: Vec::new(),
         unverified: BTreeSet::new(),
@@ -146,8 +146,8 @@ struct Creation<'a> {
     core: &'a DbCore,
     store: &'a dyn BackupStore,
     known: &'a Known,
-    /// The keys of shared objects that are there.
-    stored: BTreeSet<String>,
+    /// The keys of shared objects that are there, with their lengths as far as they are known.
+    stored: BTreeMap<String, Option<u64>>,
     pacer: Pacer<'a>,
     /// The keys of objects that were begun.
     made: Vec<String>,
@@ -287,7 +287,7 @@ impl Creation<'_> {
             let identity =
                 self.identity(ObjectKind::Table, id.0, table.id.0, outline.stamp, length);
             let source = Source::of_range(file.clone(), path.clone(), at, length);
-            let object = match self.find(identity) {
+            let object = match self.find(identity)? {
                 Some(object) => {
                     // The table was verified, but what is copied of its values was not.
                     if table.files().any(|file| self.unverified.contains(&file)) {
@@ -324,15 +324,21 @@ impl Creation<'_> {
     /// Returns the index of the object that holds the bytes of `source`. Writes it if no earlier
     /// backup has it.
     fn object(&mut self, identity: Identity, source: &Source) -> Result<usize> {
-        if let Some(object) = self.find(identity) {
+        if let Some(object) = self.find(identity)? {
             return Ok(self.shared(object));
         }
-        if let Some(known) = self.known.objects.get(&identity).filter(|_| identity.stamp == 0) {
-            // Numbers do not tell it from others, but the content does.
+        let known: &Known = self.known;
+        if let Some(known) = known.objects.get(&identity) {
+            // Numbers do not tell it from others, or it is damaged, but the content tells.
             let sums = source.copy(&mut self.pacer, None)?;
-            let same = known.iter().find(|object| object.sums == sums && self.has(object));
-            if let Some(object) = same.cloned() {
-                return Ok(self.shared(object));
+            let same = || known.iter().filter(|object| object.sums == sums);
+            for object in same() {
+                if self.has(object)? {
+                    return Ok(self.shared(object.clone()));
+                }
+            }
+            if let Some(object) = same().next() {
+                return self.write_again(object, source);
             }
         }
         let mut object = Object { identity, nonce: random_uid(), sums: Vec::new() };
@@ -345,14 +351,50 @@ impl Creation<'_> {
         Ok(self.record.objects.len() - 1)
     }
 
-    /// Returns the object of an earlier backup that is known to have the same content.
-    fn find(&self, identity: Identity) -> Option<Object> {
-        let known = self.known.objects.get(&identity).filter(|_| identity.stamp != 0)?;
-        known.iter().find(|object| self.has(object)).cloned()
+    /// Replaces a damaged object of earlier backups by the same bytes, for all of them. It stays
+    /// after a failure. Returns its index.
+    fn write_again(&mut self, object: &Object, source: &Source) -> Result<usize> {
+        let mut writer = self.store.create(&object.key(self.record.id))?;
+        let sums = source.copy(&mut self.pacer, Some(writer.as_mut()))?;
+        if sums != object.sums {
+            let kind = CorruptionKind::Inconsistent("read twice, it differs");
+            return Err(Error::corruption(&source.path, 0, kind));
+        }
+        writer.finish()?;
+        self.stored.insert(object.key(self.record.id), Some(object.identity.length));
+        self.record.objects.push(object.clone());
+        Ok(self.record.objects.len() - 1)
     }
 
-    fn has(&self, object: &Object) -> bool {
-        self.stored.contains(&object.key(self.record.id))
+    /// Returns the object of an earlier backup that is known to have the same content.
+    fn find(&mut self, identity: Identity) -> Result<Option<Object>> {
+        let known: &Known = self.known;
+        let known = known.objects.get(&identity).filter(|_| identity.stamp != 0);
+        for object in known.into_iter().flatten() {
+            if self.has(object)? {
+                return Ok(Some(object.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns true if an object is there and has its length.
+    fn has(&mut self, object: &Object) -> Result<bool> {
+        let key = object.key(self.record.id);
+        let Some(length) = self.stored.get_mut(&key) else { return Ok(false) };
+        let length = match *length {
+            Some(length) => length,
+            None => {
+                let bytes = self.store.open(&key).and_then(|reader| reader.bytes());
+                *length.insert(match bytes {
+                    Err(Error::Corruption { kind: CorruptionKind::MissingFile, .. }) => {
+                        return Ok(false);
+                    }
+                    bytes => bytes?,
+                })
+            }
+        };
+        Ok(length == object.identity.length)
     }
 
     /// Uses an object of an earlier backup. Returns its index.
@@ -389,14 +431,18 @@ impl Creation<'_> {
     fn publish(&mut self) -> Result<()> {
         self.pacer.check()?;
         self.store.sync()?;
-        let mut there: BTreeSet<String> = self.store.list(SHARED)?.into_iter().collect();
-        there.extend(self.store.list(PRIVATE)?);
+        let mut there: BTreeMap<_, _> = self.store.list_lengths(SHARED)?.into_iter().collect();
+        there.extend(self.store.list_lengths(PRIVATE)?);
         for object in &self.record.objects {
             let key = object.key(self.record.id);
-            if !there.contains(&key) {
-                let path = self.store.location(&key);
-                return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
-            }
+            let kind = match there.get(&key) {
+                None => CorruptionKind::MissingFile,
+                Some(Some(length)) if *length != object.identity.length => {
+                    CorruptionKind::Inconsistent("not the length that was written")
+                }
+                Some(_) => continue,
+            };
+            return Err(Error::corruption(&self.store.location(&key), 0, kind));
         }
         self.is_published = true;
         let mut writer = self.store.create(&record_key(self.record.id))?;

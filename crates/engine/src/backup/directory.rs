@@ -17,7 +17,8 @@ use sateen_store::files::replace::sync_directory;
 use sateen_store::files::{FileName, refuse_own_name};
 use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 
-use super::record::{PRIVATE, RECORDS, SHARED};
+use super::FORMAT;
+use super::record::{PRIVATE, RECORDS, SHARED, id_of_key, is_object_key};
 use super::store::{BackupReader, BackupStore, BackupWriter};
 use crate::open::{check_parent, sync_ancestors, take_lock};
 use crate::options::paths::check_named;
@@ -169,16 +170,18 @@ impl BackupStore for DirectoryStore {
     }
 
     fn remove_unfinished(&self) -> Result<()> {
-        let is_unfinished = |name: &String| name.ends_with(UNFINISHED);
-        let folders = self.names(&self.directory)?;
-        let mut found: Vec<PathBuf> =
-            folders.iter().filter(|n| is_unfinished(n)).map(|n| self.directory.join(n)).collect();
-        for folder in folders.iter().map(|folder| self.directory.join(folder)) {
-            // A file has no names in it.
-            let names = self.names(&folder).unwrap_or_default();
-            found.extend(names.iter().filter(|n| is_unfinished(n)).map(|n| folder.join(n)));
+        let mut keys = self.names(&self.directory)?;
+        let folders = FOLDERS.into_iter().filter(|folder| keys.iter().any(|name| name == folder));
+        for folder in folders.collect::<Vec<_>>() {
+            let names = self.names(&self.directory.join(folder))?;
+            keys.extend(names.iter().map(|name| format!("{folder}/{name}")));
         }
-        for path in found {
+        // Another file of such an ending is not ours.
+        let is_unfinished = |key: &&String| {
+            key.strip_suffix(UNFINISHED)
+                .is_some_and(|key| key == FORMAT || id_of_key(key).is_some() || is_object_key(key))
+        };
+        for path in keys.iter().filter(is_unfinished).map(|key| self.directory.join(key)) {
             self.vfs.remove(&path).map_err(|e| Error::io("remove", &path, e))?;
         }
         Ok(())
@@ -186,7 +189,9 @@ impl BackupStore for DirectoryStore {
 
     fn strangers(&self, known: &[&str]) -> Result<Vec<String>> {
         let own = |name: &String| {
-            known.contains(&name.strip_suffix(UNFINISHED).unwrap_or(name))
+            let unfinished = name.strip_suffix(UNFINISHED);
+            known.contains(&name.as_str())
+                || unfinished.is_some_and(|key| known.contains(&key) && !FOLDERS.contains(&key))
                 || FileName::parse(name) == Some(FileName::Lock)
         };
         let mut names = self.names(&self.directory)?;

@@ -13,6 +13,8 @@
 //! - An object that a record names is never deleted. While a record cannot be read, no shared one
 //!   is deleted.
 //! - A record is deleted, durably, before what it alone names.
+//! - Only objects with the exact form of a key are deleted, and none before it is known that the
+//!   place is one for backups.
 
 mod create;
 mod directory;
@@ -46,7 +48,8 @@ use self::ids::LAST;
 #[cfg(any(test, feature = "test-support"))]
 pub(crate) use self::record::fuzz::{fuzz, fuzz_seed};
 use self::record::{
-    ObjectKind, PRIVATE, RECORDS, Record, SHARED, backup_of_key, id_of_key, record_key,
+    ObjectKind, PRIVATE, RECORDS, Record, SHARED, backup_of_key, id_of_key, is_object_key,
+    record_key,
 };
 use crate::db::Db;
 use crate::options::paths::check_named;
@@ -165,7 +168,7 @@ impl BackupEngine {
     /// # Errors
     /// As [`BackupEngine::open_read_only`].
     pub fn open_read_only_with(store: Arc<dyn BackupStore>) -> Result<BackupEngine> {
-        if !read_format(store.as_ref(), false)? && store.list(RECORDS)?.is_empty() {
+        if !read_format(store.as_ref(), false)? && !has_records(store.as_ref())? {
             return Err(Error::IncompatibleDirectory {
                 path: store.location(""),
                 reason: "there are no backups here".into(),
@@ -297,7 +300,8 @@ impl BackupEngine {
         if records.values().all(Result::is_ok) {
             dead.extend(self.store.list(SHARED)?);
         }
-        dead.retain(|key| !named.contains(key));
+        // What else lies there was made by others.
+        dead.retain(|key| !named.contains(key) && is_object_key(key));
         for key in &dead {
             self.store.delete(key)?;
         }
@@ -480,6 +484,11 @@ fn read(store: &dyn BackupStore, key: &str, bytes_max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns true if there is the record of a backup, whole or damaged.
+fn has_records(store: &dyn BackupStore) -> Result<bool> {
+    Ok(store.list(RECORDS)?.iter().any(|key| id_of_key(key).is_some()))
+}
+
 /// Returns true if the place has backups of a format that is known, false if it is new. Fails if it
 /// holds something else, or if what it says is damaged and it is to be written.
 fn read_format(store: &dyn BackupStore, to_write: bool) -> Result<bool> {
@@ -487,14 +496,26 @@ fn read_format(store: &dyn BackupStore, to_write: bool) -> Result<bool> {
     let bytes = match read(store, FORMAT, 4096) {
         Ok(bytes) => bytes,
         Err(Error::Corruption { kind: CorruptionKind::MissingFile, .. }) => {
+            // A record tells whose place it is, so FORMAT can be written again.
+            if has_records(store)? {
+                return Ok(false);
+            }
             let strangers = store.strangers(&[FORMAT, LAST, RECORDS, SHARED, PRIVATE])?;
-            return match strangers.first() {
-                Some(stranger) if store.list(RECORDS)?.is_empty() => {
-                    let what = shown_path(Path::new(stranger));
-                    Err(refused(format!("it holds {what}, and is no place for backups")))
+            if let Some(stranger) = strangers.first() {
+                let what = shown_path(Path::new(stranger));
+                return Err(refused(format!("it holds {what}, and is no place for backups")));
+            }
+            for folder in [RECORDS, SHARED, PRIVATE] {
+                if let Some(key) = store.list(folder)?.first() {
+                    let key = shown_path(Path::new(key));
+                    return Err(refused(format!(
+                        "it holds {key}, but no file {FORMAT} and no record of a backup, so \
+                         nothing in it is removed: if backups were here, bring back the folder \
+                         {RECORDS}; if nothing in it is needed, remove it"
+                    )));
                 }
-                _ => Ok(false),
-            };
+            }
+            return Ok(false);
         }
         Err(error) => return Err(error),
     };
@@ -508,7 +529,11 @@ fn read_format(store: &dyn BackupStore, to_write: bool) -> Result<bool> {
     }
     // Each record has its own format and checksum, so that reading needs nothing of this.
     if to_write {
-        return Err(Error::corruption(&store.location(FORMAT), 0, CorruptionKind::Checksum));
+        let advice = "the text of a place for backups, which says nothing about the backups: \
+                      they can be listed, verified and restored. Remove this file, and the next \
+                      backup writes it again";
+        let kind = CorruptionKind::Malformed(advice);
+        return Err(Error::corruption(&store.location(FORMAT), 0, kind));
     }
     Ok(true)
 }

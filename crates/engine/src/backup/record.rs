@@ -171,6 +171,32 @@ pub(super) fn record_key(id: u64) -> String {
     format!("{RECORDS}/{id:06}")
 }
 
+/// Returns true if `key` is one that an object of a backup has, but for its record.
+pub(super) fn is_object_key(key: &str) -> bool {
+    let Some((folder, name)) = key.split_once('/') else { return false };
+    let Some((numbers, suffix)) = name.split_once('.') else { return false };
+    let kind = ObjectKind::ALL.into_iter().find(|kind| kind.suffix() == suffix);
+    let Some(kind) = kind else { return false };
+    let numbers: Vec<&str> = numbers.split('-').collect();
+    let hex = |text: &str| {
+        let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        text.len() == 16 && text.bytes().all(is_hex)
+    };
+    let decimal = |text: &str| {
+        let number = text.parse::<u64>().ok();
+        number.is_some_and(|number| format!("{number:06}") == text)
+    };
+    match (folder, numbers.as_slice()) {
+        (SHARED, [uid, file, table, nonce]) => {
+            kind.is_shared() && hex(uid) && decimal(file) && decimal(table) && hex(nonce)
+        }
+        (PRIVATE, [backup, file, nonce]) => {
+            !kind.is_shared() && decimal(backup) && decimal(file) && hex(nonce)
+        }
+        _ => false,
+    }
+}
+
 /// Returns the id of the backup to which the private object `key` belongs.
 pub(super) fn backup_of_key(key: &str) -> Option<u64> {
     key.strip_prefix(PRIVATE)?.strip_prefix('/')?.split('-').next()?.parse().ok()
@@ -410,6 +436,32 @@ mod tests {
 
     use super::fuzz::{fuzz, record};
     use super::*;
+
+    #[test]
+    fn keys_of_objects_have_one_exact_form() {
+        let record = record();
+        for object in &record.objects {
+            assert!(is_object_key(&object.key(record.id)), "{}", object.key(record.id));
+        }
+        let shared = "shared/ffffffffffffffff-000007-000009-0000000000000004.table";
+        let private = "private/000005-000007-0000000000000006.wal";
+        assert!(is_object_key(shared) && is_object_key(private));
+        let others = [
+            shared.replace(".table", ".tmp"),
+            shared.replace(".table", ".wal"),
+            shared.replace("000007", "7"),
+            shared.replace("000007", "+00007"),
+            shared.replace("ffff", "FFFF"),
+            shared.replace("shared", "private"),
+            private.replace("private", "shared"),
+            private.replace(".wal", ".wal.old"),
+            private.replace(".wal", ""),
+            private.replace("000005-", ""),
+        ];
+        for other in others.iter().map(String::as_str).chain(["", "shared", "shared/a.table"]) {
+            assert!(!is_object_key(other), "{other}");
+        }
+    }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {

@@ -2,6 +2,7 @@
 //!
 //! 1. [`restore`] looks whether all objects are there, before it writes anything.
 //! 2. `prepare` creates the directory, locks it as an open does, and writes the file RESTORING.
+//!    `create_logs` creates the directory of the WALs, which may be in it.
 //! 3. `Restoration::file` writes each file. Every MiB is verified before it is written.
 //! 4. Without WALs, `without_wal` writes a manifest that needs none.
 //! 5. `Restoration::finish` makes all names durable, and writes CURRENT last. Then the directory is
@@ -13,6 +14,8 @@
 //! - Nothing is written that was not verified.
 //! - Without CURRENT, the directory cannot be opened, and RESTORING keeps it from being repaired.
 
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +34,7 @@ use super::pacer::{Pacer, STEP_BYTES};
 use super::record::{Object, Piece, Record, RestoredFile, SUM_BYTES};
 use super::store::{BackupReader, BackupStore};
 use crate::open::{LOCK_FILE, check_parent, interrupted_restore, sync_ancestors, take_lock};
+use crate::options::paths::absolute;
 
 /// The I/O class of what is written, the lowest of all.
 const CLASS: IoClass = IoClass::Deep(u8::MAX);
@@ -143,17 +147,25 @@ pub(super) fn restore(
     path: &Path,
     options: &RestoreOptions,
 ) -> Result<()> {
-    let logs = options.wal_dir.as_deref().filter(|directory| *directory != path);
-    for directory in logs.into_iter().chain([path]) {
+    let logs = options.wal_dir.as_deref().map(|directory| log_directory(path, directory));
+    let logs = logs.as_deref().filter(|directory| *directory != path);
+    let inside = logs.filter(|directory| directory.starts_with(path));
+    for directory in logs.filter(|_| inside.is_none()).into_iter().chain([path]) {
         check_parent(vfs, directory)?;
     }
     for object in &record.objects {
         OpenObject::open(store, record, object)?;
     }
-    if let Some(directory) = logs {
-        prepare_logs(vfs, directory)?;
+    if let Some(directory) = logs.filter(|_| inside.is_none()) {
+        refuse_logs(vfs, directory)?;
     }
-    let _lock = prepare(vfs, path)?;
+    let _lock = prepare(vfs, path, inside)?;
+    if let Some(directory) = logs
+        && let Err(error) = create_logs(vfs, directory)
+    {
+        remove_all(vfs, path, inside);
+        return Err(error);
+    }
     let listener = options.listener.as_deref();
     let mut pacer = Pacer::new(None, "the restore", options.rate, listener);
     pacer.expect(record.bytes());
@@ -163,16 +175,31 @@ pub(super) fn restore(
     if restored.is_err() {
         // WALs that are elsewhere go first: RESTORING stays as long as anything does.
         if restoration.made.iter().all(|log| vfs.remove(log).is_ok()) {
-            remove_all(vfs, path);
+            remove_all(vfs, path, inside);
         }
     }
     restored
 }
 
-/// Creates a directory for WALs alone. Fails if there are any in it.
-fn prepare_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+/// Returns the directory of the WALs, below `path` if it is there.
+fn log_directory(path: &Path, directory: &Path) -> PathBuf {
+    match absolute(directory).strip_prefix(absolute(path)) {
+        Ok(below) => path.components().chain(below.components()).collect(),
+        Err(_) => directory.to_owned(),
+    }
+}
+
+/// Creates a directory for WALs alone.
+fn create_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     vfs.create_dir_all(directory).map_err(|e| Error::io("create", directory, e))?;
-    sync_ancestors(vfs, directory)?;
+    sync_ancestors(vfs, directory)
+}
+
+/// Fails if there are WALs in a directory for WALs alone, which may be missing.
+fn refuse_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    if !vfs.exists(directory).map_err(|e| Error::io("look for", directory, e))? {
+        return Ok(());
+    }
     let listing = vfs.list(directory).map_err(|e| Error::io("list", directory, e))?;
     let names = listing.iter().filter_map(|path| path.file_name()?.to_str());
     let mut logs = names.filter(|name| matches!(FileName::parse(name), Some(FileName::Wal(_))));
@@ -186,45 +213,98 @@ fn prepare_logs(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
 }
 
 /// Creates the directory with RESTORING in it, and returns its lock. Takes over what an interrupted
-/// restore left.
-fn prepare(vfs: &dyn Vfs, path: &Path) -> Result<Arc<dyn VfsLock>> {
+/// restore left, also in the directory of the WALs if that is `inside`.
+fn prepare(vfs: &dyn Vfs, path: &Path, inside: Option<&Path>) -> Result<Arc<dyn VfsLock>> {
     refuse_own_name(vfs, path)?;
     // Before the lock file is made: the directory may be somebody else's.
-    left_behind(vfs, path)?;
+    left_behind(vfs, path, inside)?;
     vfs.create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
     let lock = take_lock(vfs, path)?;
     // Another restore may have come to its end meanwhile.
-    for name in left_behind(vfs, path)? {
+    for name in left_behind(vfs, path, inside)? {
         vfs.remove(&name).map_err(|e| Error::io("remove", &name, e))?;
     }
     let begun = write(vfs, &path.join(RESTORING), MARKER)
         .and_then(|()| sync_directory(vfs, path))
         .and_then(|()| sync_ancestors(vfs, path));
     if begun.is_err() {
-        remove_all(vfs, path);
+        remove_all(vfs, path, None);
     }
     begun.map(|()| lock)
 }
 
 /// Returns the files that an interrupted restore left, without the lock file. Fails if something
-/// else is in the directory.
-fn left_behind(vfs: &dyn Vfs, path: &Path) -> Result<Vec<PathBuf>> {
+/// else is in the directory. The directory `inside` for WALs may be there; it is empty, or has only
+/// WALs of the interrupted restore.
+fn left_behind(vfs: &dyn Vfs, path: &Path, inside: Option<&Path>) -> Result<Vec<PathBuf>> {
     if !vfs.exists(path).map_err(|e| Error::io("look for", path, e))? {
         return Ok(Vec::new());
     }
     let mut listing = vfs.list(path).map_err(|e| Error::io("list", path, e))?;
     let interrupted = interrupted_restore(&listing).is_some();
     listing.retain(|path| path.file_name().is_none_or(|name| name != LOCK_FILE));
+    let mut logs = Vec::new();
+    if let Some(inside) = inside
+        && let Some(first) = first_below(path, inside)
+        && listing.iter().any(|name| name.file_name() == first.file_name())
+    {
+        let found = logs_alone(vfs, &first, inside)?;
+        if let Some(found) = found.filter(|found| found.is_empty() || interrupted) {
+            listing.retain(|name| name.file_name() != first.file_name());
+            logs = found;
+        }
+    }
     if !listing.is_empty() && !interrupted {
         let text = format!("{} exists already and is not empty", shown_path(path));
         return Err(Error::InvalidArgument(text));
     }
-    Ok(listing.iter().map(|name| path.join(name.file_name().unwrap_or_default())).collect())
+    logs.extend(listing.iter().map(|name| path.join(name.file_name().unwrap_or_default())));
+    Ok(logs)
 }
 
-/// Removes an unfinished restore, whose lock the caller holds. Best effort: what stays is no
-/// database.
-fn remove_all(vfs: &dyn Vfs, path: &Path) {
+/// Returns the directory directly in `path` on the way to `inside`.
+fn first_below(path: &Path, inside: &Path) -> Option<PathBuf> {
+    let first = inside.strip_prefix(path).ok()?.components().next()?;
+    Some(path.join(first))
+}
+
+/// Returns the WALs in the directory `logs`, which is `first` or in it. `None` if something else is
+/// there, or on the way.
+fn logs_alone(vfs: &dyn Vfs, first: &Path, logs: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let mut directory = first.to_owned();
+    loop {
+        let listing = match vfs.list(&directory) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => return Ok(None),
+            Err(error) => return Err(Error::io("list", &directory, error)),
+        };
+        let names: Vec<_> = listing.iter().filter_map(|name| name.file_name()).collect();
+        if directory == logs {
+            let is_log = |name: &&OsStr| {
+                matches!(name.to_str().and_then(FileName::parse), Some(FileName::Wal(_)))
+            };
+            let found = names.iter().map(|name| directory.join(name)).collect();
+            return Ok(names.iter().all(is_log).then_some(found));
+        }
+        let Some(next) = first_below(&directory, logs) else { return Ok(None) };
+        match names.as_slice() {
+            [] => return Ok(Some(Vec::new())),
+            [name] if Some(*name) == next.file_name() => directory = next,
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// Removes an unfinished restore, whose lock the caller holds, with the directory `inside` for
+/// WALs. Best effort: what stays is no database.
+fn remove_all(vfs: &dyn Vfs, path: &Path, inside: Option<&Path>) {
+    let mut directory = inside;
+    while let Some(next) = directory.filter(|directory| *directory != path) {
+        if vfs.exists(next).unwrap_or(true) && vfs.remove_dir(next).is_err() {
+            return;
+        }
+        directory = next.parent();
+    }
     let names = vfs.list(path).unwrap_or_default();
     let mut names: Vec<_> = names.iter().filter_map(|name| name.file_name()).collect();
     // The marker goes last, but for the lock, which keeps other restores away until then.

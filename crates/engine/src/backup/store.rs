@@ -34,6 +34,16 @@ pub trait BackupStore: Send + Sync + Debug {
     /// `Io`.
     fn list(&self, folder: &str) -> Result<Vec<String>>;
 
+    /// Returns what [`BackupStore::list`] does, each key with the length of the object in bytes if
+    /// the listing tells it. A new backup asks single objects for their length otherwise, before
+    /// it shares them.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn list_lengths(&self, folder: &str) -> Result<Vec<(String, Option<u64>)>> {
+        Ok(self.list(folder)?.into_iter().map(|key| (key, None)).collect())
+    }
+
     /// Deletes an object. It is no error if there is none.
     ///
     /// # Errors
@@ -53,7 +63,7 @@ pub trait BackupStore: Send + Sync + Debug {
     /// `Locked` if another handle or process writes there; `Io`.
     fn lock(&self) -> Result<Box<dyn Any + Send + Sync>>;
 
-    /// Removes what writers left that never finished. The caller has the lock.
+    /// Removes what writers left that never finished, and nothing else. The caller has the lock.
     ///
     /// # Errors
     /// `Io`.

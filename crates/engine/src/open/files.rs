@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use sateen_control::{FileId, LogNumber};
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::names::shown_path;
 use sateen_store::files::{FileName, is_temporary, wal_file_name};
-use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
-use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use sateen_store::vfs::Vfs;
+use sateen_store::wal::{self, LogPlace};
 
 use std::io::ErrorKind::NotFound;
 
@@ -52,9 +53,11 @@ impl Opening {
     pub(super) fn check_files(&mut self) -> Result<()> {
         let live: BTreeSet<FileId> = self.reclaimer.live_files().into_iter().collect();
         let mut seen = BTreeSet::new();
+        let wal_directory = self.wal_directory();
+        let (mut own, mut logs) = (Vec::new(), Vec::new());
         let mut directories = vec![self.directory.clone()];
-        if self.wal_directory() != self.directory {
-            directories.push(self.wal_directory());
+        if wal_directory != self.directory {
+            directories.push(wal_directory.clone());
         }
         for directory in directories {
             let listing = match self.vfs.list(&directory) {
@@ -73,11 +76,10 @@ impl Opening {
                     FileName::Table(file) if live.contains(&file) => {
                         seen.insert(file);
                     }
+                    FileName::Wal(log) if directory == self.directory => own.push(log),
                     FileName::Wal(log) => {
-                        if directory != self.directory {
-                            self.check_owner(&directory, log)?;
-                        }
-                        self.logs.push(log);
+                        self.check_owner(&directory, log)?;
+                        logs.push(log);
                     }
                     FileName::Table(_) | FileName::Manifest(_) => {
                         self.orphans.push(directory.join(path.file_name().unwrap_or_default()));
@@ -86,7 +88,7 @@ impl Opening {
                 }
             }
         }
-        self.logs.sort_unstable();
+        self.find_logs(own, logs)?;
         if let Some(missing) = live.difference(&seen).next() {
             let (vfs, known) = (self.vfs.as_ref(), self.paths.others());
             return Err(missing_table(vfs, &self.directory, &known, *missing));
@@ -95,13 +97,31 @@ impl Opening {
         // needed.
         let needed = self.versions.oldest_log();
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
-            let (vfs, logs) = (self.vfs.as_ref(), self.wal_directory());
+            let (vfs, logs) = (self.vfs.as_ref(), &wal_directory);
             let elsewhere =
-                self.logs.is_empty().then(|| logs_elsewhere(vfs, &self.directory, &logs, needed));
-            let path = wal_file_name(&logs, needed);
+                self.logs.is_empty().then(|| logs_elsewhere(vfs, &self.directory, logs, needed));
+            let path = wal_file_name(logs, needed);
             let missing = || Error::corruption(&path, 0, CorruptionKind::MissingFile);
             return Err(elsewhere.flatten().unwrap_or_else(missing));
         }
+        Ok(())
+    }
+
+    /// Chooses the directory with the WALs that are needed: `own` are in the database's own
+    /// directory, `logs` in a separate `wal_dir`.
+    fn find_logs(&mut self, own: Vec<LogNumber>, logs: Vec<LogNumber>) -> Result<()> {
+        let wal_directory = self.wal_directory();
+        let is_separate = wal_directory != self.directory;
+        let (own, logs) = if is_separate { (own, logs) } else { (Vec::new(), own) };
+        let (oldest, uid) = (self.versions.oldest_log(), self.versions.db_uid());
+        let (home, others) = ((self.directory.as_path(), own), (wal_directory.as_path(), logs));
+        let place = LogPlace::choose(self.vfs.as_ref(), home, others, oldest, uid)?;
+        if self.read_only && place.directory != wal_directory {
+            // Everything that reads WALs looks there.
+            Arc::make_mut(&mut self.options).wal_dir = None;
+        }
+        self.old_logs = place.directory;
+        (self.logs, self.other_logs) = (place.logs, place.others);
         Ok(())
     }
 
@@ -109,21 +129,14 @@ impl Opening {
     /// that it does not need.
     fn check_owner(&self, directory: &Path, log: LogNumber) -> Result<()> {
         let path = wal_file_name(directory, log);
-        let mut block = [0; FILE_HEADER_BYTES];
-        let file = self.vfs.open(&path, OpenOptions::READ);
-        let read = file.and_then(|file| file.read_all_at(&mut block, 0, IoClass::Wal));
-        read.map_err(|error| Error::io("read", &path, error))?;
-        // A WAL without a readable header is reported as damaged later, if it is needed.
-        match FileHeader::decode(FileKind::Wal, &block) {
-            Some(header) if header.db_uid != self.versions.db_uid() => {
-                Err(Error::IncompatibleDirectory {
-                    path: directory.to_owned(),
-                    reason: format!(
-                        "WAL {log} in it belongs to another database: each needs its own wal_dir"
-                    ),
-                })
-            }
-            _ => Ok(()),
+        if !wal::is_of_another(self.vfs.as_ref(), &path, self.versions.db_uid())? {
+            return Ok(());
         }
+        Err(Error::IncompatibleDirectory {
+            path: directory.to_owned(),
+            reason: format!(
+                "WAL {log} in it belongs to another database: each needs its own wal_dir"
+            ),
+        })
     }
 }

@@ -309,8 +309,12 @@ struct Opening {
     replayed: SeqNo,
     /// The end of the last WAL that was replayed.
     replayed_to: Option<WalPosition>,
-    /// The WALs in the directory.
+    /// The directory of the WALs that are replayed. New ones are written to `wal_dir`.
+    old_logs: PathBuf,
+    /// All WALs in that directory.
     logs: Vec<LogNumber>,
+    /// WALs elsewhere, of which no record is needed.
+    other_logs: Vec<PathBuf>,
     /// Manifests, tables and temporary files that nothing names.
     orphans: Vec<PathBuf>,
     /// Options, by column family, that want another form of values than the stored one. The column
@@ -382,6 +386,7 @@ impl Opening {
             catalogue.shared_files,
             last_seqno,
         );
+        let old_logs = options.wal_directory(&directory);
         Ok(Opening {
             vfs,
             paths,
@@ -400,7 +405,9 @@ impl Opening {
             last_seqno,
             replayed: SeqNo(0),
             replayed_to: None,
+            old_logs,
             logs: Vec::new(),
+            other_logs: Vec::new(),
             orphans: Vec::new(),
             reformed: BTreeMap::new(),
             secondary: None,
@@ -419,7 +426,9 @@ impl Opening {
         // The WALs that readers may want must be found before the first new WAL, which links to
         // them.
         let keeps_logs = self.read_only || self.options.keeps_logs();
-        let kept = if keeps_logs { self.take_kept_logs()? } else { Vec::new() };
+        // In another directory they are lost to readers.
+        let finds_kept = keeps_logs && self.old_logs == self.wal_directory();
+        let kept = if finds_kept { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {
             // The file was created nevertheless, because the manifest names it and the next open
@@ -502,10 +511,11 @@ impl Opening {
             let background: Weak<Background> = Arc::downgrade(&core.background);
             buffers.join(background);
         }
-        let logs = core.env.wal_directory();
         let kept: BTreeSet<_> = core.writes.kept_logs.lock().logs().map(|log| log.number).collect();
-        for log in self.logs.into_iter().filter(|log| !kept.contains(log)) {
-            let _orphan = core.env.vfs.remove(&wal_file_name(&logs, log));
+        let unneeded = self.logs.into_iter().filter(|log| !kept.contains(log));
+        let unneeded = unneeded.map(|log| wal_file_name(&self.old_logs, log));
+        for path in unneeded.chain(self.other_logs) {
+            let _orphan = core.env.vfs.remove(&path);
         }
         report_families(&core);
         Ok(core)

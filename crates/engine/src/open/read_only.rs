@@ -92,9 +92,8 @@ impl Opening {
         &self,
         first: LogNumber,
     ) -> Result<BTreeMap<LogNumber, Arc<dyn VfsFile>>> {
-        let directory = self.wal_directory();
         let held = self.logs.iter().filter(|log| **log >= first).map(|log| {
-            let path = wal_file_name(&directory, *log);
+            let path = wal_file_name(&self.old_logs, *log);
             match self.vfs.open(&path, OpenOptions::READ) {
                 Ok(file) => Ok((*log, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {

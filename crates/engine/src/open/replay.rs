@@ -31,7 +31,7 @@ impl Opening {
     /// Replays the WALs: inserts entries that are in no table into memtables. Full memtables are
     /// written to tables meanwhile.
     pub(super) fn replay(&mut self) -> Result<()> {
-        let directory = self.wal_directory();
+        let directory = self.old_logs.clone();
         let first = self.versions.oldest_log();
         let db_uid = self.versions.db_uid();
         let vfs: Arc<dyn Vfs> = self.vfs.clone();
@@ -87,7 +87,7 @@ impl Opening {
     /// Syncs the WALs from `first` on. Bytes that a killed process wrote can be read without being
     /// durable. Readers of the WAL may see them, so they must survive a power loss, too.
     fn sync_logs(&self, first: LogNumber) -> Result<()> {
-        let directory = self.wal_directory();
+        let directory = self.old_logs.clone();
         for log in self.logs.iter().filter(|log| **log >= first) {
             let path = wal_file_name(&directory, *log);
             let options = OpenOptions::WRITE;

@@ -32,7 +32,7 @@ use sateen_store::base::locks::{read, write};
 use sateen_store::base::sync::{Mutex, RwLock, RwLockReadGuard, lock};
 use sateen_store::files::reclaim::OpenTables;
 use sateen_store::memtable::MemTable;
-use sateen_store::wal::{Followed, LogFollower};
+use sateen_store::wal::{Followed, LogFollower, LogPlace};
 
 use crate::environment::Environment;
 use crate::options::{ColumnFamilyOptions, ReadOptions};
@@ -171,8 +171,10 @@ impl FollowState {
         for data in db.tree.families().values() {
             self.memtables.entry(data.id()).or_insert_with(|| data.active_memtable());
         }
+        self.find_logs(db)?;
+        let directory = self.logs.directory().to_owned();
         let stored = |id: &ColumnFamilyId| self.manifest.families().get(id).map(|f| f.stored);
-        let (directory, oldest) = (db.env.wal_directory(), self.manifest.oldest_log());
+        let oldest = self.manifest.oldest_log();
         let (memtables, read_to, exchanged) =
             (&mut self.memtables, &mut self.read_to, &mut self.exchanged);
         self.logs.read(oldest, |followed| match followed {
@@ -240,6 +242,20 @@ impl FollowState {
         families.insert(&data);
         db.tree.families.store(Arc::new(families));
         self.reset(db);
+    }
+
+    /// Chooses the directory of the WALs as the primary does. It may change when the primary is
+    /// opened with another `wal_dir`.
+    fn find_logs(&mut self, db: &Follower<'_>) -> Result<()> {
+        let (home, wal_directory) = (&db.env.directory, db.env.wal_directory());
+        if *home == wal_directory {
+            return Ok(());
+        }
+        let (vfs, oldest) = (self.manifest.vfs.as_ref(), self.manifest.oldest_log());
+        let uid = self.manifest.identity.uid;
+        let place = LogPlace::find(vfs, home, &wal_directory, oldest, uid)?;
+        self.logs.move_to(&place.directory);
+        Ok(())
     }
 
     /// Discards everything that was read from WALs.

@@ -52,6 +52,19 @@ impl LogFollower {
         LogFollower { vfs, directory: directory.to_owned(), db_uid, reader: None }
     }
 
+    /// Returns the directory in which it looks.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Looks in `directory` from now on. If that is another one, starts again there.
+    pub fn move_to(&mut self, directory: &Path) {
+        if self.directory != directory {
+            directory.clone_into(&mut self.directory);
+            self.restart();
+        }
+    }
+
     /// Starts again with the oldest WAL that is needed.
     pub fn restart(&mut self) {
         self.reader = None;

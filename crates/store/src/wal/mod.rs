@@ -10,6 +10,7 @@
 //! 5. [`LogFollower`] reads WALs that another process writes, and [`KeptLogs`] keeps WALs for such
 //!    readers.
 //! 6. [`space`] preallocates space for records.
+//! 7. [`LogPlace`] says in which of two directories the WALs are.
 //!
 //! `docs/format/wal.md` describes bytes and rules.
 //!
@@ -24,6 +25,7 @@ mod chain;
 mod follow;
 pub mod frame;
 mod kept;
+mod place;
 pub mod reader;
 pub mod space;
 mod sync;
@@ -42,6 +44,7 @@ pub use chain::ChainEnd;
 pub use chain::WalChain;
 pub use follow::{Followed, LogFollower};
 pub use kept::{KeepLimits, Kept, KeptLog, KeptLogs, ReadableLog};
+pub use place::{LogPlace, is_of_another};
 pub use reader::{Tail, WalReader, WalRecord};
 pub use sync::WalSync;
 pub use writer::{WalEnd, WalWriter};

@@ -8,7 +8,7 @@
 use sateen_control::LogNumber;
 use sateen_store::base::error::Result;
 use sateen_store::files::wal_file_name;
-use sateen_store::wal::{Tail, WalChain, WalReader};
+use sateen_store::wal::{LogPlace, Tail, WalChain, WalReader};
 
 use super::{Checker, TRIES_MAX, View, view_of};
 use crate::tree::manifest_follower::ManifestFollower;
@@ -31,9 +31,12 @@ impl Checker<'_> {
             (self.goes_on)()?;
             self.advance(manifest);
             let view = view_of(manifest);
-            let logs = self.logs()?;
-            match self.replay(&view, &logs) {
-                Ok(replayed) => {
+            let replayed = self.find_logs(&view).and_then(|logs| {
+                let replayed = self.replay(&view, &logs)?;
+                Ok((logs, replayed))
+            });
+            match replayed {
+                Ok((logs, replayed)) => {
                     self.report.logs += replayed.logs.len() as u64;
                     self.report.log_records += replayed.records;
                     if let Some((log, offset, bytes)) = replayed.torn {
@@ -55,6 +58,14 @@ impl Checker<'_> {
         let text = "the WALs were not checked: they change faster than they can be read";
         self.report.notes.push(text.to_owned());
         Ok(())
+    }
+
+    /// Chooses the directory of the WALs as the next open would. Returns the WALs in it.
+    fn find_logs(&mut self, view: &View) -> Result<Vec<LogNumber>> {
+        let (vfs, oldest) = (self.vfs.as_ref(), view.oldest_log());
+        let place = LogPlace::find(vfs, &self.directory, &self.wal_dir, oldest, view.db_uid)?;
+        self.wal_directory = place.directory;
+        Ok(place.logs)
     }
 
     /// Replays the WALs as the next open would.

@@ -121,6 +121,7 @@ impl Db {
             vfs: dyn_vfs.clone(),
             watched,
             directory: core.env.directory.clone(),
+            wal_dir: core.env.wal_directory(),
             wal_directory: core.env.wal_directory(),
             table_directories: core.env.paths.others(),
             direct: core.env.options.load().direct_reads,
@@ -170,7 +171,7 @@ pub(crate) fn bounded(vfs: Arc<dyn Vfs>, open_files_max: u32) -> Arc<dyn Vfs> {
     Arc::new(BoundedVfs::new(vfs, open_files_max.min(OPEN_FILES_MAX) as usize))
 }
 
-/// Fails if the WALs of the database are not in `logs`, but elsewhere.
+/// Fails if the WALs of the database are neither in `logs` nor in its `directory`, but elsewhere.
 fn find_logs(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -178,14 +179,17 @@ fn find_logs(
     manifest: &ManifestFollower,
 ) -> Result<()> {
     let needed = oldest_log(manifest.families().values());
-    let listing = match vfs.list(logs) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        listing => listing.map_err(|error| Error::io("list", logs, error))?,
-    };
     let name = |path: &PathBuf| FileName::parse(path.file_name()?.to_str()?);
-    let has_log = listing.iter().any(|path| matches!(name(path), Some(FileName::Wal(_))));
-    if has_log || needed == LogNumber(0) {
-        return Ok(());
+    // They may be where they were before `wal_dir` was set.
+    for place in [logs, directory] {
+        let listing = match vfs.list(place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            listing => listing.map_err(|error| Error::io("list", place, error))?,
+        };
+        let has_log = listing.iter().any(|path| matches!(name(path), Some(FileName::Wal(_))));
+        if has_log || needed == LogNumber(0) {
+            return Ok(());
+        }
     }
     logs_elsewhere(vfs, directory, logs, needed).map_or(Ok(()), Err)
 }
@@ -251,6 +255,7 @@ pub fn check_with(
     let mut checker = Checker {
         vfs,
         watched,
+        wal_dir: wal_directory.clone(),
         wal_directory,
         table_directories,
         directory,
@@ -368,6 +373,9 @@ struct Checker<'a> {
     /// The same file system, which knows what could not be read.
     watched: WatchedVfs,
     directory: PathBuf,
+    /// The `wal_dir` of the options, or `directory`.
+    wal_dir: PathBuf,
+    /// The directory with the WALs that are needed.
     wal_directory: PathBuf,
     /// The other directories of tables that are known.
     table_directories: Vec<PathBuf>,
@@ -437,6 +445,10 @@ impl Checker<'_> {
                 View::default()
             }
         };
+        if self.logs()?.is_empty() {
+            // They may be where they were before `wal_dir` was set.
+            self.wal_directory.clone_from(&self.directory);
+        }
         self.check_each_log(&view, &|_| true)?;
         self.check_small_files(&view, None)
     }

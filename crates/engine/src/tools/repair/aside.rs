@@ -68,7 +68,7 @@ impl Repair {
         for (directory, kept, away) in &places {
             self.keep_aside(directory, kept, away)?;
         }
-        let wal_directory = self.wal_directory();
+        let wal_directory = self.old_logs.clone();
         let mut logs = Vec::new();
         if self.logs_are_stored {
             logs.extend(self.logs.iter().map(|log| wal_file_name(&wal_directory, *log)));

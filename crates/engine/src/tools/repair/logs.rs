@@ -21,7 +21,7 @@ use sateen_store::files::wal_file_name;
 use sateen_store::vfs::OpenOptions;
 use sateen_store::wal::frame::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use sateen_store::wal::reader::WalRecord;
-use sateen_store::wal::{WalChain, WalReader, WalWriter};
+use sateen_store::wal::{LogPlace, WalChain, WalReader, WalWriter};
 
 use super::{Catalogue, Repair};
 use crate::options::Options;
@@ -71,9 +71,10 @@ impl Repair {
     /// if a WAL is needed and the directory has none.
     pub(super) fn take_in_logs(&mut self, catalogue: &mut Catalogue) -> Result<()> {
         let needed = oldest_log(catalogue.families.values());
+        self.choose_logs(needed, catalogue.identity.uid)?;
         let missing = needed > LogNumber(0) && !self.logs.contains(&needed);
         let path = wal_file_name(&self.wal_directory(), needed);
-        if missing && self.logs.is_empty() {
+        if missing && (self.logs.is_empty() || self.old_logs != self.wal_directory()) {
             // The WALs may be somewhere else, so the repair must not give them up.
             return Err(Error::IncompatibleDirectory {
                 path: self.wal_directory(),
@@ -108,6 +109,34 @@ impl Repair {
         if replayed { Ok(()) } else { self.store(catalogue, found) }
     }
 
+    /// Chooses between the WALs of two directories as the next open would.
+    fn choose_logs(&mut self, needed: LogNumber, uid: u64) -> Result<()> {
+        if !self.rival_logs.is_empty() {
+            let wal_directory = self.wal_directory();
+            let own = (self.directory.as_path(), std::mem::take(&mut self.rival_logs));
+            let logs = (wal_directory.as_path(), std::mem::take(&mut self.logs));
+            let place = LogPlace::choose(self.vfs.as_ref(), own, logs, needed, uid)?;
+            (self.old_logs, self.logs) = (place.directory, place.logs);
+        }
+        Ok(())
+    }
+
+    /// Fails if two directories have WALs, and no manifest says which are needed.
+    pub(super) fn refuse_rivals(&self) -> Result<()> {
+        let (Some(own), Some(log)) = (self.rival_logs.first(), self.logs.first()) else {
+            return Ok(());
+        };
+        let own = shown_path(wal_file_name(&self.directory, *own));
+        let log = shown_path(wal_file_name(&self.wal_directory(), *log));
+        Err(Error::IncompatibleDirectory {
+            path: self.directory.clone(),
+            reason: format!(
+                "WALs are in its own directory ({own}) and in wal_dir ({log}), and no manifest can \
+                 be read that says which are needed: move those of one directory away"
+            ),
+        })
+    }
+
     /// Replays the chain of WALs as the next open would, and collects the entries that are not
     /// stored.
     pub(super) fn replay(
@@ -118,13 +147,13 @@ impl Repair {
         stored: &Stored<'_>,
         found: &mut Found,
     ) -> Result<()> {
-        let (directory, logs) = (self.wal_directory(), self.logs.iter().copied());
+        let (directory, logs) = (self.old_logs.clone(), self.logs.iter().copied());
         let vfs = self.vfs.clone();
         let mut chain = WalChain::open(vfs, &directory, logs, db_uid, first, durable)?;
         while let Some(record) = chain.next()? {
             self.take(&record, stored, found)?;
         }
-        let directory = self.wal_directory();
+        let directory = self.old_logs.clone();
         let mut logs = self.logs.iter().filter(|log| **log >= first);
         logs.try_for_each(|log| self.nothing_was_given_up(&wal_file_name(&directory, *log)))
     }
@@ -138,7 +167,7 @@ impl Repair {
         found: &mut Found,
     ) -> Result<()> {
         for number in self.logs.clone().into_iter().filter(|number| *number >= first) {
-            let path = wal_file_name(&self.wal_directory(), number);
+            let path = wal_file_name(&self.old_logs, number);
             let opened = WalReader::open_damaged(self.vfs.as_ref(), &path, number, db_uid);
             let mut reader = match opened {
                 Ok(reader) => reader,
@@ -179,7 +208,7 @@ impl Repair {
 
     /// Returns the uid of the database in the first WAL whose header verifies.
     pub(super) fn uid_of_logs(&self) -> Option<u64> {
-        let directory = self.wal_directory();
+        let directory = self.old_logs.clone();
         self.logs.iter().find_map(|log| {
             let path = wal_file_name(&directory, *log);
             let file = self.vfs.open(&path, OpenOptions::READ).ok()?;
@@ -191,7 +220,7 @@ impl Repair {
 
     /// Collects the entries of a record that are not stored in tables.
     fn take(&self, record: &WalRecord<'_>, stored: &Stored<'_>, found: &mut Found) -> Result<()> {
-        record.for_each_entry(&self.wal_directory(), |seqno, entry| {
+        record.for_each_entry(&self.old_logs, |seqno, entry| {
             let id = entry.column_family;
             if stored(id).is_none_or(|stored| seqno <= stored) {
                 return;

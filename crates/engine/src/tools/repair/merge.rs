@@ -56,6 +56,7 @@ type FoundTables = BTreeMap<ColumnFamilyId, Vec<(FileId, DirectoryEntry)>>;
 impl Repair {
     /// Builds a catalogue from tables and WALs alone.
     pub(super) fn salvage(&mut self) -> Result<Catalogue> {
+        self.refuse_rivals()?;
         let counters = Counters::default();
         counters.file_seen(self.numbers_seen);
         let of_uid = || self.uid_of_files().or_else(|| self.uid_of_logs()).map(Identity::of_uid);

@@ -97,8 +97,12 @@ struct Repair {
     newer: Option<Error>,
     tables: Vec<FileId>,
     manifests: Vec<FileId>,
-    /// Ascending.
+    /// The WALs in `old_logs`, ascending.
     logs: Vec<LogNumber>,
+    /// The directory of the WALs that are read. New ones are written to `wal_dir`.
+    old_logs: PathBuf,
+    /// WALs in the database's own directory while `wal_dir` has WALs, too.
+    rival_logs: Vec<LogNumber>,
     /// Whether the entries of the WALs are in tables, so that the WALs are moved to `lost`.
     logs_are_stored: bool,
     numbers_seen: u64,
@@ -236,6 +240,8 @@ fn repair_watched(
         tables: Vec::new(),
         manifests: Vec::new(),
         logs: Vec::new(),
+        old_logs: PathBuf::new(),
+        rival_logs: Vec::new(),
         logs_are_stored: false,
         numbers_seen: 0,
     };
@@ -283,6 +289,7 @@ impl Repair {
                 self.numbers_seen = self.numbers_seen.max(name.number().unwrap_or(0));
                 match name {
                     FileName::Wal(log) if directory == self.wal_directory() => self.logs.push(log),
+                    FileName::Wal(log) => self.rival_logs.push(log),
                     FileName::Table(file) if directory == self.directory => self.tables.push(file),
                     FileName::Manifest(file) if directory == self.directory => {
                         self.manifests.push(file);
@@ -293,6 +300,11 @@ impl Repair {
         }
         self.manifests.sort_unstable();
         self.tables.sort_unstable();
+        self.old_logs = self.wal_directory();
+        if self.logs.is_empty() && !self.rival_logs.is_empty() {
+            self.old_logs.clone_from(&self.directory);
+            self.logs = std::mem::take(&mut self.rival_logs);
+        }
         self.logs.sort_unstable();
         Ok(())
     }

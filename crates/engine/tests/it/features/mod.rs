@@ -2,6 +2,7 @@
 
 mod backups;
 mod backups_deleted;
+mod backups_kept;
 mod backups_of_values;
 pub(crate) mod basics;
 mod bulk_load;
@@ -41,3 +42,4 @@ mod ttl_form;
 pub(crate) mod updates;
 pub(crate) mod values;
 mod wal_filter;
+mod wal_places;
