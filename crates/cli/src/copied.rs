@@ -63,8 +63,8 @@ impl Watch<'_> {
     }
 
     /// Compares all records from the cursors on, about `keys` of them. Returns the first key that
-    /// differs. The last `time_bytes` of `theirs` are no part of a value. `failed` makes the failure
-    /// of reading `ours`.
+    /// differs. The last `time_bytes` of `theirs` are no part of a value. `failed` makes the
+    /// failure of reading `ours`.
     pub(crate) fn first_difference(
         &self,
         ours: &mut Cursor,
