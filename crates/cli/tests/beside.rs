@@ -283,7 +283,7 @@ fn records_with_keys_that_are_numbers_are_read_and_deleted_by_key() {
     assert_eq!(done("db get d 7 --key-type u64 --value-type hex"), "736576656e\n");
     let json: serde_json::Value =
         serde_json::from_str(&done("db get d 7 --key-type u64 --json")).unwrap();
-    assert_eq!((&json["key"], &json["value"]), (&7.into(), &"seven".into()));
+    assert_eq!((&json["key_u64"], &json["value"]), (&7.into(), &"seven".into()));
     done("db put d 8 6569676874 --key-type u64 --value-type hex");
     assert_eq!(done("db get d 0000000000000008 --key-type hex"), "eight\n");
     done("db delete d 7 --key-type u64");
