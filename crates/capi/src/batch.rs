@@ -244,8 +244,8 @@ macro_rules! point_writes {
 }
 pub(crate) use point_writes;
 
-/// Defines other writes into a batch. `Batch`, `Family`, `add`, `add_to`, `bytes` and `check_untimed` are
-/// those of the module that calls it.
+/// Defines other writes into a batch. `Batch`, `Family`, `add`, `add_to`, `bytes` and
+/// `check_untimed` are those of the module that calls it.
 macro_rules! writes {
     ($(
         $function:ident $of_family:ident ($($argument:ident $length:ident)*)

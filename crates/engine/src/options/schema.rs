@@ -577,10 +577,9 @@ option_struct! {
         /// region has memtables of `memtable_bytes`.
         regions: Regions = Regions::default(), RegionsText, fixed, none;
         /// Lifetime of a value, in whole seconds of the system clock. After that reads hide it (see
-        /// `ttl_hide_expired`), and a later compaction drops it. `0`: forever. With `none` values
-        /// have no timestamp, which otherwise takes four bytes behind each. A column family that
-        /// has values keeps its form: an open in the other one is refused, and an open database
-        /// changes only from one duration to another. RocksDB's `DBWithTTL` has the same form.
+        /// `ttl_hide_expired`), and a later compaction drops it. `0`: forever; `none`: values have
+        /// no timestamp, which takes four bytes. A column family with values keeps its form: the
+        /// open in the other one is refused. RocksDB's `DBWithTTL` has the same form.
         ttl: Option<Duration> = None, Span, mutable, none,
             Told("a number of whole seconds", |ttl: &Option<Duration>| {
                 ttl.is_none_or(|ttl| ttl.subsec_nanos() == 0)

@@ -43,8 +43,8 @@ impl Error {
     /// | `NotSecondary`, `NotBottommost`, `NotInLog`, `NotInMemory`, `TooManySkipped` | `Never` |
     /// | `Corruption`, `InconsistentEdit`, `IncompatibleDirectory` | `Never` |
     /// | `LockLimit`, `TransactionSize`, `TransactionOver` | `Never` |
-    /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed`, `OfParentProcess` | `Never` |
-    /// | `NoSuchBackup`, `BackupDeleted`, `Cancelled` | `Never` |
+    /// | `MergeFailed`, `FilterFailed`, `Panicked`, `ReadOnly`, `Closed` | `Never` |
+    /// | `OfParentProcess`, `NoSuchBackup`, `BackupDeleted`, `Cancelled` | `Never` |
     ///
     /// A write that failed is there as a whole or not at all, so it is safe to repeat a `put` or
     /// `delete`; a `merge` may then be there twice, unless the error is `WouldStall`.
