@@ -64,11 +64,13 @@ pub(super) fn check_front(files: &[String], text: &str, problems: &mut Vec<Strin
         links(text).into_iter().map(|link| text[link.target].trim()).collect();
     let has_front = |folder: &Path| {
         let front = folder.join("README.md");
-        files.iter().any(|name| front != Path::new(FRONT) && front == Path::new(name))
+        front != Path::new(FRONT) && files.iter().any(|name| front == Path::new(name))
     };
     for page in files.iter().filter(|name| name.ends_with(".md") && *name != SUMMARY) {
         let Some(name) = page.strip_prefix("docs/").filter(|_| page != FRONT) else { continue };
-        let elsewhere = Path::new(page).ancestors().skip(1).any(has_front);
+        // The front page of the repository names no page for this one.
+        let folders = Path::new(page).ancestors().skip(1);
+        let elsewhere = folders.filter(|folder| folder.starts_with("docs")).any(has_front);
         let own = name.ends_with("/README.md");
         if (own || !elsewhere) && !named.contains(name) {
             problems.push(format!("{page}: is not in {FRONT}: add a line there with its question"));
