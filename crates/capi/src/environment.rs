@@ -130,8 +130,10 @@ impl Place {
         families: &[(&str, ColumnFamilyOptions)],
     ) -> sateen::Result<Db> {
         // Other errors than a missing file are those of the open.
-        let is_missing = matches!(self.vfs.exists(&self.path.join("CURRENT")), Ok(false));
-        if is_missing && !self.path.as_os_str().is_empty() {
+        let is_missing = matches!(self.vfs.exists(&self.path.join("CURRENT")), Ok(false))
+            && !self.path.as_os_str().is_empty()
+            && self.vfs.list(&self.path).err().is_none_or(|e| e.kind() == ErrorKind::NotFound);
+        if is_missing {
             let source = std::io::Error::new(ErrorKind::NotFound, "there is no database here");
             let path = self.path.clone();
             return Err(Error::Io { operation: "open", path, source: Arc::new(source) });

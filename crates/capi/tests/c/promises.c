@@ -122,7 +122,7 @@ static void taken(const char* path) {
     const char* names[] = {"paranoid_file_checks"};
     const char* values[] = {"true"};
     rocksdb_set_options(db, 1, names, values, &err);
-    refused("paranoid_file_checks=1 is not implemented");
+    refused("paranoid_file_checks=true is not implemented");
     rocksdb_options_t* of_family = rocksdb_options_create();
     rocksdb_universal_compaction_options_t* universal =
         rocksdb_universal_compaction_options_create();

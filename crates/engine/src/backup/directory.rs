@@ -18,6 +18,7 @@ use sateen_store::files::{FileName, refuse_own_name};
 use sateen_store::vfs::{OpenOptions, Vfs, VfsFile};
 
 use super::FORMAT;
+use super::ids::LAST;
 use super::record::{PRIVATE, RECORDS, SHARED, id_of_key, is_object_key};
 use super::store::{BackupReader, BackupStore, BackupWriter};
 use crate::open::{check_parent, sync_ancestors, take_lock};
@@ -178,8 +179,9 @@ impl BackupStore for DirectoryStore {
         }
         // Another file of such an ending is not ours.
         let is_unfinished = |key: &&String| {
-            key.strip_suffix(UNFINISHED)
-                .is_some_and(|key| key == FORMAT || id_of_key(key).is_some() || is_object_key(key))
+            key.strip_suffix(UNFINISHED).is_some_and(|key| {
+                key == FORMAT || key == LAST || id_of_key(key).is_some() || is_object_key(key)
+            })
         };
         for path in keys.iter().filter(is_unfinished).map(|key| self.directory.join(key)) {
             self.vfs.remove(&path).map_err(|e| Error::io("remove", &path, e))?;
