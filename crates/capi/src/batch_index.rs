@@ -25,7 +25,7 @@ type Family = rocksdb_column_family_handle_t;
 pub struct rocksdb_writebatch_wi_t(Of);
 
 enum Of {
-    Itself(Own),
+    Itself(Box<Own>),
     Transaction(*mut rocksdb_transaction_t),
 }
 
@@ -55,7 +55,11 @@ impl rocksdb_writebatch_wi_t {
     }
 
     fn own(batch: WriteBatchWithIndex, refused: Option<Error>) -> *mut Batch {
-        give(rocksdb_writebatch_wi_t(Of::Itself(Own { batch, refused, ..Own::default() })))
+        give(rocksdb_writebatch_wi_t(Of::Itself(Box::new(Own {
+            batch,
+            refused,
+            ..Own::default()
+        }))))
     }
 
     /// Returns the transaction that has the batch.

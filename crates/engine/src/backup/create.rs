@@ -2,9 +2,8 @@
 //!
 //! 1. [`create`] flushes what is in no WAL, or everything if that is wanted.
 //! 2. `Creation::begin` holds all files, takes the versions of one [`Moment`], and copies the WALs,
-//! the
-//!    manifest and the options of that moment. Then files may go again, but for the tables, which
-//!    their references pin.
+//!    the manifest and the options of that moment. Then files may go again, but for the tables,
+//!    which their references pin.
 //! 3. `Creation::values` copies value files without their holes. `Creation::tables` copies what no
 //!    earlier backup has of each compaction file: its outline, and its tables. What was copied is
 //!    no longer pinned.

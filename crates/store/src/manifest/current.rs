@@ -96,7 +96,10 @@ pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> 
         let reason = format!("written in a newer format, or damaged: it begins with {text:?}");
         return Err(Error::IncompatibleDirectory { path, reason });
     }
-    if !bytes.is_empty() && !bytes.starts_with(b"sateen ") && !listing.iter().any(is_ours) {
+    if !bytes.is_empty()
+        && !bytes.starts_with(b"sateen ")
+        && !listing.iter().any(|path| is_ours(path))
+    {
         let begins = String::from_utf8_lossy(bytes.get(..20).unwrap_or(&bytes)).into_owned();
         let reason = format!(
             "it is no database of Sateen: its file CURRENT begins with {begins:?}, and there is no \
@@ -108,7 +111,7 @@ pub fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> 
 }
 
 /// Returns true if the name of a file is one that Sateen gives to a manifest, a table or a WAL.
-fn is_ours(path: &PathBuf) -> bool {
+fn is_ours(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
     matches!(name, Some(FileName::Manifest(_) | FileName::Table(_) | FileName::Wal(_)))
 }
