@@ -128,7 +128,9 @@ def test_column_families(path: Path) -> None:
             db.column_family("none")
         assert missing.value.column_family == "none"
     assert sateen.list_column_families(path) == ["default", "small"]
-    with sateen.Db(path, column_families={"small": {"ttl": 60}}) as db:
+    with pytest.raises(sateen.InvalidArgumentError, match="ttl=1m.*small"):
+        sateen.Db(path, column_families={"small": {"ttl": 60}})
+    with sateen.Db(path, column_families={"small": {"memtable_bytes": "2MiB"}}) as db:
         pass
     with sateen.Db(path) as db:
         small = db.column_family("small")
@@ -183,7 +185,7 @@ def test_errors_of_an_open(path: Path, tmp_path: Path) -> None:
     with pytest.raises(sateen.Error):
         sateen.Db(path, error_if_exists=True)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError):
+    with pytest.raises(sateen.IncompatibleError, match="not a directory"):
         sateen.Db(tmp_path / "file" / "db")
     with pytest.raises(TypeError):
         sateen.Db(1)  # type: ignore[arg-type]
