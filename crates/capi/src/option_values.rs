@@ -156,7 +156,9 @@ pub(crate) fn check_codes(settings: &Settings) -> sateen::Result<()> {
         "wal_recovery_mode",
     ];
     for option in checked {
-        let given = c_int::get(settings, option).filter(|code| !is_code(option, (*code).into()));
+        let given = c_int::get(settings, option);
+        // RocksDB keeps one byte of the number.
+        let given = given.filter(|code| !is_code(option, (code & 0xff).into()));
         if let (Some(code), Some(names)) = (given, names_of(option)) {
             let all = names.iter().enumerate().map(|(code, name)| format!("{code} ({name})"));
             let all = all.collect::<Vec<_>>().join(", ");

@@ -11,6 +11,24 @@ const EXPECTED: &[(Kind, &str, &str, &str)] = &[
         "iterators show what is there; RocksDB's show nothing with the tier of memtables",
     ),
     (
+        Kind::Set,
+        "rocksdb_options_set_wal_compression",
+        "42",
+        "there is no such compression: RocksDB then compresses no WAL",
+    ),
+    (
+        Kind::Text,
+        "bgerror_resume_retry_interval",
+        "",
+        "an interval must be able to pass; RocksDB takes a negative number for a huge one",
+    ),
+    (
+        Kind::Text,
+        "read_amp_bytes_per_bit",
+        "",
+        "the number has 32 bits, as that of the setter; RocksDB's text has 64",
+    ),
+    (
         Kind::RunTime,
         "max_background_jobs",
         "",
