@@ -1,6 +1,9 @@
 """Sateen beside plyvel, RocksDict and LMDB: put, get, scan, batch, bulk load, bursts.
 
-    python benches/compare.py DIRECTORY [--part stores|bulk|bursts] [--keys 1000000] [--rounds 3]
+    python benches/compare.py DIRECTORY [--part stores|bulk|bursts] [--keys N] [--memtable-bytes N]
+
+The stores have their defaults, such as memtables of 64 MiB (Sateen, RocksDict) and 4 MiB (plyvel).
+`--memtable-bytes` gives all the same.
 
 Needs the packages that it compares with; those that are missing are left out and named. Each round
 runs all stores one after the other, in turn another one first, in new directories.
@@ -31,6 +34,8 @@ class Store:
     """What is compared. `pairs` are entries in the order in which they are written."""
 
     name = ""
+    # Size of the memtable of stores that have one; `None` for the store's default.
+    memtable_bytes: int | None = None
 
     def __init__(self, path: str) -> None:
         raise NotImplementedError
@@ -57,7 +62,8 @@ class Sateen(Store):
     name = "sateen"
 
     def __init__(self, path: str) -> None:
-        self.db = importlib.import_module("sateen").Db(path)
+        options = {"memtable_bytes": self.memtable_bytes} if self.memtable_bytes else {}
+        self.db = importlib.import_module("sateen").Db(path, **options)
         self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
@@ -73,7 +79,8 @@ class Plyvel(Sateen):
     name = "plyvel"
 
     def __init__(self, path: str) -> None:
-        self.db = importlib.import_module("plyvel").DB(path, create_if_missing=True)
+        options = {"write_buffer_size": self.memtable_bytes} if self.memtable_bytes else {}
+        self.db = importlib.import_module("plyvel").DB(path, create_if_missing=True, **options)
         self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
 
 
@@ -85,7 +92,10 @@ class RocksDict(Store):
 
     def __init__(self, path: str) -> None:
         self.rocksdict = importlib.import_module(self.module)
-        self.db = self.rocksdict.Rdict(path, self.rocksdict.Options(raw_mode=True))
+        options = self.rocksdict.Options(raw_mode=True)
+        if self.memtable_bytes:
+            options.set_write_buffer_size(self.memtable_bytes)
+        self.db = self.rocksdict.Rdict(path, options)
         self.put, self.get, self.close = self.db.put, self.db.get, self.db.close
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
@@ -263,7 +273,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of stores and bursts")
     parser.add_argument("--seconds", type=float, default=20.0, help="length of a round of bursts")
     parser.add_argument("--only", help="names of stores, with commas")
+    parser.add_argument(
+        "--memtable-bytes", type=int, help="size of the memtables; without it, each store's default"
+    )
     given = parser.parse_args()
+    Store.memtable_bytes = given.memtable_bytes
     kinds: list[type[Store]] = []
     for kind in (Sateen, SateenRdict, Plyvel, RocksDict, Lmdb):
         if given.only and kind.name not in given.only.split(","):

@@ -136,7 +136,9 @@ pub(super) fn of(history: &History, second: &Second) -> (Cause, Figures) {
     let figures = figures(history, second);
     let starved = is_starved(history, second, &figures);
     let slow_device = is_slow_device(&figures, starved);
-    let cause = match waiting(second) {
+    // Where no operation took long, writers were held back.
+    let waiting = if second.has_slow_operation() { waiting(second) } else { Waiting::Admission };
+    let cause = match waiting {
         Waiting::Admission => match longest_stall(history, second) {
             Some(StallCause::BackgroundError) => Cause::Failure,
             Some(StallCause::WriteBuffers) => Cause::WriteBuffers,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sateen_control::{DeviceProfile, IO_CLASSES, JobId};
 
+use super::SLOW_NS;
 use crate::timeline::{
     Event, EventKind, SlowOperation, StallCause, StallSpan, Step, StepKind, Timeline,
 };
@@ -58,6 +59,18 @@ pub struct Second {
     pub work: Vec<(String, u64)>,
     /// Number of pauses of compactions that began in it.
     pub pauses: u64,
+}
+
+impl Second {
+    /// Returns true if an operation that ended in it took long.
+    pub(super) fn has_slow_operation(&self) -> bool {
+        self.slowest.first().is_some_and(|worst| worst.total_ns >= SLOW_NS)
+    }
+
+    /// Returns the time for which writers waited, summed over all writers.
+    pub(super) fn held_back_ns(&self) -> u64 {
+        self.stalled_ns.iter().sum()
+    }
 }
 
 /// The recent past of a database, second by second.

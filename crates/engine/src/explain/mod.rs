@@ -24,6 +24,9 @@ use crate::timeline::{SlowOperation, StallCause};
 
 /// An operation that took less is not slow.
 const SLOW_NS: u64 = 10_000_000;
+/// Time for which writers were held back in a second, summed over all writers, above which the second
+/// is slow. Each of them may have waited for less than [`SLOW_NS`].
+const HELD_BACK_NS: u64 = 200_000_000;
 /// Slow seconds of one cause that are at most this far apart are one episode.
 const GAP_SECONDS: u64 = 3;
 /// Number of episodes that are explained.
@@ -67,6 +70,9 @@ pub struct Episode {
     pub figures: Figures,
     /// The slowest operation.
     pub slowest: SlowOperation,
+    /// What orders the episodes: the slowest operation's time, or the time for which writers were held
+    /// back in one second, summed over them, if that is longer.
+    worst_ns: u64,
     /// Where the time of the slowest operations went: name of the part, and nanoseconds. Largest
     /// first.
     pub waited_for: Vec<(&'static str, u64)>,
@@ -90,7 +96,7 @@ impl History {
             if slowest.is_none_or(|slowest| slowest.total_ns < worst.total_ns) {
                 slowest = Some(*worst);
             }
-            if worst.total_ns < SLOW_NS {
+            if !second.has_slow_operation() && second.held_back_ns() < HELD_BACK_NS {
                 continue;
             }
             let (cause, figures) = cause::of(self, second);
@@ -106,7 +112,7 @@ impl History {
         }
         let known_seconds =
             self.seconds().next().map_or(0, |oldest| until - oldest.second.min(until));
-        episodes.sort_by_key(|episode| std::cmp::Reverse(episode.slowest.total_ns));
+        episodes.sort_by_key(|episode| std::cmp::Reverse(episode.worst_ns));
         episodes.truncate(EPISODES_MAX);
         let known_seconds = known_seconds.min(since.as_secs());
         Explanation { until_ns: self.until_ns(), known_seconds, slowest, episodes }
@@ -128,6 +134,7 @@ impl Episode {
             cause,
             figures,
             slowest,
+            worst_ns: 0,
             waited_for: Vec::new(),
             stalled: Vec::new(),
             work: Vec::new(),
@@ -150,6 +157,7 @@ impl Episode {
     }
 
     fn add(&mut self, second: &Second) {
+        self.worst_ns = self.worst_ns.max(self.slowest.total_ns).max(second.held_back_ns());
         for (part, ns) in second.slowest.iter().flat_map(SlowOperation::parts) {
             add(&mut self.waited_for, part, ns);
         }

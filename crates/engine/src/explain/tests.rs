@@ -131,6 +131,32 @@ impl Made {
 }
 
 #[test]
+fn many_short_waits_make_a_second_slow() {
+    for (waited_ms, slow) in [(190, false), (600, true)] {
+        let mut made = Made::new();
+        for second in 20..30 {
+            made.step(second, 20, 8, 11);
+            made.traffic(second, 190);
+            made.slow(second, 5, |slow| (slow.device_read_ns, slow.device_reads) = (5 * MS, 1));
+            let cause = StallCause::MemtableLimit;
+            let (waits, waited_ns) = (4000, waited_ms * MS);
+            made.event(
+                second,
+                EventKind::Stalled { cause, began_ns: second * SECOND_NS, waits, waited_ns },
+            );
+        }
+        if slow {
+            let (cause, text) = made.cause();
+            assert_eq!(cause, Cause::Overload(Some(StallCause::MemtableLimit)), "{text}");
+            assert!(text.contains("10 slow seconds; a write took 5.0 ms"), "{text}");
+            assert!(text.contains("Writers were held back for 6.00 s together"), "{text}");
+        } else {
+            assert!(made.explained().episodes.is_empty());
+        }
+    }
+}
+
+#[test]
 fn without_a_slow_second_it_says_so() {
     let explained = Made::new().explained();
     assert!(explained.episodes.is_empty());

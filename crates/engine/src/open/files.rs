@@ -27,23 +27,28 @@ pub(crate) fn logs_elsewhere(
     logs: &Path,
     needed: LogNumber,
 ) -> Option<Error> {
-    let stored = Options::load_with(vfs, home, true).ok();
-    let stored = stored.map(|stored| stored.options.wal_directory(home));
-    let other = stored.filter(|stored| stored != logs);
-    if other.is_none() && logs == home {
+    let stored = stored_wal_directory(vfs, home, logs);
+    if stored.is_none() && logs == home {
         return None;
     }
     let name = wal_file_name(Path::new(""), needed);
-    let what = match other {
-        Some(other) => format!(
-            "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
-            shown_path(other)
-        ),
-        None => "it is the directory wal_dir: bring the WALs back, or mount their disk".to_owned(),
-    };
+    let what = stored.unwrap_or_else(|| {
+        "it is the directory wal_dir: bring the WALs back, or mount their disk".to_owned()
+    });
     Some(Error::IncompatibleDirectory {
         path: logs.to_owned(),
         reason: format!("there is no WAL here, and {} is needed; {what}", shown_path(name)),
+    })
+}
+
+/// Returns what to do if the file OPTIONS names another directory than `logs` for the WALs.
+pub(crate) fn stored_wal_directory(vfs: &dyn Vfs, home: &Path, logs: &Path) -> Option<String> {
+    let stored = Options::load_with(vfs, home, true).ok()?.options.wal_directory(home);
+    (stored != logs).then(|| {
+        format!(
+            "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
+            shown_path(stored)
+        )
     })
 }
 

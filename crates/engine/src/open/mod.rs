@@ -94,7 +94,7 @@ mod secondary;
 mod store;
 
 pub(crate) use families::comparators as find_comparators;
-pub(crate) use files::logs_elsewhere;
+pub(crate) use files::{logs_elsewhere, stored_wal_directory};
 pub(crate) use parent::check_parent;
 pub(crate) use read_only::open_read_only;
 pub use remote::OpenAndCompactOptions;

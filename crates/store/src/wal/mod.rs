@@ -44,7 +44,7 @@ pub use chain::ChainEnd;
 pub use chain::WalChain;
 pub use follow::{Followed, LogFollower};
 pub use kept::{KeepLimits, Kept, KeptLog, KeptLogs, ReadableLog};
-pub use place::{LogPlace, is_of_another};
+pub use place::{LogPlace, is_of_another, logs_if_any};
 pub use reader::{Tail, WalReader, WalRecord};
 pub use sync::WalSync;
 pub use writer::{WalEnd, WalWriter};

@@ -42,7 +42,7 @@ impl LogPlace {
         let (logs, own) = if home == wal_directory {
             (logs_in(vfs, home)?, Vec::new())
         } else {
-            (logs_apart(vfs, wal_directory)?, logs_in(vfs, home)?)
+            (logs_if_any(vfs, wal_directory)?, logs_in(vfs, home)?)
         };
         LogPlace::choose(vfs, (home, own), (wal_directory, logs), oldest, db_uid)
     }
@@ -101,8 +101,11 @@ impl LogPlace {
     }
 }
 
-/// Returns the WALs in a directory for WALs alone. If it is missing, there are none.
-fn logs_apart(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<LogNumber>> {
+/// Returns the WALs in a directory. If it is missing, there are none.
+///
+/// # Errors
+/// `Io` if it cannot be listed.
+pub fn logs_if_any(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<LogNumber>> {
     match logs_in(vfs, directory) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Ok(Vec::new())

@@ -36,6 +36,7 @@ use sateen_store::files::{FileName, HEADER_BYTES, manifest_file_name, table_file
 use sateen_store::manifest::{foreign, foreign_reason};
 use sateen_store::table::table_cache::{TableCache, TableCacheOptions};
 use sateen_store::vfs::{BoundedVfs, PosixVfs, Vfs, WatchedVfs};
+use sateen_store::wal::logs_if_any;
 
 use crate::db::Db;
 use crate::open::paths::{Claimed, layer};
@@ -179,15 +180,12 @@ fn find_logs(
     manifest: &ManifestFollower,
 ) -> Result<()> {
     let needed = oldest_log(manifest.families().values());
-    let name = |path: &PathBuf| FileName::parse(path.file_name()?.to_str()?);
+    if needed == LogNumber(0) {
+        return Ok(());
+    }
     // They may be where they were before `wal_dir` was set.
     for place in [logs, directory] {
-        let listing = match vfs.list(place) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            listing => listing.map_err(|error| Error::io("list", place, error))?,
-        };
-        let has_log = listing.iter().any(|path| matches!(name(path), Some(FileName::Wal(_))));
-        if has_log || needed == LogNumber(0) {
+        if !logs_if_any(vfs, place)?.is_empty() {
             return Ok(());
         }
     }

@@ -24,7 +24,7 @@ use sateen_store::wal::reader::WalRecord;
 use sateen_store::wal::{LogPlace, WalChain, WalReader, WalWriter};
 
 use super::{Catalogue, Repair};
-use crate::options::Options;
+use crate::open::stored_wal_directory;
 use crate::tree::family_state::oldest_log;
 use crate::tree::version_set::durable_log;
 
@@ -57,14 +57,10 @@ impl Repair {
 
     /// Returns what to do if the WALs may be in another directory.
     fn other_logs(&self) -> String {
-        let stored = Options::load_with(self.vfs.as_ref(), &self.directory, true).ok();
-        match stored.and_then(|stored| stored.options.wal_dir) {
-            Some(logs) if logs != self.wal_directory() => format!(
-                "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
-                shown_path(logs)
-            ),
-            _ => "set the option wal_dir if the WALs are in another directory".to_owned(),
-        }
+        stored_wal_directory(self.vfs.as_ref(), &self.directory, &self.wal_directory())
+            .unwrap_or_else(|| {
+                "set the option wal_dir if the WALs are in another directory".to_owned()
+            })
     }
 
     /// Takes the entries of the WALs into tables, unless the next open can replay all WALs. Fails
