@@ -152,12 +152,19 @@ impl Client {
             .map(drop)
             // A process that refuses a connection may close it before it has read the request.
             .or_else(|error| if answer.is_empty() { Err(error) } else { Ok(()) })
+            .and_then(|()| if answer.is_empty() { Err(ended()) } else { Ok(()) })
             .map_err(|error| ClientError::Io(self.socket.clone(), error))?;
         match opened(&answer) {
             Err(ClientError::Refused(403, _)) => Err(ClientError::OtherUser(self.socket.clone())),
             opened => opened,
         }
     }
+}
+
+/// Returns the error of a process that closed the connection without an answer.
+fn ended() -> io::Error {
+    let text = "the process ended, or closed the database, before it answered";
+    io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
 fn understood<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClientError> {

@@ -25,6 +25,7 @@ use std::time::Duration;
 use requests::Request;
 use tuning::{Batch, Window};
 
+use crate::arithmetic::scale;
 use crate::compaction::{ChargedTables, CoveredTables, ManualStep, SparseTables};
 use crate::event::JobResult;
 use crate::geometry::Stripes;
@@ -319,10 +320,12 @@ impl ColumnFamily {
         self.policy.level0_amplification(&self.view(), &self.stripes)
     }
 
-    /// Returns true if level 0 has more runs than two compactions out of it begin with.
-    pub(crate) fn level0_is_late(&self) -> bool {
-        let due = self.options.level0_runs_due();
-        !self.options.disable_auto_compactions && u64::from(self.level0_runs) > 2 * due
+    /// Returns the runs of level 0, in thousandths of those with which a compaction out of it begins.
+    pub(crate) fn level0_due(&self) -> u64 {
+        if self.options.disable_auto_compactions {
+            return 0;
+        }
+        scale(u64::from(self.level0_runs), 1000, self.options.level0_runs_due().max(1))
     }
 
     /// Returns true if level 0 should be compacted before everything else, and is not.

@@ -94,7 +94,9 @@ impl ControlPlane {
                 .map(ColumnFamily::level0_amplification)
                 .max()
                 .unwrap_or(1),
-            level0_late: families().any(ColumnFamily::level0_is_late),
+            level0_due: families().map(ColumnFamily::level0_due).max().unwrap_or(0),
+            writers_wait: !self.families_admitted.is_empty()
+                || self.admission.state != AdmissionState::Open,
             memtable_bytes: families().map(|f| f.options().memtable_bytes).max().unwrap_or(0),
             ..Demand::default()
         });

@@ -4,13 +4,15 @@ use super::ControlPlane;
 use crate::scheduler::{Pace, PaceStep, ScrubStep};
 use crate::types::Instant;
 
-/// The longest time for which a slice of a backup waits for room. A backup of a database that is
-/// always busy then still copies 4 MiB a second.
-const COPY_HELD_NS_MAX: u64 = 64_000_000;
-/// Slices of a backup in a second for which there is room, unless they would be smaller than
+/// The longest time for which a slice of a backup waits for room, and the size of the slice that it
+/// gets then. A backup of a database whose work is always urgent still copies 3 MiB a second.
+const COPY_HELD_NS_MAX: u64 = 20_000_000;
+const COPY_HELD_BYTES: u64 = 64 << 10;
+/// Slices of a backup in a second beside clients, unless they would be smaller than
 /// `COPY_SLICE_BYTES_MIN`.
-const COPY_SLICES_A_SECOND: u64 = 256;
-const COPY_SLICE_BYTES_MIN: u64 = 64 << 10;
+const COPY_SLICES_A_SECOND: u64 = 1024;
+const COPY_SLICE_BYTES_MIN: u64 = 16 << 10;
+const PAGE_BYTES: u64 = 4 << 10;
 
 impl ControlPlane {
     /// Requests a scrub, at `rate` bytes per second if given.
@@ -20,7 +22,7 @@ impl ControlPlane {
 
     /// Returns what the scrub may do now.
     pub fn scrub_step(&mut self, now: Instant) -> ScrubStep {
-        let room = !self.paused && self.scheduler.has_room(now, false);
+        let room = !self.paused && self.scheduler.has_room(now);
         self.scrub.next(now, room)
     }
 
@@ -38,12 +40,15 @@ impl ControlPlane {
     /// Returns what a backup with this pace may do now, at most at `rate` bytes per second (0: as
     /// fast as clients allow).
     pub fn copy_step(&mut self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
-        let room = !self.paused && self.scheduler.has_room(now, true);
-        let rate = if rate > 0 { rate } else { self.scheduler.copy_rate() };
+        let room = !self.paused && self.scheduler.may_copy(now);
+        let beside_clients = self.scheduler.copy_rate();
+        let rate = if rate > 0 { rate } else { beside_clients };
         match pace.next(now, room, rate, COPY_HELD_NS_MAX) {
-            // Many small slices: a client's read meets one seldom, and waits for it briefly.
-            PaceStep::Move(bytes) if room && rate > 0 => {
-                PaceStep::Move(bytes.min((rate / COPY_SLICES_A_SECOND).max(COPY_SLICE_BYTES_MIN)))
+            // Small slices: a client's read that meets one waits for it briefly.
+            PaceStep::Move(bytes) if beside_clients > 0 => {
+                let slice = (rate / COPY_SLICES_A_SECOND).next_multiple_of(PAGE_BYTES);
+                let least = if room { COPY_SLICE_BYTES_MIN } else { COPY_HELD_BYTES };
+                PaceStep::Move(bytes.min(slice.max(least)))
             }
             step => step,
         }

@@ -9,7 +9,9 @@
 //! 3. While clients wait for the device, a pace limits deep work to what it needs: its usual rate,
 //!    or the rate that works off the debt in `drain_time`. Requests take longer the closer a device
 //!    is to its limit, and a debt that is gone within seconds harms nobody.
-//! 4. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
+//! 4. What is not urgent leaves the device some room (`unhurried`): neither the floor nor the pace
+//!    brings it nearer to its limit than `UNHURRIED`, unless clients write so fast now.
+//! 5. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
 //!    the next valley has room for it, and a valley works off what there is before it ends.
 
 use super::monitor::Monitor;
@@ -44,8 +46,11 @@ pub(crate) struct Demand {
     pub(crate) debt_tolerated: u64,
     /// Bytes that a compaction out of level 0 moves for each byte of level 0.
     pub(crate) level0_amplification: u64,
-    /// Whether level 0 has so many runs that writers will be slowed down soon.
-    pub(crate) level0_late: bool,
+    /// Runs of level 0, in thousandths of those with which a compaction out of it begins: the most
+    /// of all column families.
+    pub(crate) level0_due: u64,
+    /// Whether writers are held back.
+    pub(crate) writers_wait: bool,
     /// The largest memtable size of all column families, in bytes.
     pub(crate) memtable_bytes: u64,
     /// The part of the debt that the last valleys got rid of.
@@ -58,12 +63,23 @@ pub(crate) struct Demand {
     pub(crate) paced: bool,
 }
 
+impl Demand {
+    /// Returns true if level 0 has more runs than two compactions out of it begin with.
+    pub(crate) fn level0_is_late(&self) -> bool {
+        self.level0_due > 2000
+    }
+}
+
 /// The lowest floor. Memtables must be flushed, whatever the estimate of the device is.
 const FLOOR_MIN: u64 = 16 << 20;
 /// What equals get together, whatever clients leave (10 MB/s in the code of SILK's authors).
 const SHARED_MIN: u64 = 10_000_000;
 /// The lowest pace of deep work. Its inputs stay claimed, so it must not take too long.
 const PACE_MIN: u64 = 16 << 20;
+/// Work that is not urgent loads the device up to this many thousandths of its bandwidth, clients
+/// included. A recent peak asks for a high floor long after it, and then the compactions out of level
+/// 0 of several databases, begun together, would fill the device although nobody waits for them.
+const UNHURRIED: u64 = 700;
 /// Before its end a valley works off its debt as if it lasted this long.
 const VALLEY_NS_MIN: u64 = 2 * NS_PER_SECOND;
 /// The lowest amplification of level 0. A byte that is flushed is read and written again by the
@@ -95,8 +111,21 @@ fn deep_pace(usable: u64, drain_ns: u64, monitor: &Monitor, demand: &Demand) -> 
     let collected =
         scale(collects, phase.left_ns, NS_PER_SECOND).saturating_add(demand.debt_passing);
     let room = scale(usable.saturating_sub(phase.valley) / 4 * 3, phase.next_ns, NS_PER_SECOND);
-    let late = demand.level0_late || demand.overdue_ns >= DEBT_NS_MIN;
+    let late = demand.level0_is_late() || demand.overdue_ns >= DEBT_NS_MIN;
     (late || collected > room).then(|| usual.max(within(drain_ns)))
+}
+
+/// Returns what background work gets while nothing is urgent, in bytes per second. The longer the
+/// overdue debt would take to drain, and the more runs level 0 has, the less room is left.
+fn unhurried(usable: (u64, u64), client: (u64, u64), demand: &Demand) -> u64 {
+    if demand.writers_wait {
+        return u64::MAX;
+    }
+    let of_debt = scale(demand.overdue_ns, 1000, DEBT_NS_MIN);
+    let of_level0 = demand.level0_due.saturating_sub(1000);
+    let hurry = scale(of_debt.max(of_level0).min(1000), 1000 - UNHURRIED, 1000);
+    let left = |usable, client| scale(usable, UNHURRIED + hurry, 1000).saturating_sub(client);
+    left(usable.0, client.0).min(left(usable.1, client.1))
 }
 
 impl Allocation {
@@ -118,14 +147,19 @@ impl Allocation {
         // lower floor for that.
         let fill = monitor.fill_peak();
         let until_full_ns = scale(demand.memtable_bytes, NS_PER_SECOND, fill);
-        let needed = beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns);
-        let floor = options.floor.unwrap_or(needed.max(FLOOR_MIN));
+        let needed = |fill: u64| {
+            beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns).max(FLOOR_MIN)
+        };
+        let now = needed(monitor.fill());
+        let unhurried = unhurried(usable, (client_read, client_write), &demand);
+        let floor = options.floor.unwrap_or(needed(fill).min(unhurried.max(now)));
+        let most = unhurried.max(now.saturating_add(PACE_MIN));
         let mut held = false;
         let pace = if demand.paced && monitor.clients_active() && !options.drain_time.is_zero() {
             let drain_ns = nanoseconds(options.drain_time);
             let deep = deep_pace(usable.0.min(usable.1), drain_ns, monitor, &demand);
             held = deep.is_none();
-            floor.saturating_add(deep.unwrap_or(0))
+            floor.saturating_add(deep.unwrap_or(0)).min(most)
         } else {
             u64::MAX
         };
@@ -155,5 +189,52 @@ impl Allocation {
         };
         differs(self.read, before.read, device.read_bytes_per_second)
             || differs(self.write, before.write, device.write_bytes_per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Sample;
+    use crate::types::Instant;
+
+    const MB: u64 = 1_000_000;
+    const USABLE: (u64, u64) = (200 * MB, 200 * MB);
+
+    #[test]
+    fn the_more_urgent_work_is_the_less_room_it_leaves() {
+        let left = |demand: Demand| unhurried(USABLE, (30 * MB, 10 * MB), &demand);
+        let level0 = |level0_due| left(Demand { level0_due, ..Demand::default() });
+        assert_eq!([level0(0), level0(1000), level0(1500)], [110 * MB, 110 * MB, 140 * MB]);
+        assert_eq!([level0(2000), level0(5000)], [170 * MB, 170 * MB]);
+        let debt = |overdue_ns| left(Demand { overdue_ns, ..Demand::default() });
+        assert_eq!([debt(DEBT_NS_MIN / 2), debt(2 * DEBT_NS_MIN)], [140 * MB, 170 * MB]);
+        assert_eq!(left(Demand { writers_wait: true, ..Demand::default() }), u64::MAX);
+    }
+
+    #[test]
+    fn after_a_fill_level_0_leaves_room_unless_writers_wait() {
+        let mut monitor = Monitor::default();
+        let sample = |user_bytes| Sample { user_bytes, ..Sample::default() };
+        let mut now = Instant(0);
+        // 180 MB/s for ten seconds, and then ten seconds of 10 MB/s.
+        for number in 0..2000 {
+            now.0 += 10_000_000;
+            monitor.observe(now, &sample(if number < 1000 { 1_800_000 } else { 100_000 }));
+        }
+        let options =
+            SchedulerOptions { bandwidth: true, priority: true, ..SchedulerOptions::default() };
+        let due = |writers_wait| {
+            let (memtable_bytes, level0_amplification) = (16 << 20, 4);
+            let paced = true;
+            let demand =
+                Demand { memtable_bytes, level0_amplification, paced, ..Demand::default() };
+            let demand = Demand { writers_wait, ..demand };
+            Allocation::due(&options, USABLE, 1_000_000, &monitor, demand)
+        };
+        let allocation = due(false);
+        assert_eq!((allocation.floor_read, allocation.read), (140 * MB, 140 * MB));
+        let allocation = due(true);
+        assert!(allocation.floor_read > 200 * MB && allocation.read == 200 * MB);
     }
 }

@@ -19,7 +19,7 @@ const RECLAIM_MIN: u64 = 16 << 20;
 const GROUP_NS: u64 = NS_PER_SECOND;
 
 /// Beside clients a backup gets this part of the device's bandwidth, but no less than `COPY_MIN`
-/// bytes per second.
+/// bytes per second while nothing is urgent.
 const COPY_PART: u64 = 8;
 const COPY_MIN: u64 = 4 << 20;
 
@@ -98,10 +98,16 @@ impl IoScheduler {
         ReclaimPace { rate: paced.then(|| per_second(backlog, over_ns).max(RECLAIM_MIN)), hurry }
     }
 
-    /// Returns true if the scrub may read now, or with `writes` a backup may copy: no flush or
-    /// compaction out of level 0 runs, no job waits for a grant, and clients leave some bandwidth.
-    /// Jobs of a paused database do not count.
-    pub(crate) fn has_room(&mut self, now: Instant, writes: bool) -> bool {
+    /// Returns true if a backup may copy now: no client waits behind background work, and no work
+    /// is urgent. What it copies is taken from what jobs get.
+    pub(crate) fn may_copy(&self, now: Instant) -> bool {
+        let late = self.demand.level0_is_late() || self.demand.writers_wait;
+        !late && !self.debt_is_urgent() && self.limits(now).brake_ns == 0
+    }
+
+    /// Returns true if the scrub may read now: no flush or compaction out of level 0 runs, no job
+    /// waits for a grant, and clients leave some bandwidth. Jobs of a paused database do not count.
+    pub(crate) fn has_room(&mut self, now: Instant) -> bool {
         let is_urgent =
             |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted() && !job.is_away();
         let urgent = self.unpaused_jobs().any(is_urgent);
@@ -115,9 +121,8 @@ impl IoScheduler {
         }
         self.refill(now);
         let limits = self.limits(now);
-        let (lacks_read, lacks_write) = self.main.lacks(true, limits.reserve);
-        let lacks = lacks_read || (writes && lacks_write);
-        limits.brake_ns == 0 && !limits.no_step && !lacks
+        let (lacks_read, _) = self.main.lacks(true, limits.reserve);
+        limits.brake_ns == 0 && !limits.no_step && !lacks_read
     }
 
     /// Returns the bytes a second that a backup copies that has no rate of its own: a part of the

@@ -444,7 +444,7 @@ impl IoScheduler {
         }
         // Work that its own pace holds back asks no more of the device.
         let paced = self.allocation.paced;
-        let late = self.demand.level0_late || self.debt_is_urgent();
+        let late = self.demand.level0_is_late() || self.debt_is_urgent();
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
         let (place, source) = found?;

@@ -3,7 +3,8 @@
 //! 1. [`Pacer::turn`] waits until the next bytes may be moved.
 //! 2. [`Pacer::moved`] counts them, and tells control once a slice is used up.
 //!
-//! What must stay true: a caller moves at most [`STEP_BYTES`] for each turn.
+//! What must stay true: a caller moves at most [`STEP_BYTES`] for each turn, and no more than the turn
+//! says if it reads from the database's own device.
 
 use std::time::Duration;
 
@@ -15,8 +16,7 @@ use sateen_store::base::sync::sleep;
 use super::options::{BackupListener, BackupProgress};
 use crate::core::DbCore;
 
-/// The most bytes that are moved for one turn. A client's read may have to wait behind them: 0.3 ms
-/// on a device of 200 MB/s.
+/// The most bytes that are moved for one turn.
 pub(super) const STEP_BYTES: usize = 64 << 10;
 /// How often a wait looks whether it was cancelled.
 const WAIT: Duration = Duration::from_millis(50);
@@ -84,12 +84,12 @@ impl<'a> Pacer<'a> {
         self.core.map_or(Ok(()), |core| core.env.check_open())
     }
 
-    /// Waits until bytes may be moved.
-    pub(super) fn turn(&mut self) -> Result<()> {
+    /// Waits until bytes may be moved. Returns how many.
+    pub(super) fn turn(&mut self) -> Result<usize> {
         loop {
             self.check()?;
             if self.left > 0 {
-                return Ok(());
+                return Ok(usize::try_from(self.left).unwrap_or(usize::MAX).min(STEP_BYTES));
             }
             let now = self.now();
             let step = match self.scheduled() {

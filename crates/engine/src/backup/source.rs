@@ -68,9 +68,8 @@ impl Source {
         let mut buffer = vec![0; STEP_BYTES];
         let mut at = 0;
         while at < length {
-            let bytes = usize::try_from(length - at).unwrap_or(usize::MAX).min(STEP_BYTES);
+            let bytes = usize::try_from(length - at).unwrap_or(usize::MAX).min(pacer.turn()?);
             let part = buffer.get_mut(..bytes).unwrap_or_default();
-            pacer.turn()?;
             whole.fill(part, at)?;
             pacer.moved(bytes as u64, 0, 0);
             for page in part.chunks(PAGE_BYTES) {
@@ -96,12 +95,13 @@ impl Source {
     /// Reads a source of one range into memory.
     pub(super) fn into_memory(self, pacer: &mut Pacer<'_>) -> Result<Source> {
         let mut bytes = vec![0; usize::try_from(self.length).unwrap_or(usize::MAX)];
-        let mut at = 0;
-        for part in bytes.chunks_mut(STEP_BYTES) {
-            pacer.turn()?;
+        let (mut at, mut rest) = (0, bytes.as_mut_slice());
+        while !rest.is_empty() {
+            let (part, later) = rest.split_at_mut(pacer.turn()?.min(rest.len()));
             self.fill(part, at)?;
             pacer.moved(part.len() as u64, 0, 0);
             at += part.len() as u64;
+            rest = later;
         }
         let file = Arc::new(BytesFile::new(bytes, self.begin()));
         Ok(Source { file, is_in_memory: true, ..self })
@@ -150,9 +150,9 @@ impl Source {
         while done < self.length {
             let bytes = usize::try_from((self.length - done).min(SUM_BYTES)).unwrap_or(0);
             let buffer = buffer.get_mut(..bytes).unwrap_or_default();
-            let mut at = done;
-            for part in buffer.chunks_mut(STEP_BYTES) {
-                pacer.turn()?;
+            let (mut at, mut rest) = (done, &mut *buffer);
+            while !rest.is_empty() {
+                let (part, later) = rest.split_at_mut(pacer.turn()?.min(rest.len()));
                 self.fill(part, at)?;
                 let mut written = 0;
                 if let Some(to) = &mut to {
@@ -162,6 +162,7 @@ impl Source {
                 let read = if self.is_in_memory { 0 } else { part.len() as u64 };
                 pacer.moved(read, written, written);
                 at += part.len() as u64;
+                rest = later;
             }
             sums.push(Object::sum(sums.len() as u64, buffer));
             done += bytes as u64;

@@ -104,9 +104,10 @@ impl History {
             let begins = (worst.start_ns / history::SECOND_NS).max(first).min(second.second);
             let open = episodes
                 .last_mut()
-                .filter(|last| last.cause == cause && begins <= last.last_second + GAP_SECONDS);
+                .filter(|last| last.cause.name() == cause.name())
+                .filter(|last| begins <= last.last_second + GAP_SECONDS);
             match open {
-                Some(episode) => episode.join(second, begins, figures),
+                Some(episode) => episode.join(second, begins, cause, figures),
                 None => episodes.push(Episode::new(second, begins, cause, figures, *worst)),
             }
         }
@@ -144,14 +145,14 @@ impl Episode {
     }
 
     /// Adds a slow second after the last one, whose slowest operation began in second `begins`.
-    fn join(&mut self, second: &Second, begins: u64, figures: Figures) {
+    fn join(&mut self, second: &Second, begins: u64, cause: Cause, figures: Figures) {
         self.slow_seconds +=
             second.second - begins.max(self.last_second + 1).min(second.second) + 1;
         self.last_second = second.second;
         if let Some(worst) = second.slowest.first()
             && worst.total_ns > self.slowest.total_ns
         {
-            (self.slowest, self.figures) = (*worst, figures);
+            (self.slowest, self.cause, self.figures) = (*worst, cause, figures);
         }
         self.add(second);
     }

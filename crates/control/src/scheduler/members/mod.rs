@@ -220,7 +220,8 @@ impl Demand {
             debt: self.debt.saturating_add(other.debt),
             debt_tolerated: self.debt_tolerated.saturating_add(other.debt_tolerated),
             level0_amplification: self.level0_amplification.max(other.level0_amplification),
-            level0_late: self.level0_late || other.level0_late,
+            level0_due: self.level0_due.max(other.level0_due),
+            writers_wait: self.writers_wait || other.writers_wait,
             memtable_bytes: self.memtable_bytes.max(other.memtable_bytes),
             ..self
         }

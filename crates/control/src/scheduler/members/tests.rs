@@ -178,13 +178,13 @@ fn grants_of_a_paused_database_keep_none_from_another() {
     }
     add(&mut scheduler, 0, 3, IoClass::L0);
     assert_eq!(scheduler.grant(now), None, "two steps run");
-    assert!(!scheduler.has_room(now, false));
+    assert!(!scheduler.has_room(now));
     scheduler.asks(DatabaseId(1));
     scheduler.set_paused(true);
     scheduler.asks(DatabaseId(0));
     assert_eq!(scheduler.grant(now).map(|grant| grant.0), Some(JobId(3)));
     scheduler.remove(JobId(3));
-    assert!(scheduler.has_room(Instant(300_000_000), false), "only paused jobs are left");
+    assert!(scheduler.has_room(Instant(300_000_000)), "only paused jobs are left");
 }
 
 #[test]
