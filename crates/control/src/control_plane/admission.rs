@@ -95,8 +95,6 @@ impl ControlPlane {
                 .max()
                 .unwrap_or(1),
             level0_due: families().map(ColumnFamily::level0_due).max().unwrap_or(0),
-            writers_wait: !self.families_admitted.is_empty()
-                || self.admission.state != AdmissionState::Open,
             memtable_bytes: families().map(|f| f.options().memtable_bytes).max().unwrap_or(0),
             ..Demand::default()
         });
@@ -108,6 +106,13 @@ impl ControlPlane {
             self.admission = admission;
             self.actions.push_back(Action::Admit(admission));
         }
+        self.note_waits();
+    }
+
+    /// Tells the scheduler whether writers are held back.
+    fn note_waits(&mut self) {
+        let all = self.admission.state != AdmissionState::Open;
+        self.scheduler.set_writers_wait(all || !self.families_admitted.is_empty());
     }
 
     /// Publishes the admission of the writers of each column family that has changed.
@@ -118,7 +123,7 @@ impl ControlPlane {
                 let admission = Admission::default();
                 self.actions.push_back(Action::AdmitFamily { cf, admission });
             }
-            return;
+            return self.note_waits();
         }
         let shares = Shares::of(self.families.values());
         self.scheduler.set_fill(shares.fill, shares.written);
@@ -145,6 +150,7 @@ impl ControlPlane {
             }
             self.actions.push_back(Action::AdmitFamily { cf, admission });
         }
+        self.note_waits();
     }
 
     /// Returns the admission and the forecast for one column family.

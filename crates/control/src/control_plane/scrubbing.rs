@@ -44,11 +44,11 @@ impl ControlPlane {
         let beside_clients = self.scheduler.copy_rate();
         let rate = if rate > 0 { rate } else { beside_clients };
         match pace.next(now, room, rate, COPY_HELD_NS_MAX) {
+            PaceStep::Move(bytes) if !room => PaceStep::Move(bytes.min(COPY_HELD_BYTES)),
             // Small slices: a client's read that meets one waits for it briefly.
             PaceStep::Move(bytes) if beside_clients > 0 => {
                 let slice = (rate / COPY_SLICES_A_SECOND).next_multiple_of(PAGE_BYTES);
-                let least = if room { COPY_SLICE_BYTES_MIN } else { COPY_HELD_BYTES };
-                PaceStep::Move(bytes.min(slice.max(least)))
+                PaceStep::Move(bytes.min(slice.max(COPY_SLICE_BYTES_MIN)))
             }
             step => step,
         }

@@ -100,7 +100,10 @@ impl IoScheduler {
 
     /// Returns true if a backup may copy now: no client waits behind background work, and no work
     /// is urgent. What it copies is taken from what jobs get.
-    pub(crate) fn may_copy(&self, now: Instant) -> bool {
+    pub(crate) fn may_copy(&mut self, now: Instant) -> bool {
+        if !self.options.bandwidth {
+            return self.has_room(now);
+        }
         let late = self.demand.level0_is_late() || self.demand.writers_wait;
         !late && !self.debt_is_urgent() && self.limits(now).brake_ns == 0
     }
@@ -127,13 +130,14 @@ impl IoScheduler {
 
     /// Returns the bytes a second that a backup copies that has no rate of its own: a part of the
     /// slower direction while clients are active, so that few of their reads meet one of its own,
-    /// and otherwise all (0).
+    /// but no more than half of what background work gets; and otherwise all (0).
     pub(crate) fn copy_rate(&self) -> u64 {
         if !self.options.bandwidth || !self.monitor.clients_active() {
             return 0;
         }
         let device = self.device();
-        (device.read_bytes_per_second.min(device.write_bytes_per_second) / COPY_PART).max(COPY_MIN)
+        let background = self.allocation.read.min(self.allocation.write);
+        (device.slowest() / COPY_PART).min(background / 2).max(COPY_MIN)
     }
 
     /// Returns how the machine's processors were used lately, and whether others have most of them.

@@ -3,8 +3,8 @@
 //! 1. [`Pacer::turn`] waits until the next bytes may be moved.
 //! 2. [`Pacer::moved`] counts them, and tells control once a slice is used up.
 //!
-//! What must stay true: a caller moves at most [`STEP_BYTES`] for each turn, and no more than the turn
-//! says if it reads from the database's own device.
+//! What must stay true: a copy from the database's own device moves no more for each turn than the
+//! turn says, rounded up to a page.
 
 use std::time::Duration;
 

@@ -68,7 +68,8 @@ impl Source {
         let mut buffer = vec![0; STEP_BYTES];
         let mut at = 0;
         while at < length {
-            let bytes = usize::try_from(length - at).unwrap_or(usize::MAX).min(pacer.turn()?);
+            let pages = (pacer.turn()? / PAGE_BYTES).max(1) * PAGE_BYTES;
+            let bytes = usize::try_from(length - at).unwrap_or(usize::MAX).min(pages);
             let part = buffer.get_mut(..bytes).unwrap_or_default();
             whole.fill(part, at)?;
             pacer.moved(bytes as u64, 0, 0);

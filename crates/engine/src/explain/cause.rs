@@ -73,6 +73,14 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Returns true if it is the reason that writers are held back.
+    pub(super) fn holds_back(self) -> bool {
+        matches!(
+            self,
+            Cause::Overload(_) | Cause::Background(_) | Cause::Failure | Cause::WriteBuffers
+        )
+    }
+
     /// Returns its name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {

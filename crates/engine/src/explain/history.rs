@@ -67,9 +67,11 @@ impl Second {
         self.slowest.first().is_some_and(|worst| worst.total_ns >= SLOW_NS)
     }
 
-    /// Returns the time for which writers waited, summed over all writers.
+    /// Returns the time for which writers were held back, summed over all writers. Waits for the
+    /// locks of keys are those of transactions for each other.
     pub(super) fn held_back_ns(&self) -> u64 {
-        self.stalled_ns.iter().sum()
+        let waits = StallCause::ALL.into_iter().zip(self.stalled_ns);
+        waits.filter(|(cause, _)| *cause != StallCause::KeyLock).map(|(_, ns)| ns).sum()
     }
 }
 

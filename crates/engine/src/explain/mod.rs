@@ -66,7 +66,7 @@ pub struct Episode {
     pub slow_seconds: u64,
     /// Why they were slow.
     pub cause: Cause,
-    /// The figures of the worst second, on which `cause` rests.
+    /// The figures of the second with the slowest operation, on which `cause` rests.
     pub figures: Figures,
     /// The slowest operation.
     pub slowest: SlowOperation,
@@ -101,7 +101,10 @@ impl History {
             }
             let (cause, figures) = cause::of(self, second);
             // An operation that began before the second makes the seconds since then slow, too.
-            let begins = (worst.start_ns / history::SECOND_NS).max(first).min(second.second);
+            let begins = match second.has_slow_operation() {
+                true => (worst.start_ns / history::SECOND_NS).max(first).min(second.second),
+                false => second.second,
+            };
             let open = episodes
                 .last_mut()
                 .filter(|last| last.cause.name() == cause.name())
@@ -158,7 +161,10 @@ impl Episode {
     }
 
     fn add(&mut self, second: &Second) {
-        self.worst_ns = self.worst_ns.max(self.slowest.total_ns).max(second.held_back_ns());
+        self.worst_ns = self.worst_ns.max(self.slowest.total_ns);
+        if self.cause.holds_back() {
+            self.worst_ns = self.worst_ns.max(second.held_back_ns());
+        }
         for (part, ns) in second.slowest.iter().flat_map(SlowOperation::parts) {
             add(&mut self.waited_for, part, ns);
         }

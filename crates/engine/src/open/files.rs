@@ -41,10 +41,11 @@ pub(crate) fn logs_elsewhere(
     })
 }
 
-/// Returns what to do if the file OPTIONS names another directory than `logs` for the WALs.
+/// Returns what to do if the file OPTIONS names another directory than `home` and `logs` for the
+/// WALs.
 pub(crate) fn stored_wal_directory(vfs: &dyn Vfs, home: &Path, logs: &Path) -> Option<String> {
     let stored = Options::load_with(vfs, home, true).ok()?.options.wal_directory(home);
-    (stored != logs).then(|| {
+    (stored != logs && stored != home).then(|| {
         format!(
             "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
             shown_path(stored)

@@ -75,6 +75,16 @@ impl Default for Member {
     }
 }
 
+impl Member {
+    /// Returns its demand. While it is paused, nothing of it is urgent.
+    fn demand(&self) -> Demand {
+        if self.paused {
+            return Demand { level0_due: 0, writers_wait: false, ..self.demand };
+        }
+        self.demand
+    }
+}
+
 /// All databases of the device.
 #[derive(Clone, Debug)]
 pub(super) struct Members {
@@ -193,8 +203,19 @@ impl Members {
 
     /// Sets the demand of the database that asks, and returns that of all.
     pub(super) fn demand_of_all(&mut self, own: Demand) -> Demand {
-        self.own().demand = own;
-        self.all.values().map(|member| member.demand).reduce(Demand::and).unwrap_or(own)
+        let writers_wait = self.own().demand.writers_wait;
+        self.own().demand = Demand { writers_wait, ..own };
+        self.all.values().map(Member::demand).reduce(Demand::and).unwrap_or(own)
+    }
+
+    /// Sets whether the writers of the database that asks are held back. Returns the demand of all
+    /// if that has changed.
+    pub(super) fn set_writers_wait(&mut self, wait: bool) -> Option<Demand> {
+        let own = &mut self.own().demand;
+        if std::mem::replace(&mut own.writers_wait, wait) == wait {
+            return None;
+        }
+        self.all.values().map(Member::demand).reduce(Demand::and)
     }
 
     /// Adds a note for the database of a job.
@@ -245,8 +266,8 @@ impl IoScheduler {
         self.members.all.remove(&database);
         self.members.restless.remove(&database);
         self.members.called.remove(&database);
-        self.demand =
-            self.members.all.values().map(|m| m.demand).reduce(Demand::and).unwrap_or_default();
+        let demands = self.members.all.values().map(Member::demand);
+        self.demand = demands.reduce(Demand::and).unwrap_or_default();
         self.queue_again();
         self.call_next();
     }

@@ -188,6 +188,36 @@ fn grants_of_a_paused_database_keep_none_from_another() {
 }
 
 #[test]
+fn a_copy_waits_only_for_urgent_work_of_databases_that_are_not_paused() {
+    let options = SchedulerOptions { bandwidth: true, ..SchedulerOptions::default() };
+    let options = SchedulerOptions { device_bandwidth: Some(160 * MB), ..options };
+    let options = ControlOptions { scheduler: options, ..ControlOptions::default() };
+    let mut scheduler = IoScheduler::new(&options);
+    scheduler.join(DatabaseId(1));
+    assert_eq!(scheduler.copy_rate(), 0, "without clients there is no limit");
+    for at in 1..=20 {
+        let sample = crate::event::Sample { user_bytes: MB / 10, ..Default::default() };
+        scheduler.sample(Instant(at * 10_000_000), &sample);
+    }
+    let now = Instant(200_000_000);
+    assert_eq!(scheduler.copy_rate(), 16 << 20, "half of what background work gets");
+    add(&mut scheduler, 1, 1, IoClass::L0);
+    assert!(scheduler.grant(now).is_some());
+    assert!(!scheduler.has_room(now) && scheduler.may_copy(now), "level 0 is not late");
+    scheduler.asks(DatabaseId(0));
+    scheduler.set_writers_wait(true);
+    assert!(!scheduler.may_copy(now));
+    scheduler.set_demand(Demand::default());
+    assert!(!scheduler.may_copy(now), "a new demand does not say that they go on");
+    scheduler.set_paused(true);
+    scheduler.asks(DatabaseId(1));
+    scheduler.set_demand(Demand::default());
+    assert!(scheduler.may_copy(now), "writers of a paused database wait for other reasons");
+    scheduler.set_demand(Demand { level0_due: 2001, ..Demand::default() });
+    assert!(!scheduler.may_copy(now));
+}
+
+#[test]
 fn the_better_claim_gets_the_slot() {
     let mut scheduler = two();
     let claim = |level0, stall_ns| Claim { level0, stall_ns, score: 1000 };

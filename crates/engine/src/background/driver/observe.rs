@@ -145,7 +145,7 @@ impl Driver {
         self.lend().plane.scrub_finished(now);
     }
 
-    /// Returns what a backup may do now. It waits for room as the scrub does.
+    /// Returns what a backup may do now.
     pub(crate) fn copy_step(&self, now: Instant, pace: &mut Pace, rate: u64) -> PaceStep {
         self.lend().plane.copy_step(now, pace, rate)
     }
