@@ -77,11 +77,12 @@ const SHARED_MIN: u64 = 10_000_000;
 /// The lowest pace of deep work. Its inputs stay claimed, so it must not take too long.
 const PACE_MIN: u64 = 16 << 20;
 /// Work that is not urgent loads the device up to this many thousandths of its bandwidth, clients
-/// included. A recent peak asks for a high floor long after it, and then the compactions out of level
-/// 0 of several databases, begun together, would fill the device although nobody waits for them.
+/// included. A recent peak asks for a high floor long after it, and then the compactions out of
+/// level 0 of several databases, begun together, would fill the device although nobody waits for
+/// them.
 const UNHURRIED: u64 = 700;
-/// Whatever clients use, flushes and level 0 may have this part of the device if a recent peak asked
-/// for as much: clients that wait for memory write little.
+/// Whatever clients use, flushes and level 0 may have this part of the device if a recent peak
+/// asked for as much: clients that wait for memory write little.
 const UNHURRIED_MIN: u64 = 4;
 /// Before its end a valley works off its debt as if it lasted this long.
 const VALLEY_NS_MIN: u64 = 2 * NS_PER_SECOND;

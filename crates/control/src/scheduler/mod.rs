@@ -383,13 +383,6 @@ impl IoScheduler {
         self.demand = self.members.demand_of_all(demand);
     }
 
-    /// Sets whether the writers of the database that asks are held back.
-    pub(crate) fn set_writers_wait(&mut self, wait: bool) {
-        if let Some(all) = self.members.set_writers_wait(wait) {
-            self.demand = all;
-        }
-    }
-
     // ---- the limiter ----------------------------------------------------------------------------
 
     fn grant_limited(&mut self, now: Instant) -> Option<(JobId, u64)> {

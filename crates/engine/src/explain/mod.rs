@@ -24,8 +24,8 @@ use crate::timeline::{SlowOperation, StallCause};
 
 /// An operation that took less is not slow.
 const SLOW_NS: u64 = 10_000_000;
-/// Time for which writers were held back in a second, summed over all writers, above which the second
-/// is slow. Each of them may have waited for less than [`SLOW_NS`].
+/// Time for which writers were held back in a second, summed over all writers, above which the
+/// second is slow. Each of them may have waited for less than [`SLOW_NS`].
 const HELD_BACK_NS: u64 = 200_000_000;
 /// Slow seconds of one cause that are at most this far apart are one episode.
 const GAP_SECONDS: u64 = 3;
@@ -70,8 +70,8 @@ pub struct Episode {
     pub figures: Figures,
     /// The slowest operation.
     pub slowest: SlowOperation,
-    /// What orders the episodes: the slowest operation's time, or the time for which writers were held
-    /// back in one second, summed over them, if that is longer.
+    /// What orders the episodes: the slowest operation's time, or the time for which writers were
+    /// held back in one second, summed over them, if that is longer.
     worst_ns: u64,
     /// Where the time of the slowest operations went: name of the part, and nanoseconds. Largest
     /// first.

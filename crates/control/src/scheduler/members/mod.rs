@@ -293,6 +293,13 @@ impl IoScheduler {
         (own.weight, own.ceiling) = (u64::from(weight).max(1), ceiling);
     }
 
+    /// Sets whether the writers of the database that asks are held back.
+    pub(crate) fn set_writers_wait(&mut self, wait: bool) {
+        if let Some(all) = self.members.set_writers_wait(wait) {
+            self.demand = all;
+        }
+    }
+
     /// Pauses or continues the jobs of the database that asks.
     pub(crate) fn set_paused(&mut self, paused: bool) {
         let own = self.members.own();
