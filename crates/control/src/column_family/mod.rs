@@ -320,8 +320,7 @@ impl ColumnFamily {
         self.policy.level0_amplification(&self.view(), &self.stripes)
     }
 
-    /// Returns the runs of level 0, in thousandths of those with which a compaction out of it
-    /// begins.
+    /// Returns the runs of level 0, in thousandths of those at which its compaction begins.
     pub(crate) fn level0_due(&self) -> u64 {
         if self.options.disable_auto_compactions {
             return 0;
