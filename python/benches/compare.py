@@ -274,7 +274,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of a round of bursts")
     parser.add_argument("--only", help="names of stores, with commas")
     parser.add_argument(
-        "--memtable-bytes", type=int, help="size of the memtables; without it, each store's default"
+        "--memtable-bytes", type=int, help="memtables of stores and bursts; default: the store's own"
     )
     given = parser.parse_args()
     Store.memtable_bytes = given.memtable_bytes

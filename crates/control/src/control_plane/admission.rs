@@ -110,7 +110,7 @@ impl ControlPlane {
     }
 
     /// Tells the scheduler whether writers are held back.
-    fn note_waits(&mut self) {
+    pub(super) fn note_waits(&mut self) {
         let all = self.admission.state != AdmissionState::Open;
         self.scheduler.set_writers_wait(all || !self.families_admitted.is_empty());
     }
@@ -123,7 +123,7 @@ impl ControlPlane {
                 let admission = Admission::default();
                 self.actions.push_back(Action::AdmitFamily { cf, admission });
             }
-            return self.note_waits();
+            return;
         }
         let shares = Shares::of(self.families.values());
         self.scheduler.set_fill(shares.fill, shares.written);
@@ -150,7 +150,6 @@ impl ControlPlane {
             }
             self.actions.push_back(Action::AdmitFamily { cf, admission });
         }
-        self.note_waits();
     }
 
     /// Returns the admission and the forecast for one column family.

@@ -261,6 +261,7 @@ impl ControlPlane {
         if std::mem::take(&mut self.sampled) | self.dirty {
             self.fit_slots();
             self.admit_smoothly();
+            self.note_waits();
         }
         self.tune(now);
         if self.dirty {

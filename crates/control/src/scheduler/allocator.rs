@@ -83,7 +83,7 @@ const PACE_MIN: u64 = 16 << 20;
 const UNHURRIED: u64 = 700;
 /// Whatever clients use, flushes and level 0 may have this part of the device if a recent peak
 /// asked for as much: clients that wait for memory write little.
-const UNHURRIED_MIN: u64 = 4;
+const UNHURRIED_PART: u64 = 4;
 /// Before its end a valley works off its debt as if it lasted this long.
 const VALLEY_NS_MIN: u64 = 2 * NS_PER_SECOND;
 /// The lowest amplification of level 0. A byte that is flushed is read and written again by the
@@ -129,7 +129,7 @@ fn unhurried(usable: (u64, u64), client: (u64, u64), demand: &Demand) -> u64 {
     let of_level0 = demand.level0_due.saturating_sub(1000);
     let hurry = scale(of_debt.max(of_level0).min(1000), 1000 - UNHURRIED, 1000);
     let left = |usable, client| {
-        scale(usable, UNHURRIED + hurry, 1000).saturating_sub(client).max(usable / UNHURRIED_MIN)
+        scale(usable, UNHURRIED + hurry, 1000).saturating_sub(client).max(usable / UNHURRIED_PART)
     };
     left(usable.0, client.0).min(left(usable.1, client.1))
 }

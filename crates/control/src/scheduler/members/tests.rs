@@ -24,6 +24,16 @@ fn two() -> IoScheduler {
     scheduler
 }
 
+/// Two databases that get what clients leave of a device with that bandwidth.
+fn two_beside_clients(device: u64) -> IoScheduler {
+    let options = SchedulerOptions { bandwidth: true, ..SchedulerOptions::default() };
+    let options = SchedulerOptions { device_bandwidth: Some(device), ..options };
+    let options = ControlOptions { scheduler: options, ..ControlOptions::default() };
+    let mut scheduler = IoScheduler::new(&options);
+    scheduler.join(DatabaseId(1));
+    scheduler
+}
+
 fn add(scheduler: &mut IoScheduler, database: u32, job: u64, class: IoClass) {
     scheduler.asks(DatabaseId(database));
     scheduler.add(JobId(job), class, 1.0);
@@ -161,11 +171,7 @@ fn level_0_takes_the_slot_of_a_job_that_has_one() {
 
 #[test]
 fn grants_of_a_paused_database_keep_none_from_another() {
-    let options = SchedulerOptions { bandwidth: true, ..SchedulerOptions::default() };
-    let options = SchedulerOptions { device_bandwidth: Some(100 * MB), ..options };
-    let options = ControlOptions { scheduler: options, ..ControlOptions::default() };
-    let mut scheduler = IoScheduler::new(&options);
-    scheduler.join(DatabaseId(1));
+    let mut scheduler = two_beside_clients(100 * MB);
     // Clients are active, so few compactions may step at the same time.
     for at in 1..=20 {
         let sample = crate::event::Sample { user_bytes: MB, ..Default::default() };
@@ -189,11 +195,7 @@ fn grants_of_a_paused_database_keep_none_from_another() {
 
 #[test]
 fn a_copy_waits_only_for_urgent_work_of_databases_that_are_not_paused() {
-    let options = SchedulerOptions { bandwidth: true, ..SchedulerOptions::default() };
-    let options = SchedulerOptions { device_bandwidth: Some(160 * MB), ..options };
-    let options = ControlOptions { scheduler: options, ..ControlOptions::default() };
-    let mut scheduler = IoScheduler::new(&options);
-    scheduler.join(DatabaseId(1));
+    let mut scheduler = two_beside_clients(160 * MB);
     assert_eq!(scheduler.copy_rate(), 0, "without clients there is no limit");
     for at in 1..=20 {
         let sample = crate::event::Sample { user_bytes: MB / 10, ..Default::default() };
