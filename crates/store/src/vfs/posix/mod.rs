@@ -11,6 +11,7 @@ mod disk;
 pub(super) mod fork;
 pub(super) mod heap;
 pub(super) mod host;
+mod lock;
 mod marks;
 pub(super) mod processor;
 pub(super) mod ring;
@@ -18,20 +19,18 @@ pub(super) mod ring;
 mod tests;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::{fs, io};
 
-use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::buffer::{AlignedBuffer, DIRECT_IO_ALIGNMENT};
 use super::{IoClass, OpenOptions, Vfs, VfsFile, VfsLock};
-use crate::base::sync::leaf::lock;
 use crate::base::system;
 
 /// Size of the bounce buffer for unaligned direct reads. Each thread that does them has one.
@@ -136,15 +135,11 @@ impl Vfs for PosixVfs {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>> {
-        Ok(Box::new(PosixLock::take(path)?))
+        Ok(Box::new(lock::PosixLock::take(path)?))
     }
 
     fn lock_holder(&self, path: &Path) -> Option<String> {
-        let stat = retry(|| rustix::fs::stat(path)).ok()?;
-        if Claim::is_taken((stat.st_dev, stat.st_ino)) {
-            return Some("this process".to_owned());
-        }
-        marks::holder(path)
+        lock::holder(path)
     }
 
     fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
@@ -404,118 +399,6 @@ impl PosixFile {
             ));
         }
         Ok(())
-    }
-}
-
-/// The lock file. `flock` locks it for other processes, and the claim for this one: on network file
-/// systems `flock` uses per-process locks, which do not see a second open in this process.
-#[derive(Debug)]
-struct PosixLock {
-    fd: OwnedFd,
-    path: PathBuf,
-    forks: u64,
-    // Dropped last, so that no thread of this process tries while the system still holds the lock.
-    claim: Claim,
-}
-
-impl VfsLock for PosixLock {
-    fn marks(&self) -> io::Result<Vec<u64>> {
-        marks::marks(&self.fd)
-    }
-
-    fn is_in_place(&self) -> io::Result<bool> {
-        match retry(|| rustix::fs::stat(&self.path)) {
-            Ok(named) => Ok((named.st_dev, named.st_ino) == self.claim.0),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-}
-
-impl PosixLock {
-    /// Takes the lock. It tries again if the file was removed meanwhile.
-    fn take(path: &Path) -> io::Result<PosixLock> {
-        loop {
-            if let Some(lock) = PosixLock::try_take(path)? {
-                return Ok(lock);
-            }
-        }
-    }
-
-    /// Returns `None` if the file was removed before it was locked, for example by `destroy`. A
-    /// lock on a file without a name keeps no process out.
-    fn try_take(path: &Path) -> io::Result<Option<PosixLock>> {
-        // To open and close another handle would release the byte lock that names the holder.
-        if let Ok(stat) = retry(|| rustix::fs::stat(path))
-            && Claim::is_taken((stat.st_dev, stat.st_ino))
-        {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))?;
-        let stat = rustix::fs::fstat(&fd)?;
-        let claim = Claim::take((stat.st_dev, stat.st_ino))?;
-        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => {
-                let lock = PosixLock { fd, path: path.to_owned(), forks: fork::forks(), claim };
-                let in_place = lock.is_in_place()?;
-                if in_place {
-                    marks::name_holder(&lock.fd);
-                }
-                Ok(in_place.then_some(lock))
-            }
-            Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
-            // Without a lock, two processes could write the same files.
-            Err(errno) if lacks_call(errno) || errno == Errno::NOLCK => {
-                let text = "the file system has no file locks, which a database needs";
-                Err(io::Error::new(io::ErrorKind::Unsupported, format!("{text}: {errno}")))
-            }
-            Err(errno) => Err(errno.into()),
-        }
-    }
-}
-
-impl Drop for PosixLock {
-    fn drop(&mut self) {
-        // A forked child shares the lock with its parent, and must not release it.
-        if self.forks != fork::forks() {
-            return;
-        }
-        // Closing alone would leave the lock to a child that was forked and has not reached its
-        // exec. If the unlock fails, the close is the best that can be done.
-        let _closed_next = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
-    }
-}
-
-/// Device and inode of a file.
-type FileIdentity = (u64, u64);
-
-/// The lock files that this process holds.
-static CLAIMED: Mutex<BTreeSet<FileIdentity>> = Mutex::new(BTreeSet::new());
-
-/// This process's claim to a lock file. Dropping it releases the claim.
-#[derive(Debug)]
-struct Claim(FileIdentity);
-
-impl Claim {
-    /// Returns true if this process holds the lock file.
-    fn is_taken(identity: FileIdentity) -> bool {
-        lock(&CLAIMED).contains(&identity)
-    }
-
-    /// Claims a lock file, or fails with `WouldBlock`.
-    fn take(identity: FileIdentity) -> io::Result<Claim> {
-        if lock(&CLAIMED).insert(identity) {
-            Ok(Claim(identity))
-        } else {
-            Err(io::ErrorKind::WouldBlock.into())
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        lock(&CLAIMED).remove(&self.0);
     }
 }
 

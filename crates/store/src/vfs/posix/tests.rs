@@ -1,9 +1,11 @@
 //! Tests of the real file system, in a temporary directory beside the build, so that direct I/O is
 //! real.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
+use super::lock::{Claim, PosixLock};
 use super::*;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -218,12 +220,38 @@ fn the_lock_is_exclusive_within_the_process_and_comes_back_on_drop() {
 /// If `flock` does not see a second open of this process, the claim does.
 #[test]
 fn a_claim_is_exclusive_until_dropped() {
-    let identity = (u64::MAX, 7);
-    let held = Claim::take(identity).unwrap();
-    assert_eq!(Claim::take(identity).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    Claim::take((u64::MAX, 8)).unwrap();
+    let dir = directory();
+    let open = |name: &str| {
+        let path = dir.path().join(name);
+        Arc::new(OwnedFd::from(
+            fs::OpenOptions::new().append(true).create(true).open(path).unwrap(),
+        ))
+    };
+    let held = Claim::take(&open("a")).unwrap();
+    assert_eq!(Claim::take(&open("a")).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    Claim::take(&open("b")).unwrap();
     drop(held);
-    Claim::take(identity).unwrap();
+    Claim::take(&open("a")).unwrap();
+}
+
+/// A file system gives the inode number of a removed lock file to the next one as soon as the
+/// removed one is closed.
+#[test]
+fn no_lock_file_is_taken_for_a_removed_one() {
+    let dir = directory();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                for round in 0..1000 {
+                    let path = dir.join(format!("{thread}-{round}"));
+                    let held = PosixVfs.lock(&path).unwrap();
+                    fs::remove_file(&path).unwrap();
+                    drop(held);
+                }
+            });
+        }
+    });
 }
 
 #[test]
