@@ -18,6 +18,12 @@ impl Instant {
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// Returns the first moment from `self` on that is a multiple of `step`, which is not zero.
+    #[must_use]
+    pub fn round_up(self, step: Duration) -> Instant {
+        Instant(self.0.checked_next_multiple_of(nanoseconds(step)).unwrap_or(u64::MAX))
+    }
 }
 
 impl Add<Duration> for Instant {

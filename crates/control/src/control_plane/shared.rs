@@ -14,7 +14,7 @@ use super::ControlPlane;
 use crate::event::Sample;
 use crate::options::{ControlOptions, DeviceProfile};
 use crate::scheduler::{Claim, IoScheduler, thousandths};
-use crate::types::{DatabaseId, Instant};
+use crate::types::{DatabaseId, Instant, IoClass};
 
 /// The I/O scheduler of a device, which the control planes of its databases borrow in turn.
 #[derive(Debug)]
@@ -120,5 +120,18 @@ impl Sample {
         self.reads.block_hits += other.reads.block_hits;
         self.reads.block_misses += other.reads.block_misses;
         self.dead_bytes += other.dead_bytes;
+    }
+
+    /// Returns true if the database had a small part in what all of `total` did: at most a quarter
+    /// of what clients read and wrote, and nothing in the background. Its next sample may wait.
+    #[must_use]
+    pub fn is_small_part_of(&self, total: &Sample) -> bool {
+        let moved = |sample: &Sample, client: bool| -> u64 {
+            let classes = sample.classes.iter().enumerate();
+            let classes = classes.filter(|(at, _)| (*at <= IoClass::Wal.index()) == client);
+            classes.map(|(_, class)| class.read_bytes + class.write_bytes).sum()
+        };
+        let clients = |sample: &Sample| moved(sample, true) + sample.user_bytes;
+        moved(self, false) == 0 && clients(self) <= clients(total) / 4
     }
 }

@@ -39,7 +39,7 @@ use scrub::Scrubber;
 use crate::environment::Environment;
 use crate::options::control;
 use crate::runtime::device::Device;
-use crate::runtime::{DatabaseTotals, Place, Rest, Runtime, Stepped, Tenant};
+use crate::runtime::{DatabaseTotals, Place, Rest, Runtime, Sampled, Stepped, Tenant};
 use crate::timeline::EventKind;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
@@ -181,20 +181,24 @@ impl Tenant for Background {
         self.driver.take_sample(&mut lock(&self.driver.sampler))
     }
 
-    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool {
+    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> Sampled {
         if late_ns > 0 {
             self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
         }
-        self.driver.report_sample(sample);
-        self.driver.is_quiet()
+        let has_jobs = self.driver.report_sample(sample);
+        match self.driver.is_quiet() {
+            true => Sampled::Quiet,
+            false if has_jobs || self.driver.is_gated() => Sampled::Busy,
+            false => Sampled::Used,
+        }
     }
 
     fn has_news(&self) -> bool {
         self.driver.has_news()
     }
 
-    fn chores(&self) -> Rest {
-        self.chores.round()
+    fn chores(&self, slower: u32) -> Rest {
+        self.chores.round(slower)
     }
 
     fn totals(&self) -> DatabaseTotals {

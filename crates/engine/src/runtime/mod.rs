@@ -44,6 +44,17 @@ pub(crate) struct Rest {
     pub(crate) rests: bool,
 }
 
+/// How a database looked when it was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sampled {
+    /// Nothing has happened for a while.
+    Quiet,
+    /// Clients use it, and that is all.
+    Used,
+    /// It has jobs, or holds writers back.
+    Busy,
+}
+
 /// A database, as the threads of a device see it.
 pub(crate) trait Tenant: Send + Sync {
     /// Does one piece of background work.
@@ -51,12 +62,13 @@ pub(crate) trait Tenant: Send + Sync {
     /// Returns what has happened since the last call.
     fn take_sample(&self) -> Box<Sample>;
     /// Takes in what [`Tenant::take_sample`] returned. `late_ns` is the time that the sampler
-    /// waited for a processor, if it is worth recording. Returns true if nothing happens any more.
-    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> bool;
+    /// waited for a processor, if it is worth recording.
+    fn sampled(&self, sample: Box<Sample>, late_ns: u64) -> Sampled;
     /// Returns true if something has happened since the last sample. The next one begins now.
     fn has_news(&self) -> bool;
-    /// Does a round of chores.
-    fn chores(&self) -> Rest;
+    /// Does a round of chores. What is not due at a moment of its own may have a pause that is
+    /// `slower` times as long as usual.
+    fn chores(&self, slower: u32) -> Rest;
     /// Returns what the database has done since it was opened, and does now.
     fn totals(&self) -> DatabaseTotals;
     /// Hears that one of the calls has panicked.

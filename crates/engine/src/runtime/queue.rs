@@ -2,7 +2,8 @@
 //! due, and those at rest. Nothing here waits or runs.
 //!
 //! What must stay true: a database at rest is in no list with a time, so it costs nothing until
-//! something calls it.
+//! something calls it. While something is due later, either a thread watches for that moment or a
+//! thread works and will look at the list again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,6 +15,12 @@ use super::Tenant;
 
 /// Databases at rest are all looked at once in so many rounds of the sampler.
 pub(super) const LOOKS: usize = 10;
+/// Of databases with a small part in what all do, so many are sampled in a round, but each at least
+/// once in so many rounds.
+const SAMPLED_AT_ONCE: usize = 16;
+const ROUNDS_MAX: usize = 10;
+/// Their chores have at most so many times the usual pause.
+const SLOWER_MAX: usize = 4;
 
 /// The lists of a device.
 #[derive(Default)]
@@ -27,8 +34,15 @@ pub(super) struct Queue {
     chores: BTreeMap<DatabaseId, Instant>,
     /// Databases whose chores run, and since when they have been called for again.
     at_chores: BTreeMap<DatabaseId, Option<Instant>>,
+    /// The threads that wait for the next timer, and for the next chores.
+    steps_watch: Watch,
+    chores_watch: Watch,
     /// Databases at rest.
     resting: BTreeSet<DatabaseId>,
+    /// Databases with a small part in what all do.
+    small: BTreeSet<DatabaseId>,
+    /// Number of rounds of the sampler.
+    rounds: usize,
     /// The database at rest that was looked at last.
     looked_at: DatabaseId,
     /// The threads that are at work for a database.
@@ -37,12 +51,45 @@ pub(super) struct Queue {
     pub(super) leaving: usize,
 }
 
+/// The thread that waits until the next moment of a list, so that others need not wake then.
+#[derive(Default)]
+struct Watch(Option<(ThreadId, Instant)>);
+
+impl Watch {
+    /// Returns until when the calling thread waits if the list's next moment is `at`: as long as
+    /// nothing calls it if another thread watches.
+    fn begin(&mut self, at: Option<Instant>) -> Option<Instant> {
+        let at = at?;
+        if self.0.is_some_and(|(_, until)| until <= at) {
+            return None;
+        }
+        self.0 = Some((thread::current().id(), at));
+        Some(at)
+    }
+
+    /// Notes that the calling thread no longer waits.
+    fn end(&mut self) {
+        let own = thread::current().id();
+        self.0 = self.0.filter(|(watcher, _)| *watcher != own);
+    }
+}
+
 /// What a thread does for a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     Step,
     Chores,
     Sample,
+}
+
+/// What the sampler does in a round.
+pub(super) struct Samples {
+    /// The databases that are sampled.
+    pub(super) now: Vec<DatabaseId>,
+    /// Databases at rest that are looked at.
+    pub(super) looked: Vec<DatabaseId>,
+    /// Whether others have their turn in a later round.
+    pub(super) later: bool,
 }
 
 /// A thread that is at work for a database.
@@ -69,6 +116,7 @@ impl Queue {
         self.chores.remove(&database);
         self.at_chores.remove(&database);
         self.resting.remove(&database);
+        self.small.remove(&database);
     }
 
     /// Has a thread step the database. Returns false if it is no member or waits for that already.
@@ -101,6 +149,7 @@ impl Queue {
 
     /// Returns a database that wants a step, and the calling thread as at work for it.
     pub(super) fn next_step(&mut self, now: Instant) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+        self.steps_watch.end();
         let due = || self.timers.iter().find(|(_, at)| **at <= now).map(|(id, _)| *id);
         let database = match self.ready.pop_front() {
             Some(database) => database,
@@ -112,6 +161,7 @@ impl Queue {
 
     /// Returns a database whose chores are due, and the calling thread as at work for it.
     pub(super) fn next_chores(&mut self, now: Instant) -> Option<(DatabaseId, Arc<dyn Tenant>)> {
+        self.chores_watch.end();
         // The one that waits longest goes first.
         let due = self.chores.iter().filter(|(_, at)| **at <= now);
         let database = due.min_by_key(|(_, at)| **at).map(|(id, _)| *id)?;
@@ -186,28 +236,39 @@ impl Queue {
             self.chores.extend(again.map(|at| (database, at)));
             if rests {
                 self.resting.insert(database);
+                self.small.remove(&database);
             }
         }
     }
 
     /// Returns when the next step is due that nothing calls for.
-    pub(super) fn steps_at(&self) -> Option<Instant> {
+    fn steps_at(&self) -> Option<Instant> {
         self.timers.values().min().copied()
     }
 
-    /// Returns true if a thread is to look after what is left, while another one works.
-    pub(super) fn has_more_steps(&self) -> bool {
-        !self.ready.is_empty() || !self.timers.is_empty()
-    }
-
-    /// Returns true if a thread is to look after the chores that are left.
-    pub(super) fn has_more_chores(&self) -> bool {
-        !self.chores.is_empty()
-    }
-
     /// Returns when the next chores are due.
-    pub(super) fn chores_at(&self) -> Option<Instant> {
+    fn chores_at(&self) -> Option<Instant> {
         self.chores.values().min().copied()
+    }
+
+    /// Returns until when the calling thread waits for a step.
+    pub(super) fn watch_steps(&mut self) -> Option<Instant> {
+        self.steps_watch.begin(self.steps_at())
+    }
+
+    /// Returns until when the calling thread waits for chores.
+    pub(super) fn watch_chores(&mut self) -> Option<Instant> {
+        self.chores_watch.begin(self.chores_at())
+    }
+
+    /// Returns true if another thread is to look after the steps that are left, while one works.
+    pub(super) fn has_more_steps(&self) -> bool {
+        !self.ready.is_empty() || (!self.timers.is_empty() && self.steps_watch.0.is_none())
+    }
+
+    /// Returns true if another thread is to look after the chores that are left.
+    pub(super) fn has_more_chores(&self) -> bool {
+        !self.chores.is_empty() && self.chores_watch.0.is_none()
     }
 
     /// Returns the number of databases at rest.
@@ -215,21 +276,48 @@ impl Queue {
         self.resting.len()
     }
 
-    /// Returns the databases that are sampled now, and the next ones at rest that are looked at.
-    pub(super) fn next_samples(&mut self) -> (Vec<DatabaseId>, Vec<DatabaseId>) {
-        let awake = self.members.keys().filter(|id| !self.resting.contains(id)).copied().collect();
+    /// Notes whether a database has a small part in what all do. Many such databases are sampled in
+    /// turn, and their chores are further apart.
+    pub(super) fn set_small(&mut self, database: DatabaseId, small: bool) {
+        if small && self.members.contains_key(&database) {
+            self.small.insert(database);
+        } else {
+            self.small.remove(&database);
+        }
+    }
+
+    /// Returns in how many rounds of the sampler those with a small part have their turn.
+    fn turns(&self) -> usize {
+        self.small.len().div_ceil(SAMPLED_AT_ONCE).clamp(1, ROUNDS_MAX)
+    }
+
+    /// Returns how many times as long as usual the pause between the chores of a database may be.
+    pub(super) fn slower(&self, database: DatabaseId) -> u32 {
+        let turns = if self.small.contains(&database) { self.turns().min(SLOWER_MAX) } else { 1 };
+        u32::try_from(turns).unwrap_or(1)
+    }
+
+    /// Returns what the sampler does in its next round.
+    pub(super) fn next_samples(&mut self) -> Samples {
+        let (turns, round) = (self.turns(), self.rounds);
+        self.rounds = self.rounds.wrapping_add(1);
+        let has_turn = |id: &DatabaseId| {
+            !self.small.contains(id) || (round + id.0 as usize).is_multiple_of(turns)
+        };
+        let awake = self.members.keys().filter(|id| !self.resting.contains(id));
+        let (now, later) = awake.copied().partition::<Vec<_>, _>(has_turn);
         let count = self.resting.len().div_ceil(LOOKS);
         let after = self.resting.range(DatabaseId(self.looked_at.0 + 1)..);
         let looked: Vec<_> = after.chain(self.resting.iter()).take(count).copied().collect();
         self.looked_at = looked.last().copied().unwrap_or_default();
-        (awake, looked)
+        Samples { now, looked, later: !later.is_empty() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{DatabaseTotals, Rest, Stepped};
+    use crate::runtime::{DatabaseTotals, Rest, Sampled, Stepped};
     use sateen_control::Sample;
     use sateen_store::base::error::Error;
 
@@ -242,13 +330,13 @@ mod tests {
         fn take_sample(&self) -> Box<Sample> {
             Box::default()
         }
-        fn sampled(&self, _: Box<Sample>, _: u64) -> bool {
-            true
+        fn sampled(&self, _: Box<Sample>, _: u64) -> Sampled {
+            Sampled::Quiet
         }
         fn has_news(&self) -> bool {
             false
         }
-        fn chores(&self) -> Rest {
+        fn chores(&self, _: u32) -> Rest {
             Rest { again: None, rests: true }
         }
         fn totals(&self) -> DatabaseTotals {
@@ -292,13 +380,13 @@ mod tests {
         assert_eq!((queue.steps_at(), queue.chores_at()), (None, None));
         let mut seen = BTreeSet::new();
         for _ in 0..LOOKS {
-            let (awake, looked) = queue.next_samples();
-            assert!(awake.is_empty());
-            seen.extend(looked);
+            let samples = queue.next_samples();
+            assert!(samples.now.is_empty());
+            seen.extend(samples.looked);
         }
         assert_eq!(seen.len(), 20, "each was looked at once");
         queue.call_for_chores(DatabaseId(7), Instant(0));
-        assert_eq!(queue.next_samples().0, [DatabaseId(7)]);
+        assert_eq!(queue.next_samples().now, [DatabaseId(7)]);
         assert!(queue.chores_at().is_some());
     }
 
@@ -310,7 +398,49 @@ mod tests {
         queue.call_for_chores(id, Instant(0));
         queue.chores_done(id, None, true);
         assert!(queue.next_chores(Instant(0)).is_some());
-        assert_eq!(queue.next_samples().0, [id]);
+        assert_eq!(queue.next_samples().now, [id]);
+    }
+
+    #[test]
+    fn many_small_databases_are_sampled_in_turn_and_a_large_one_always() {
+        let mut queue = of(41);
+        assert_eq!(queue.next_samples().now.len(), 41, "nothing is known of them");
+        (1..41).for_each(|id| queue.set_small(DatabaseId(id), true));
+        assert_eq!([0, 1].map(|id| queue.slower(DatabaseId(id))), [1, 3]);
+        let rounds: Vec<_> = (0..3).map(|_| queue.next_samples()).collect();
+        assert!(rounds.iter().all(|round| round.later && round.now.contains(&DatabaseId(0))));
+        let mut seen: Vec<_> = rounds.into_iter().flat_map(|round| round.now).collect();
+        seen.sort_unstable();
+        assert_eq!(seen.len(), 43);
+        seen.dedup();
+        assert_eq!(seen.len(), 41, "each of them once");
+        (17..41).for_each(|id| queue.set_small(DatabaseId(id), false));
+        let all = queue.next_samples();
+        assert!(all.now.len() == 41 && !all.later);
+    }
+
+    #[test]
+    fn one_thread_watches_for_the_next_chores() {
+        let mut queue = of(2);
+        while let Some((id, _)) = queue.next_chores(Instant(0)) {
+            queue.chores_done(id, Some(Instant(10)), false);
+        }
+        assert!(queue.has_more_chores());
+        assert_eq!(queue.watch_chores(), Some(Instant(10)));
+        assert!(!queue.has_more_chores(), "a thread watches");
+        // Another thread looks for chores, and begins to wait.
+        let elsewhere = |queue: &mut Queue| {
+            let look = || {
+                assert!(queue.next_chores(Instant(0)).is_none());
+                queue.watch_chores()
+            };
+            std::thread::scope(|scope| scope.spawn(look).join().unwrap())
+        };
+        assert_eq!(elsewhere(&mut queue), None, "this thread watches");
+        queue.call_for_chores(DatabaseId(1), Instant(5));
+        assert_eq!(elsewhere(&mut queue), Some(Instant(5)), "that is earlier");
+        assert!(queue.next_chores(Instant(7)).is_some());
+        assert!(!queue.has_more_chores(), "the other one still watches");
     }
 
     #[test]

@@ -16,9 +16,9 @@ use sateen_store::base::sync::{Mutex, lock, thread, wait_timeout};
 use sateen_store::base::waited;
 use sateen_store::vfs::HostMeter;
 
-use super::Stepped;
 use super::device::Device;
-use super::queue::{LOOKS, Work};
+use super::queue::{LOOKS, Samples, Work};
+use super::{Sampled, Stepped};
 
 /// The longest sleep of a thread that nothing calls.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -121,12 +121,12 @@ pub(super) fn work(device: &Device, stop: &AtomicBool) {
             match queue.next_step(device.now()) {
                 Some(next) => break next,
                 None => {
-                    let wait = wait_until(device, queue.steps_at());
+                    let wait = wait_until(device, queue.watch_steps());
                     queue = wait_timeout(&device.steps, &device.queue, queue, wait);
                 }
             }
         };
-        // A thread that waits may not know of the next timer, which this one has waited for so far.
+        // This thread has watched for the next timer so far.
         if queue.has_more_steps() {
             device.steps.notify_one();
         }
@@ -151,7 +151,7 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
             match queue.next_chores(device.now()) {
                 Some(next) => break next,
                 None => {
-                    let wait = wait_until(device, queue.chores_at());
+                    let wait = wait_until(device, queue.watch_chores());
                     queue = wait_timeout(&device.chores, &device.queue, queue, wait);
                 }
             }
@@ -159,13 +159,12 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
         if queue.has_more_chores() {
             device.chores.notify_one();
         }
+        let slower = queue.slower(next.0);
         drop(queue);
         let database = next.0;
-        let done = device.work_for(next, |member| member.chores());
+        let done = device.work_for(next, |member| member.chores(slower));
         let (again, rests) = done.map_or((None, false), |done| (done.again, done.rests));
         lock(&device.queue).chores_done(database, again, rests);
-        // Another thread may wait for the time of the old list.
-        device.chores.notify_one();
     }
 }
 
@@ -176,8 +175,8 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
     let mut late_ns = 0;
     let mut host = HostMeter::default();
     while !stop.load(Ordering::Acquire) {
-        let (mut awake, resting) = lock(&device.queue).next_samples();
-        for database in resting {
+        let Samples { now: mut awake, looked, later } = lock(&device.queue).next_samples();
+        for database in looked {
             let news =
                 enter(database).and_then(|next| device.work_for(next, |member| member.has_news()));
             if news == Some(true) {
@@ -195,16 +194,22 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
                 samples.push((database, sample));
             }
         }
-        let mut period = if samples.is_empty() { REST_SAMPLE_PERIOD } else { IDLE_SAMPLE_PERIOD };
+        let mut period = match samples.is_empty() {
+            _ if later => SAMPLE_PERIOD,
+            true => REST_SAMPLE_PERIOD,
+            false => IDLE_SAMPLE_PERIOD,
+        };
         {
             let mut scheduler = lock(&device.scheduler);
             scheduler.sample(device.now(), &total);
             device.call_all(scheduler.take_restless());
         }
         for (database, sample) in samples {
-            let idle = enter(database)
+            let is_small = sample.is_small_part_of(&total);
+            let sampled = enter(database)
                 .and_then(|next| device.work_for(next, |member| member.sampled(sample, late_ns)));
-            if idle == Some(false) {
+            lock(&device.queue).set_small(database, is_small && sampled != Some(Sampled::Busy));
+            if sampled != Some(Sampled::Quiet) {
                 period = SAMPLE_PERIOD;
             }
         }

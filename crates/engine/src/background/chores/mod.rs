@@ -63,8 +63,10 @@ use info_log::InfoLog;
 
 /// The active WAL is not left because of its size before it has this many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
-/// The longest pause between two rounds.
+/// The longest pause between two rounds. Rounds of several databases are due together, so that one
+/// wake-up of a thread serves them.
 const ROUND: Duration = Duration::from_millis(100);
+const TOGETHER: Duration = Duration::from_millis(10);
 /// How long after a failure the first attempt to recover is made. The pause doubles up to the
 /// maximum.
 const MEND_AFTER: Duration = Duration::from_millis(500);
@@ -120,17 +122,19 @@ impl Chores {
         }
     }
 
-    /// Does a round of chores on a thread of the device.
-    pub(crate) fn round(self: &Arc<Self>) -> Rest {
+    /// Does a round of chores on a thread of the device. The longest pause before the next one is
+    /// `slower` times as long as usual.
+    pub(crate) fn round(self: &Arc<Self>, slower: u32) -> Rest {
         lock(&self.board.state).next_at = None;
         let worked = self.do_chores();
         let next_at = lock(&self.board.state).next_at;
         let rests = !worked && self.may_rest();
-        let round = match self.env.options.load().wal {
-            WalMode::SyncInterval(every) => every.min(ROUND).max(Duration::from_micros(100)),
-            _ => ROUND,
-        };
-        let round = (!rests).then(|| self.env.now() + round);
+        let round = (!rests).then(|| match self.env.options.load().wal {
+            WalMode::SyncInterval(every) => {
+                self.env.now() + every.min(ROUND).max(Duration::from_micros(100))
+            }
+            _ => (self.env.now() + ROUND * slower).round_up(TOGETHER),
+        });
         Rest { again: round.into_iter().chain(next_at).min(), rests }
     }
 

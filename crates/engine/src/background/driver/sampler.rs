@@ -22,8 +22,8 @@ pub(crate) struct Sampler {
     totals: [ClassTotals; IO_CLASSES],
     user_bytes: u64,
     reads: ReadSample,
-    /// Number of samples in a row in which nothing happened.
-    quiet: u32,
+    /// Since when nothing has happened.
+    quiet_since: Option<Instant>,
     /// What was recorded last about the device.
     device: DeviceProfile,
     /// Whether the machine was short of processors when that was last recorded.
@@ -32,8 +32,8 @@ pub(crate) struct Sampler {
     told_at: Instant,
 }
 
-/// Number of samples without news after which the database is idle.
-const IDLE_SAMPLES: u32 = 100;
+/// The time without news after which the database is idle, in nanoseconds.
+const IDLE_AFTER_NS: u64 = 1_000_000_000;
 
 /// Returns true if the device differs by more than a tenth from what was recorded.
 fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
@@ -77,7 +77,8 @@ impl Driver {
         sample.reads = reads.since(&sampler.reads);
         sampler.reads = reads;
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;
-        sampler.quiet = if quiet { sampler.quiet.saturating_add(1) } else { 0 };
+        let since = || sampler.quiet_since.unwrap_or_else(|| self.env.now());
+        sampler.quiet_since = quiet.then(since);
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);
         sample
     }
@@ -92,23 +93,26 @@ impl Driver {
 
     /// Returns true if nothing has happened for a while.
     pub(crate) fn is_quiet(&self) -> bool {
-        lock(&self.sampler).quiet > IDLE_SAMPLES
+        let since = lock(&self.sampler).quiet_since;
+        since.is_some_and(|since| self.env.now().0.saturating_sub(since.0) > IDLE_AFTER_NS)
     }
 
-    /// Reports a sample to control and carries out what control decides.
-    pub(crate) fn report_sample(self: &Arc<Self>, sample: Box<Sample>) {
+    /// Reports a sample to control and carries out what control decides. Returns true if there are
+    /// jobs.
+    pub(crate) fn report_sample(self: &Arc<Self>, sample: Box<Sample>) -> bool {
         self.report_charged_tables();
         let mut shared = self.lend();
-        if !shared.jobs.is_empty() {
-            lock(&self.sampler).quiet = 0;
-        }
         let now = self.env.now();
         self.report_all_memtables(&mut shared, now);
         shared.plane.handle(now, Event::Sample(sample));
         self.poll_control(&mut shared);
         let device = shared.plane.device();
         let is_short = shared.plane.is_short_of_processor();
+        let has_jobs = !shared.jobs.is_empty();
         let mut sampler = lock(&self.sampler);
+        if has_jobs {
+            sampler.quiet_since = None;
+        }
         let news = is_news(&device, &sampler.device);
         if news {
             sampler.device = device;
@@ -130,6 +134,7 @@ impl Driver {
         if shared.has_work() {
             self.place.call();
         }
+        has_jobs
     }
 
     /// Returns true if a table is still to be reported for what reads were charged to it.
