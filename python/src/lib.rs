@@ -35,6 +35,8 @@ mod typed_iter;
 
 #[pymodule(gil_used = false)]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::backup::Backups;
     #[pymodule_export]
@@ -71,4 +73,11 @@ mod _native {
     use super::typed_batch::TypedBatch;
     #[pymodule_export]
     use super::typed_iter::TypedIterator;
+
+    #[pymodule_init]
+    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The option `inspect` and the variable SATEEN_INSPECT work from the first open on.
+        sateen_inspect::install();
+        Ok(())
+    }
 }

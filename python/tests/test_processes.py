@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -19,6 +21,30 @@ import sateen
 def run(text: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def asked(path: Path, question: str) -> dict[str, object]:
+    """What a process that serves the database at `path` answers to a question."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path / "INSPECT"))
+        connection.sendall(f"GET {question} HTTP/1.1\r\nHost: sateen\r\n\r\n".encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), head
+    found: dict[str, object] = json.loads(body)
+    return found
+
+
+def test_a_database_can_be_looked_at_while_it_is_open(path: Path) -> None:
+    with sateen.Db(path, inspect=True) as db:
+        db.put(b"fig", b"1")
+        status = asked(path, "/v1/status")
+        assert status["pid"] == os.getpid()
+        assert status["health"] == "ok"
+    assert not (path / "INSPECT").exists()
+    with sateen.Db(path):
+        assert not (path / "INSPECT").exists()
 
 
 def test_threads(path: Path) -> None:

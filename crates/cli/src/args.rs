@@ -411,9 +411,10 @@ Examples:
     /// Back up a database, sharing tables with earlier backups
     #[command(after_help = "\
 The first backup creates the directory. Later ones copy only what they do not share with earlier
-ones. The database may be open in another process, which goes on writing; that process should make
-long backups itself, because its leases for readers end. Ctrl-C ends the backup, with exit code 130,
-and leaves earlier ones as they were.
+ones. The database may be open in another process, which goes on writing. If that process serves it
+(`sateen top` reaches it), it makes the backup, and goes on after Ctrl-C. Otherwise this command
+reads beside it, which may take no longer than its leases for readers; Ctrl-C then ends the backup,
+with exit code 130, and leaves earlier ones as they were.
 
 Examples:
   sateen db backup library /mnt/backups

@@ -29,6 +29,14 @@ pub enum Health {
 }
 
 impl Health {
+    /// Returns the health after the WAL or the manifest could not be written: degraded if the
+    /// operating system refused something that it may grant later, such as space, memory or a
+    /// descriptor.
+    pub(crate) fn after(error: &Error) -> Health {
+        let may_pass = error.is_environment() && !error.is_device_failure();
+        if may_pass { Health::Degraded } else { Health::ReadOnly }
+    }
+
     /// Returns the name in metrics and messages.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -20,37 +20,46 @@ use crate::options::Options;
 /// Returns the error for a directory of WALs, `logs`, without any WAL, of a database that needs the
 /// WAL `needed`. The WALs are elsewhere if the file OPTIONS names another directory, or if the one
 /// that the caller named is apart from the database, and may be on a disk that is not mounted.
-/// `None` if they were in the directory of the database: then they are lost.
+/// `None` if they were in the directory of the database: then they are lost. Fails if OPTIONS
+/// cannot be read, because nobody knows then.
 pub(crate) fn logs_elsewhere(
     vfs: &dyn Vfs,
     home: &Path,
     logs: &Path,
     needed: LogNumber,
-) -> Option<Error> {
-    let stored = stored_wal_directory(vfs, home, logs);
+) -> Result<Option<Error>> {
+    let stored = stored_wal_directory(vfs, home, logs)?;
     if stored.is_none() && logs == home {
-        return None;
+        return Ok(None);
     }
     let name = wal_file_name(Path::new(""), needed);
     let what = stored.unwrap_or_else(|| {
         "it is the directory wal_dir: bring the WALs back, or mount their disk".to_owned()
     });
-    Some(Error::IncompatibleDirectory {
+    Ok(Some(Error::IncompatibleDirectory {
         path: logs.to_owned(),
         reason: format!("there is no WAL here, and {} is needed; {what}", shown_path(name)),
-    })
+    }))
 }
 
 /// Returns what to do if the file OPTIONS names another directory than `home` and `logs` for the
-/// WALs.
-pub(crate) fn stored_wal_directory(vfs: &dyn Vfs, home: &Path, logs: &Path) -> Option<String> {
-    let stored = Options::load_with(vfs, home, true).ok()?.options.wal_directory(home);
-    (stored != logs && stored != home).then(|| {
+/// WALs. Fails if the operating system refuses to read the file.
+pub(crate) fn stored_wal_directory(
+    vfs: &dyn Vfs,
+    home: &Path,
+    logs: &Path,
+) -> Result<Option<String>> {
+    let stored = match Options::load_with(vfs, home, true) {
+        Ok(stored) => stored.options.wal_directory(home),
+        Err(error) if error.is_environment() => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    Ok((stored != logs && stored != home).then(|| {
         format!(
             "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
             shown_path(stored)
         )
-    })
+    }))
 }
 
 impl Opening {
@@ -104,11 +113,13 @@ impl Opening {
         let needed = self.versions.oldest_log();
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
             let (vfs, logs) = (self.vfs.as_ref(), &wal_directory);
-            let elsewhere =
-                self.logs.is_empty().then(|| logs_elsewhere(vfs, &self.directory, logs, needed));
+            let elsewhere = match self.logs.is_empty() {
+                true => logs_elsewhere(vfs, &self.directory, logs, needed)?,
+                false => None,
+            };
             let path = wal_file_name(logs, needed);
             let missing = || Error::corruption(&path, 0, CorruptionKind::MissingFile);
-            return Err(elsewhere.flatten().unwrap_or_else(missing));
+            return Err(elsewhere.unwrap_or_else(missing));
         }
         Ok(())
     }

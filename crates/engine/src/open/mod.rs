@@ -250,8 +250,11 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         match vfs.sync_dir(parent) {
             // A directory that this process may not read was not created by it.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
-            Err(e) if height == 0 => return Err(Error::io("sync directory", parent, e)),
-            _ => {}
+            // Nor was one on a file system that takes no names.
+            Err(e) if e.kind() == std::io::ErrorKind::ReadOnlyFilesystem && height > 0 => {
+                return Ok(());
+            }
+            synced => synced.map_err(|e| Error::io("sync directory", parent, e))?,
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use sateen_control::LogNumber;
 use sateen_store::base::error::{CorruptionKind, Error, Result};
 use sateen_store::base::random::random_uid;
+use sateen_store::base::retry::Retry;
 use sateen_store::files::wal_file_name;
 use sateen_store::vfs::{MeteredVfs, OpenOptions, PathsVfs, Vfs, VfsFile, VfsLock};
 
@@ -40,7 +41,7 @@ pub(crate) fn open_read_only(
     check_named("the database", directory)?;
     let (directory, family_options) = (&absolute(directory), family_options.as_slice());
     let vfs = paths::layered(vfs, directory, &options, family_options);
-    let mark = mark_as_reader(vfs.0.as_ref(), directory);
+    let mark = mark_as_reader(vfs.0.as_ref(), directory)?;
     let mut failed = None;
     for _ in 0..TRIES_MAX {
         match read_all(&vfs, directory, options.clone(), family_options) {
@@ -60,9 +61,14 @@ pub(crate) fn open_read_only(
 }
 
 /// Tells the writer of a database that it is being read. Returns `None` if that is not possible.
-/// The reader then notices by itself that a file is gone.
-fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Option<Arc<dyn VfsLock>> {
-    vfs.mark(&directory.join(LOCK_FILE), random_uid()).ok().map(Arc::from)
+/// The reader then notices by itself that a file is gone. Fails if it would be possible later.
+fn mark_as_reader(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Arc<dyn VfsLock>>> {
+    let path = directory.join(LOCK_FILE);
+    match vfs.mark(&path, random_uid()).map_err(|error| Error::io("mark", &path, error)) {
+        Ok(mark) => Ok(Some(Arc::from(mark))),
+        Err(error) if error.retry() == Retry::Later => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Reads manifest, files and WALs once.

@@ -218,9 +218,13 @@ impl Device {
         drop(queue);
         let ended = {
             let mut crew = lock(&self.crew);
-            let queue = lock(&self.queue);
+            let mut queue = lock(&self.queue);
             // A thread that still works for another database would be waited for below.
             let last = queue.members.is_empty() && queue.leaving == 0;
+            if last {
+                // The threads of the next crew would rely on those of this one.
+                queue.end_watches();
+            }
             let ended = if last { std::mem::take(&mut *crew) } else { Crew::default() };
             // Under the lock of the queue, or a thread could look before and sleep after.
             ended.stop.store(true, Ordering::Release);

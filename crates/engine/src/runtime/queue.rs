@@ -3,7 +3,7 @@
 //!
 //! What must stay true: a database at rest is in no list with a time, so it costs nothing until
 //! something calls it. While something is due later, either a thread watches for that moment or a
-//! thread works and will look at the list again.
+//! thread works and will look at the list again; the watch of a thread ends with the thread.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::Tenant;
 
 /// Databases at rest are all looked at once in so many rounds of the sampler.
 pub(super) const LOOKS: usize = 10;
-/// Of databases with a small part in what all do, so many are sampled in a round, but each at least
-/// once in so many rounds.
+/// Of databases with a small part in what all do, so many are sampled in a round, or more if each
+/// would not have its turn in `TURNS_MAX` rounds.
 const SAMPLED_AT_ONCE: usize = 16;
-const ROUNDS_MAX: usize = 10;
+const TURNS_MAX: usize = 10;
 /// Their chores have at most so many times the usual pause.
 const SLOWER_MAX: usize = 4;
 
@@ -39,10 +39,10 @@ pub(super) struct Queue {
     chores_watch: Watch,
     /// Databases at rest.
     resting: BTreeSet<DatabaseId>,
-    /// Databases with a small part in what all do.
+    /// Databases with a small part in what all do. None of them is at rest.
     small: BTreeSet<DatabaseId>,
-    /// Number of rounds of the sampler.
-    rounds: usize,
+    /// The small database that was sampled last.
+    sampled: DatabaseId,
     /// The database at rest that was looked at last.
     looked_at: DatabaseId,
     /// The threads that are at work for a database.
@@ -88,8 +88,8 @@ pub(super) struct Samples {
     pub(super) now: Vec<DatabaseId>,
     /// Databases at rest that are looked at.
     pub(super) looked: Vec<DatabaseId>,
-    /// Whether others have their turn in a later round.
-    pub(super) later: bool,
+    /// In how many rounds each database that is awake has had its turn.
+    pub(super) turns: usize,
 }
 
 /// A thread that is at work for a database.
@@ -138,6 +138,8 @@ impl Queue {
             return false;
         }
         self.resting.remove(&database);
+        // Something has happened. How much it is, the next sample tells.
+        self.small.remove(&database);
         if let Some(again) = self.at_chores.get_mut(&database) {
             again.get_or_insert(now);
         } else {
@@ -241,6 +243,11 @@ impl Queue {
         }
     }
 
+    /// Forgets which threads watch, because they end.
+    pub(super) fn end_watches(&mut self) {
+        (self.steps_watch, self.chores_watch) = Default::default();
+    }
+
     /// Returns when the next step is due that nothing calls for.
     fn steps_at(&self) -> Option<Instant> {
         self.timers.values().min().copied()
@@ -279,7 +286,8 @@ impl Queue {
     /// Notes whether a database has a small part in what all do. Many such databases are sampled in
     /// turn, and their chores are further apart.
     pub(super) fn set_small(&mut self, database: DatabaseId, small: bool) {
-        if small && self.members.contains_key(&database) {
+        let is_awake = self.members.contains_key(&database) && !self.resting.contains(&database);
+        if small && is_awake {
             self.small.insert(database);
         } else {
             self.small.remove(&database);
@@ -288,7 +296,7 @@ impl Queue {
 
     /// Returns in how many rounds of the sampler those with a small part have their turn.
     fn turns(&self) -> usize {
-        self.small.len().div_ceil(SAMPLED_AT_ONCE).clamp(1, ROUNDS_MAX)
+        self.small.len().div_ceil(SAMPLED_AT_ONCE).clamp(1, TURNS_MAX)
     }
 
     /// Returns how many times as long as usual the pause between the chores of a database may be.
@@ -299,19 +307,26 @@ impl Queue {
 
     /// Returns what the sampler does in its next round.
     pub(super) fn next_samples(&mut self) -> Samples {
-        let (turns, round) = (self.turns(), self.rounds);
-        self.rounds = self.rounds.wrapping_add(1);
-        let has_turn = |id: &DatabaseId| {
-            !self.small.contains(id) || (round + id.0 as usize).is_multiple_of(turns)
-        };
-        let awake = self.members.keys().filter(|id| !self.resting.contains(id));
-        let (now, later) = awake.copied().partition::<Vec<_>, _>(has_turn);
-        let count = self.resting.len().div_ceil(LOOKS);
-        let after = self.resting.range(DatabaseId(self.looked_at.0 + 1)..);
-        let looked: Vec<_> = after.chain(self.resting.iter()).take(count).copied().collect();
-        self.looked_at = looked.last().copied().unwrap_or_default();
-        Samples { now, looked, later: !later.is_empty() }
+        let turns = self.turns();
+        let next = next_in_turn(&self.small, &mut self.sampled, turns);
+        let is_awake = |id: &&DatabaseId| !self.resting.contains(id) && !self.small.contains(id);
+        let now = self.members.keys().filter(is_awake).copied().chain(next).collect();
+        let looked = next_in_turn(&self.resting, &mut self.looked_at, LOOKS);
+        Samples { now, looked, turns }
     }
+}
+
+/// Returns the next of `databases` after `last`, so many that all have their turn in `turns` calls.
+fn next_in_turn(
+    databases: &BTreeSet<DatabaseId>,
+    last: &mut DatabaseId,
+    turns: usize,
+) -> Vec<DatabaseId> {
+    let count = databases.len().div_ceil(turns);
+    let after = databases.range(DatabaseId(last.0 + 1)..);
+    let next: Vec<_> = after.chain(databases.iter()).take(count).copied().collect();
+    *last = next.last().copied().unwrap_or_default();
+    next
 }
 
 #[cfg(test)]
@@ -408,15 +423,22 @@ mod tests {
         (1..41).for_each(|id| queue.set_small(DatabaseId(id), true));
         assert_eq!([0, 1].map(|id| queue.slower(DatabaseId(id))), [1, 3]);
         let rounds: Vec<_> = (0..3).map(|_| queue.next_samples()).collect();
-        assert!(rounds.iter().all(|round| round.later && round.now.contains(&DatabaseId(0))));
-        let mut seen: Vec<_> = rounds.into_iter().flat_map(|round| round.now).collect();
-        seen.sort_unstable();
-        assert_eq!(seen.len(), 43);
-        seen.dedup();
-        assert_eq!(seen.len(), 41, "each of them once");
+        assert!(rounds.iter().all(|round| round.turns == 3 && round.now.contains(&DatabaseId(0))));
+        assert!(rounds.iter().all(|round| (14..=15).contains(&round.now.len())));
+        let seen: BTreeSet<_> = rounds.into_iter().flat_map(|round| round.now).collect();
+        assert_eq!(seen.len(), 41, "each of them");
+        // One that something has happened to is sampled at once, and one at rest never.
+        queue.call_for_chores(DatabaseId(5), Instant(0));
+        assert_eq!(queue.slower(DatabaseId(5)), 1);
+        for _ in 0..3 {
+            assert!(queue.next_samples().now.contains(&DatabaseId(5)));
+        }
+        queue.chores_done(DatabaseId(6), None, true);
+        queue.set_small(DatabaseId(6), true);
+        assert_eq!(queue.slower(DatabaseId(6)), 1);
         (17..41).for_each(|id| queue.set_small(DatabaseId(id), false));
         let all = queue.next_samples();
-        assert!(all.now.len() == 41 && !all.later);
+        assert_eq!((all.now.len(), all.turns), (40, 1));
     }
 
     #[test]

@@ -168,22 +168,25 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
     }
 }
 
-/// Takes samples of the databases that are not at rest, looks whether the others are, and whether
-/// threads are held.
+/// Takes samples of the databases that are not at rest, of many small ones in turn, looks whether
+/// the others are at rest, and whether threads are held.
 pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
     let enter = |database| lock(&device.queue).enter(database, Work::Sample, Instant::default());
     let mut late_ns = 0;
+    let mut rounds_quiet = 0;
     let mut host = HostMeter::default();
     while !stop.load(Ordering::Acquire) {
-        let Samples { now: mut awake, looked, later } = lock(&device.queue).next_samples();
+        let Samples { now: mut awake, looked, turns } = lock(&device.queue).next_samples();
+        let mut woken = Vec::new();
         for database in looked {
             let news =
                 enter(database).and_then(|next| device.work_for(next, |member| member.has_news()));
             if news == Some(true) {
                 device.call_for_chores(database);
-                awake.push(database);
+                woken.push(database);
             }
         }
+        awake.extend(&woken);
         let mut total = Sample { processors: host.look(), ..Sample::default() };
         let mut samples = Vec::new();
         for database in awake {
@@ -194,25 +197,28 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
                 samples.push((database, sample));
             }
         }
-        let mut period = match samples.is_empty() {
-            _ if later => SAMPLE_PERIOD,
-            true => REST_SAMPLE_PERIOD,
-            false => IDLE_SAMPLE_PERIOD,
-        };
+        let any = !samples.is_empty();
+        rounds_quiet += 1;
         {
             let mut scheduler = lock(&device.scheduler);
             scheduler.sample(device.now(), &total);
             device.call_all(scheduler.take_restless());
         }
         for (database, sample) in samples {
-            let is_small = sample.is_small_part_of(&total);
+            // Of what it does since it woke, the sample shows next to nothing.
+            let is_small = !woken.contains(&database) && sample.is_small_part_of(&total);
             let sampled = enter(database)
                 .and_then(|next| device.work_for(next, |member| member.sampled(sample, late_ns)));
             lock(&device.queue).set_small(database, is_small && sampled != Some(Sampled::Busy));
             if sampled != Some(Sampled::Quiet) {
-                period = SAMPLE_PERIOD;
+                rounds_quiet = 0;
             }
         }
+        let period = match any {
+            _ if rounds_quiet < turns => SAMPLE_PERIOD,
+            true => IDLE_SAMPLE_PERIOD,
+            false => REST_SAMPLE_PERIOD,
+        };
         device.relieve(stop);
         let asleep = clock::now();
         clock::sleep(period);

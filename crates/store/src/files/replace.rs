@@ -36,6 +36,13 @@ pub(super) fn replace_path(
     temporary: &Path,
     bytes: &[u8],
 ) -> Result<()> {
+    write_temporary(vfs, temporary, bytes)?;
+    move_temporary(vfs, directory, path, temporary)
+}
+
+/// Writes a new file, durably, that [`move_temporary`] moves to its place. It is removed again if
+/// that fails.
+pub fn write_temporary(vfs: &dyn Vfs, temporary: &Path, bytes: &[u8]) -> Result<()> {
     // An earlier attempt may have been interrupted.
     match vfs.remove(temporary) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -43,18 +50,31 @@ pub(super) fn replace_path(
         }
         _ => {}
     }
-    let replace = || {
+    let write = || {
         let file = vfs
             .open(temporary, OpenOptions::CREATE)
             .map_err(|e| Error::io("create", temporary, e))?;
         file.write_at(bytes, 0, IoClass::Manifest).map_err(|e| Error::io("write", temporary, e))?;
-        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", temporary, e))?;
-        vfs.rename(temporary, path).map_err(|e| Error::io("replace", path, e))
+        file.sync_data(IoClass::Manifest).map_err(|e| Error::io("sync", temporary, e))
     };
-    if let Err(error) = replace() {
-        // There may be no later attempt.
-        let _orphan = vfs.remove(temporary);
-        return Err(error);
-    }
+    write().inspect_err(|_| remove_temporary(vfs, temporary))
+}
+
+/// Replaces `path` in `directory` by the file `temporary`, durably.
+pub fn move_temporary(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    path: &Path,
+    temporary: &Path,
+) -> Result<()> {
+    vfs.rename(temporary, path).map_err(|e| {
+        remove_temporary(vfs, temporary);
+        Error::io("replace", path, e)
+    })?;
     sync_directory(vfs, directory)
+}
+
+fn remove_temporary(vfs: &dyn Vfs, temporary: &Path) {
+    // There may be no later attempt.
+    let _orphan = vfs.remove(temporary);
 }

@@ -1,6 +1,7 @@
 //! The file CURRENT, which names the current manifest. It is text with a checksum.
 //!
-//! 1. [`write_current`] replaces the file ([`replace_file`]).
+//! 1. [`write_current`] replaces the file, in the two steps [`prepare_current`] and
+//!    [`replace_current`].
 //! 2. [`read_current`] reads it. If it is not valid, it finds out why: another program's database
 //!    ([`recognise_foreign`]), a newer format, or damage.
 //!
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::identity::Identity;
 use crate::base::error::{CorruptionKind, Error, Result};
 use crate::base::names::shown_path;
-use crate::files::replace::replace_file;
+use crate::files::replace::{move_temporary, write_temporary};
 use crate::files::{FileName, checked_text};
 use crate::vfs::Vfs;
 
@@ -63,8 +64,20 @@ impl Current {
 /// Makes `current` the content of CURRENT, durably. The manifest that it names must be durable, and
 /// its name too.
 pub fn write_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
-    let text = current.to_text();
-    replace_file(vfs, directory, FileName::Current, TEMPORARY_CURRENT, text.as_bytes())
+    prepare_current(vfs, directory, current)?;
+    replace_current(vfs, directory)
+}
+
+/// Writes `current` to the file that [`replace_current`] makes CURRENT. A failure changes nothing.
+pub fn prepare_current(vfs: &dyn Vfs, directory: &Path, current: &Current) -> Result<()> {
+    write_temporary(vfs, &directory.join(TEMPORARY_CURRENT), current.to_text().as_bytes())
+}
+
+/// Makes what [`prepare_current`] has written the content of CURRENT, durably. After a failure
+/// CURRENT may be the old or the new one.
+pub fn replace_current(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let (path, temporary) = (FileName::Current.path(directory), directory.join(TEMPORARY_CURRENT));
+    move_temporary(vfs, directory, &path, &temporary)
 }
 
 /// Returns the content of CURRENT in `directory`; `None` if the file does not exist. Fails if it is

@@ -24,8 +24,8 @@ use std::path::Path;
 
 pub use codec::{decode_edits, encode_edit};
 pub use current::{
-    Current, TEMPORARY_CURRENT, foreign, foreign_reason, read_current, recognise_foreign,
-    write_current,
+    Current, TEMPORARY_CURRENT, foreign, foreign_reason, prepare_current, read_current,
+    recognise_foreign, replace_current, write_current,
 };
 pub use identity::Identity;
 pub use record::{ManifestReader, ManifestWriter};

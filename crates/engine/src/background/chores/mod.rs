@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use sateen_control::compaction::Stripes;
 use sateen_control::version::VersionEdit;
-use sateen_control::{DeviceProfile, Event, IoClass, LogNumber};
+use sateen_control::{DeviceProfile, Event, Instant, IoClass, LogNumber};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::AtomicBool;
 use sateen_store::base::sync::atomic::Ordering;
@@ -63,9 +63,9 @@ use info_log::InfoLog;
 
 /// The active WAL is not left because of its size before it has this many bytes.
 const LOG_ALONE_BYTES_MIN: u64 = 1 << 20;
-/// The longest pause between two rounds. Rounds of several databases are due together, so that one
-/// wake-up of a thread serves them.
+/// The usual pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
+/// Rounds are due at multiples of this, so that one wake-up of a thread serves several databases.
 const TOGETHER: Duration = Duration::from_millis(10);
 /// How long after a failure the first attempt to recover is made. The pause doubles up to the
 /// maximum.
@@ -200,11 +200,10 @@ impl Chores {
 
     /// Raises the health if the failure of a chore means that the WAL or the manifest is dead.
     fn chore_failed(&self, error: &Error) {
-        let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
         // If only the preparation of a WAL failed, writers go on with the old one, and the next
         // round tries again.
         if self.writes.pipeline.wal_is_dead() || self.board.manifest_is_dead() {
-            self.env.health.raise(health, error);
+            self.env.health.raise(Health::after(error), error);
         }
     }
 
@@ -440,6 +439,8 @@ impl Chores {
                 state.mend_at_ns = (now + MEND_AFTER).0;
             }
             if now.0 < state.mend_at_ns {
+                let due = Instant(state.mend_at_ns);
+                state.next_at = state.next_at.into_iter().chain([due]).min();
                 return Ok(false);
             }
             state.mend_wait = (state.mend_wait * 2).min(MEND_AFTER_MAX);

@@ -3,8 +3,8 @@
 //!
 //! - A flush or compaction that fails with an I/O error makes the database degraded; with any other
 //!   error, read-only. Only a read-only database pauses jobs ([`Driver::job_failed`]).
-//! - A write that fails because the disk is full makes it degraded; another I/O error, read-only
-//!   ([`Driver::write_failed`]).
+//! - A write that fails because the system refused something that it may grant later, such as space
+//!   or memory, makes it degraded; another I/O error, read-only ([`Driver::write_failed`]).
 //! - A failed edit also marks the manifest as dead ([`Driver::edit_failed`]).
 //! - A degraded database is healthy again after a job has succeeded and neither WAL nor manifest is
 //!   dead ([`Driver::job_succeeded`]), or when the chores have recovered it.
@@ -56,8 +56,7 @@ impl Driver {
     /// caller's own and change nothing.
     pub(crate) fn write_failed(&self, error: &Error) {
         if let Error::Io { .. } = error {
-            let health = if error.is_no_space() { Health::Degraded } else { Health::ReadOnly };
-            self.env.health.raise(health, error);
+            self.env.health.raise(Health::after(error), error);
             self.board.poke();
         }
     }

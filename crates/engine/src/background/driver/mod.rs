@@ -34,6 +34,7 @@ mod sampler;
 pub(crate) mod step;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ use super::flush::Flusher;
 use super::flush::group::FlushGroup;
 use crate::background::output::Outputs;
 use crate::environment::Environment;
+use crate::runtime::device::panicked;
 use crate::tree::Tree;
 use crate::write::path::WritePath;
 use sateen_control::version::Version;
@@ -361,11 +363,15 @@ impl Driver {
         }
         drop(shared);
 
-        if !announced {
-            self.announce(id, &job);
-        }
         let watch = self.env.metrics.timeline.watch();
-        let stepped = job.step(grant.bytes, self);
+        let step = AssertUnwindSafe(|| {
+            if !announced {
+                self.announce(id, &job);
+            }
+            job.step(grant.bytes, self)
+        });
+        // A job that panicked ends like one that failed. Nobody may wait for it for ever.
+        let stepped = catch_unwind(step).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         let whose = (id, job.class());
         self.env.metrics.timeline.end_step(watch, whose, grant, observe::moved(&stepped));
         self.after_step(id, job, stepped);

@@ -175,6 +175,12 @@ impl Driver {
             if self.is_stopping() {
                 return Err(Error::Closed);
             }
+            // The flush may be the one that the listener hears of.
+            if crate::events::is_listening() {
+                let text = "a listener cannot wait for flushes to end: call resume from another \
+                            thread, or after the listener has returned";
+                return Err(Error::InvalidArgument(text.to_owned()));
+            }
             clock::sleep(Duration::from_millis(1));
         }
         Ok(())

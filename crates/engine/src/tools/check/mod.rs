@@ -189,7 +189,7 @@ fn find_logs(
             return Ok(());
         }
     }
-    logs_elsewhere(vfs, directory, logs, needed).map_or(Ok(()), Err)
+    logs_elsewhere(vfs, directory, logs, needed)?.map_or(Ok(()), Err)
 }
 
 /// Checks a database without opening it, like [`Db::check`]. It may be open, in this process or

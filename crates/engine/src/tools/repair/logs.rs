@@ -56,11 +56,12 @@ impl Repair {
     }
 
     /// Returns what to do if the WALs may be in another directory.
-    fn other_logs(&self) -> String {
-        stored_wal_directory(self.vfs.as_ref(), &self.directory, &self.wal_directory())
-            .unwrap_or_else(|| {
-                "set the option wal_dir if the WALs are in another directory".to_owned()
-            })
+    fn other_logs(&self) -> Result<String> {
+        let vfs = self.vfs.as_ref();
+        let stored = stored_wal_directory(vfs, &self.directory, &self.wal_directory())?;
+        Ok(stored.unwrap_or_else(|| {
+            "set the option wal_dir if the WALs are in another directory".to_owned()
+        }))
     }
 
     /// Takes the entries of the WALs into tables, unless the next open can replay all WALs. Fails
@@ -78,7 +79,7 @@ impl Repair {
                     "there is no WAL here, and {} is needed: {}; to give up their content, create \
                      an empty file of that name and repair again",
                     shown_path(&path),
-                    self.other_logs()
+                    self.other_logs()?
                 ),
             });
         }

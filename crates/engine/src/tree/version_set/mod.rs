@@ -64,6 +64,8 @@ struct VersionSetState {
     families: BTreeMap<ColumnFamilyId, FamilyState>,
     /// The manifest. `None` while the thread with the token uses it, and after a failure.
     writer: Option<ManifestWriter>,
+    /// The failure after which there is no writer.
+    failed: Option<Error>,
     /// The number of the manifest in use.
     manifest: FileId,
     /// Manifests that CURRENT may name after a failed roll. They are removed once a later roll has
@@ -161,6 +163,7 @@ impl VersionSet {
             state: Mutex::new(VersionSetState {
                 families,
                 writer: None,
+                failed: None,
                 manifest: FileId(0),
                 strays: Vec::new(),
                 busy: false,
@@ -330,6 +333,7 @@ impl VersionSet {
 
         let mut state = lock(&self.state);
         if let Err(error) = written {
+            state.failed = Some(error.clone());
             self.give_token(state);
             return Err(error);
         }
@@ -357,8 +361,11 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Returns the error for an edit after the manifest has failed.
+    /// Returns the error for an edit after the manifest has failed: the first failure.
     fn manifest_is_gone(&self, state: &VersionSetState) -> Error {
+        if let Some(failed) = &state.failed {
+            return failed.clone();
+        }
         let path = manifest_file_name(&self.directory, state.manifest);
         let source = std::io::Error::other("an earlier write to the manifest failed");
         Error::io("append", &path, source)
@@ -379,6 +386,7 @@ impl VersionSet {
         drop(state);
         let synced = writer.sync();
         let mut state = lock(&self.state);
+        state.failed = synced.as_ref().err().cloned();
         state.writer = Some(writer).filter(|_| synced.is_ok());
         if synced.is_ok() {
             state.all_durable(reclaimer);

@@ -24,7 +24,9 @@ use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::files::manifest_file_name;
 use sateen_store::files::replace::sync_directory;
-use sateen_store::manifest::{Current, Identity, ManifestWriter, write_current};
+use sateen_store::manifest::{
+    Current, Identity, ManifestWriter, prepare_current, replace_current, write_current,
+};
 use sateen_store::vfs::Vfs;
 
 use super::VersionSet;
@@ -99,18 +101,17 @@ impl VersionSet {
                 sync_directory(self.vfs.as_ref(), &self.directory)?;
                 Ok(Current { manifest: number.0, identity: self.identity, synced })
             });
-        // True once CURRENT may have been replaced.
-        let mut undecided = false;
-        let finished = finished.and_then(|current| {
-            undecided = true;
-            write_current(self.vfs.as_ref(), &self.directory, &current)
-        });
+        let prepared = finished
+            .and_then(|current| prepare_current(self.vfs.as_ref(), &self.directory, &current));
+        // From here on CURRENT may have been replaced.
+        let undecided = prepared.is_ok();
+        let finished = prepared.and_then(|()| replace_current(self.vfs.as_ref(), &self.directory));
         let mut state = lock(&self.state);
         let old = match finished {
             Ok(()) => {
                 self.manifest_bytes.store(writer.size_bytes(), Ordering::Relaxed);
                 self.snapshot_bytes.store(writer.size_bytes(), Ordering::Relaxed);
-                state.writer = Some(writer);
+                (state.writer, state.failed) = (Some(writer), None);
                 state.needed_until_barrier = None;
                 let old = std::mem::replace(&mut state.manifest, number);
                 let mut unneeded = std::mem::take(&mut state.strays);
@@ -121,7 +122,7 @@ impl VersionSet {
                 if undecided {
                     // CURRENT may name the new manifest or the old one. An edit in one of them
                     // would be missing in the other, so neither takes edits.
-                    state.writer = None;
+                    (state.writer, state.failed) = (None, Some(error.clone()));
                     state.strays.push(number);
                 } else {
                     let _orphan = self.vfs.remove(&path);

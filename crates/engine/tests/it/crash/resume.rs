@@ -143,6 +143,67 @@ fn a_sync_of_a_log_that_died_of_a_full_disk_lets_it_mend_itself() {
     }
 }
 
+/// What the system refuses while a full disk is recovered from is no reason to give up.
+#[test]
+fn a_recovery_that_the_system_refuses_is_tried_again() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", tiny(), &[]).unwrap();
+    db.put("a", "1").unwrap();
+    let full = FaultRule::new(Fault::NoSpace).class(IoClass::Wal).on(VfsOperation::Write);
+    let full = faulty.add(full);
+    assert!(db.put("refused", "2").unwrap_err().is_no_space());
+    faulty.remove_rule(full);
+    // There is space again, but the new WAL cannot be created.
+    let refused = FaultRule::new(Fault::Errno(libc::EACCES)).on(VfsOperation::Create);
+    let refused = faulty.add(refused.path_contains(".wal"));
+    until_mended(&db, |db| {
+        assert_eq!(db.health().0, Health::Degraded, "{:?}", db.health());
+        faulty.happened(refused) > 0
+    });
+    faulty.clear();
+    until_mended(&db, |db| db.health().0 == Health::Ok);
+    db.put("b", "2").unwrap();
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_sound(&db);
+}
+
+/// Steps `db`, whose recovery takes attempts half a second and more apart, until `is_done`.
+fn until_mended(db: &Db, is_done: impl Fn(&Db) -> bool) {
+    let began = Instant::now();
+    while !is_done(db) {
+        db.step().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20), "still {:?}", db.health());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A new manifest that cannot be begun now is begun later, and the old one goes on.
+#[test]
+fn a_manifest_that_cannot_be_replaced_now_goes_on() {
+    let mem = MemVfs::new();
+    let faulty = FaultVfs::new(as_vfs(&mem));
+    let options = Options { manifest_bytes_max: 1, ..tiny() };
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options.clone(), &[]).unwrap();
+    for operation in [VfsOperation::Create, VfsOperation::Write, VfsOperation::Sync] {
+        let refused = FaultRule::new(Fault::Errno(libc::EACCES)).on(operation);
+        let refused = faulty.add(refused.path_contains("CURRENT.tmp"));
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        while db.step().unwrap() && faulty.happened(refused) == 0 {}
+        assert!(faulty.happened(refused) > 0, "{operation:?}");
+        assert_eq!(db.health().0, Health::Ok, "{operation:?}: {:?}", db.health());
+        db.put("b", "2").unwrap();
+        db.flush().unwrap();
+        faulty.clear();
+        while db.step().unwrap() {}
+    }
+    drop(db);
+    let db = Db::open_with(as_vfs(&mem), "/db", options, &[]).unwrap();
+    assert_eq!(db.get("b").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_sound(&db);
+}
+
 /// Who listens hears of each change of health once, with its cause.
 #[test]
 fn changes_of_health_are_told() {
@@ -198,6 +259,10 @@ fn a_thread_that_panics_stops_writes_and_loses_nothing() {
         let family = db.default_column_family();
         family.compact_range(None, None, &options_of_compaction).unwrap_err();
         assert!(db.get(key(0)).unwrap().is_some());
+        // The job has ended, so that another one can do its work.
+        db.resume().unwrap();
+        db.flush().unwrap();
+        family.compact_range(None, None, &options_of_compaction).unwrap();
         drop((family, db));
         faulty.clear();
         let db = Db::open_with(as_vfs(&mem), "/db", options, &[]).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
-use sateen::{Db, EventListener, FlushInfo, Health, Options, Runtime, SealInfo};
+use sateen::{Db, EventListener, FlushInfo, Health, Options, Runtime, SealInfo, WalMode};
 
 use crate::support::common::{own_test, tiny};
 
@@ -151,6 +151,31 @@ fn a_panic_of_one_is_no_end_of_another() {
     drop(broken);
     other.put("more", "value").unwrap();
     other.flush().unwrap();
+}
+
+/// The threads of a device end with its last database. Those of the next one keep time by
+/// themselves, although a handle of the first is still there.
+#[test]
+fn the_next_database_of_a_device_syncs_in_time() {
+    let faults = FaultVfs::new(vfs());
+    let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
+    let runtime = Runtime::new();
+    let often = WalMode::SyncInterval(Duration::from_millis(1));
+    let options = Options { wal: often, ..options(&runtime) };
+    let first = open(&vfs, "/first", options.clone());
+    first.put("key", "value").unwrap();
+    first.close().unwrap();
+    let next = open(&vfs, "/next", options);
+    let began = Instant::now();
+    for n in 0..20_u32 {
+        let synced = faults.calls(VfsOperation::Sync);
+        next.put(n.to_be_bytes(), "value").unwrap();
+        while faults.calls(VfsOperation::Sync) == synced {
+            // Without a watch a thread looks once a minute.
+            assert!(began.elapsed() < Duration::from_secs(40), "not synced");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 #[test]

@@ -545,8 +545,12 @@ impl Vfs for MeteredVfs {
         patiently(|| self.inner.lock(path))
     }
 
+    fn mark(&self, path: &Path, at: u64) -> io::Result<Box<dyn VfsLock>> {
+        patiently(|| self.inner.mark(path, at))
+    }
+
     crate::pass_on! {
-        inner: create_dir_all remove_dir exists lock_holder mark free_space total_space disk
-            place_of open_files_limit
+        inner: create_dir_all remove_dir exists lock_holder free_space total_space disk place_of
+            open_files_limit
     }
 }

@@ -20,6 +20,9 @@ use super::{fork, lacks_call, marks, retry};
 use crate::base::sync::leaf::lock;
 use crate::vfs::VfsLock;
 
+/// How often a lock file is taken that was removed or replaced meanwhile.
+const TRIES: usize = 1000;
+
 /// Device and inode of a file.
 type FileIdentity = (u64, u64);
 
@@ -61,11 +64,14 @@ impl VfsLock for PosixLock {
 impl PosixLock {
     /// Takes the lock. It tries again if the file was removed meanwhile.
     pub(super) fn take(path: &Path) -> io::Result<PosixLock> {
-        loop {
+        for _ in 0..TRIES {
             if let Some(lock) = PosixLock::try_take(path)? {
                 return Ok(lock);
             }
         }
+        let text = "the lock file is replaced again and again, or the file system gives it another \
+                    inode number each time";
+        Err(io::Error::new(io::ErrorKind::Unsupported, text))
     }
 
     /// Returns `None` if the file was removed before it was locked, for example by `destroy`. A

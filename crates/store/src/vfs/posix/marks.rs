@@ -130,16 +130,19 @@ fn call(fd: &OwnedFd, command: i32, kind: i32, range: (u64, u64)) -> io::Result<
         l_len: libc::off_t::try_from(range.1).map_err(out_of_range)?,
         l_pid: 0,
     };
-    // SAFETY: the descriptor is open as long as `fd` lives, and `lock` outlives the call.
-    let result = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut lock) };
-    if result == -1 {
+    loop {
+        // SAFETY: the descriptor is open as long as `fd` lives, and `lock` outlives the call.
+        let result = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut lock) };
+        if result != -1 {
+            return Ok(lock);
+        }
         let error = io::Error::last_os_error();
         return match error.raw_os_error() {
+            Some(libc::EINTR) => continue,
             Some(libc::EINVAL | libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP) => {
                 Err(unsupported("the file system has no byte-range locks"))
             }
             _ => Err(error),
         };
     }
-    Ok(lock)
 }

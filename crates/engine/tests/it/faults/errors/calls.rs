@@ -62,7 +62,13 @@ const FUNCTIONS: &[(&str, &[VfsOperation])] = &[
     ("sync_directory", &[VfsOperation::SyncDir]),
     ("replace_file", REPLACE),
     ("replace_path", REPLACE),
+    ("write_temporary", WRITE),
+    ("move_temporary", &[VfsOperation::Rename, VfsOperation::Remove, VfsOperation::SyncDir]),
 ];
+
+/// What writing a temporary file calls.
+const WRITE: &[VfsOperation] =
+    &[VfsOperation::Remove, VfsOperation::Create, VfsOperation::Write, VfsOperation::Sync];
 
 /// What replacing a file calls.
 const REPLACE: &[VfsOperation] = &[
