@@ -75,7 +75,7 @@ mod _native {
     use super::typed_iter::TypedIterator;
 
     #[pymodule_init]
-    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         // The option `inspect` and the variable SATEEN_INSPECT work from the first open on.
         sateen_inspect::install();
         Ok(())
