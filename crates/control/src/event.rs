@@ -191,7 +191,8 @@ pub struct ClassSample {
 }
 
 /// What happened since the last sample. The driver sends one every [`SAMPLE_PERIOD`] or a little
-/// later. The period is the time between two samples.
+/// later; of many databases with a small part in the load, each every tenth of a second. The period
+/// is the time between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The I/O of the device by [`IoClass::index`](crate::types::IoClass::index).

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use super::ControlPlane;
 use crate::event::Sample;
 use crate::options::{ControlOptions, DeviceProfile};
-use crate::scheduler::{Claim, IoScheduler, thousandths};
+use crate::scheduler::{Claim, IoScheduler, is_background, thousandths};
 use crate::types::{DatabaseId, Instant, IoClass};
 
 /// The I/O scheduler of a device, which the control planes of its databases borrow in turn.
@@ -126,12 +126,12 @@ impl Sample {
     /// of what clients read and wrote, and nothing in the background. Its next sample may wait.
     #[must_use]
     pub fn is_small_part_of(&self, total: &Sample) -> bool {
-        let moved = |sample: &Sample, client: bool| -> u64 {
-            let classes = sample.classes.iter().enumerate();
-            let classes = classes.filter(|(at, _)| (*at <= IoClass::Wal.index()) == client);
-            classes.map(|(_, class)| class.read_bytes + class.write_bytes).sum()
+        let moved = |sample: &Sample, background: bool| -> u64 {
+            let classes = IoClass::ALL.into_iter().zip(&sample.classes);
+            let classes = classes.filter(|(class, _)| is_background(*class) == background);
+            classes.map(|(_, counts)| counts.read_bytes + counts.write_bytes).sum()
         };
-        let clients = |sample: &Sample| moved(sample, true) + sample.user_bytes;
-        moved(self, false) == 0 && clients(self) <= clients(total) / 4
+        let clients = |sample: &Sample| moved(sample, false) + sample.user_bytes;
+        moved(self, true) == 0 && clients(self) <= clients(total) / 4
     }
 }

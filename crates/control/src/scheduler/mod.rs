@@ -48,6 +48,7 @@ use allocator::Allocation;
 pub(crate) use allocator::Demand;
 pub use beside::ReclaimPace;
 use bucket::Bucket;
+pub(crate) use device::is_background;
 use device::{DeviceModel, without};
 pub(crate) use drains::MeasuredDrains;
 pub(crate) use members::Claim;

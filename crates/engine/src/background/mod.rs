@@ -186,10 +186,12 @@ impl Tenant for Background {
             self.env.metrics.timeline.told(self.env.now(), EventKind::Late { late_ns });
         }
         let has_jobs = self.driver.report_sample(sample);
-        match self.driver.is_quiet() {
-            true => Sampled::Quiet,
-            false if has_jobs || self.driver.is_gated() => Sampled::Busy,
-            false => Sampled::Used,
+        if self.driver.is_quiet() {
+            Sampled::Quiet
+        } else if has_jobs || self.driver.is_gated() {
+            Sampled::Busy
+        } else {
+            Sampled::Used
         }
     }
 

@@ -49,12 +49,9 @@ pub(crate) fn stored_wal_directory(
     home: &Path,
     logs: &Path,
 ) -> Result<Option<String>> {
-    let stored = match Options::load_with(vfs, home, true) {
-        Ok(stored) => stored.options.wal_directory(home),
-        Err(error) if error.is_environment() => return Err(error),
-        Err(_) => return Ok(None),
-    };
-    Ok((stored != logs && stored != home).then(|| {
+    let stored = Options::load_if_sound(vfs, home)?;
+    let stored = stored.map(|stored| stored.options.wal_directory(home));
+    Ok(stored.filter(|stored| stored != logs && stored != home).map(|stored| {
         format!(
             "OPTIONS names the directory {} for the WALs: set the option wal_dir to it",
             shown_path(stored)
@@ -113,13 +110,13 @@ impl Opening {
         let needed = self.versions.oldest_log();
         if needed > LogNumber(0) && !self.logs.contains(&needed) {
             let (vfs, logs) = (self.vfs.as_ref(), &wal_directory);
-            let elsewhere = match self.logs.is_empty() {
-                true => logs_elsewhere(vfs, &self.directory, logs, needed)?,
-                false => None,
-            };
+            if self.logs.is_empty()
+                && let Some(error) = logs_elsewhere(vfs, &self.directory, logs, needed)?
+            {
+                return Err(error);
+            }
             let path = wal_file_name(logs, needed);
-            let missing = || Error::corruption(&path, 0, CorruptionKind::MissingFile);
-            return Err(elsewhere.unwrap_or_else(missing));
+            return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         }
         Ok(())
     }

@@ -133,15 +133,9 @@ fn refused(name: &str, wanted: &ColumnFamilyOptions) -> Error {
 /// Returns the `ttl` of each column family in the stored options. There are none if the file is
 /// missing or damaged.
 fn stored_ttls(vfs: &dyn Vfs, directory: &Path) -> Result<StoredTtls> {
-    match Options::load_with(vfs, directory, true) {
-        Ok(stored) => {
-            let families = stored.families.into_iter();
-            Ok(families.map(|(name, options)| (name, options.ttl)).collect())
-        }
-        // It does not mean that there are none.
-        Err(error) if error.is_environment() => Err(error),
-        Err(_) => Ok(StoredTtls::new()),
-    }
+    let stored = Options::load_if_sound(vfs, directory)?;
+    let families = stored.into_iter().flat_map(|stored| stored.families);
+    Ok(families.map(|(name, options)| (name, options.ttl)).collect())
 }
 
 /// Returns the column families of a database in the order of their creation, each with the `ttl`

@@ -251,7 +251,7 @@ pub(crate) fn sync_ancestors(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
             // A directory that this process may not read was not created by it.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(()),
             // Nor was one on a file system that takes no names.
-            Err(e) if e.kind() == std::io::ErrorKind::ReadOnlyFilesystem && height > 0 => {
+            Err(e) if height > 0 && e.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 return Ok(());
             }
             synced => synced.map_err(|e| Error::io("sync directory", parent, e))?,

@@ -94,6 +94,16 @@ impl Options {
         StoredOptions::parse(rest, ignore_unknown)
             .map_err(|error| Error::InvalidArgument(format!("{}: {error}", shown_path(path))))
     }
+
+    /// Returns the stored options as far as this version knows them; `None` if there are none, or
+    /// if the file is damaged. Fails if it cannot be read: that does not mean that there are none.
+    pub(crate) fn load_if_sound(vfs: &dyn Vfs, path: &Path) -> Result<Option<StoredOptions>> {
+        match Options::load_with(vfs, path, true) {
+            Ok(stored) => Ok(Some(stored)),
+            Err(error @ Error::Io { .. }) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
 }
 
 impl StoredOptions {

@@ -113,7 +113,13 @@ impl ChoreBoard {
 
     /// Sets the time of the next round to `at`, if that is earlier.
     pub(crate) fn again_at(&self, at: Option<Instant>) {
-        let mut state = lock(&self.state);
-        state.next_at = state.next_at.into_iter().chain(at).min();
+        lock(&self.state).again_at(at);
+    }
+}
+
+impl BoardState {
+    /// Does [`ChoreBoard::again_at`].
+    pub(crate) fn again_at(&mut self, at: Option<Instant>) {
+        self.next_at = self.next_at.into_iter().chain(at).min();
     }
 }

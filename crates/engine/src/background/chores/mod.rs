@@ -222,7 +222,7 @@ impl Chores {
             }
             let left = state.to_open.len().saturating_sub(OPENED_AT_A_TIME);
             let next = (left > 0).then(|| self.env.now() + OPEN_PAUSE);
-            state.next_at = state.next_at.into_iter().chain(next).min();
+            state.again_at(next);
             state.to_open.split_off(left)
         };
         for open in &batch {
@@ -440,7 +440,7 @@ impl Chores {
             }
             if now.0 < state.mend_at_ns {
                 let due = Instant(state.mend_at_ns);
-                state.next_at = state.next_at.into_iter().chain([due]).min();
+                state.again_at(Some(due));
                 return Ok(false);
             }
             state.mend_wait = (state.mend_wait * 2).min(MEND_AFTER_MAX);

@@ -1,8 +1,9 @@
-//! The sampler: every 10 ms it tells control what the device and the clients did (SILK §5.2.1), and
-//! carries out what control decides then, such as the bandwidth of background work and the write
-//! rate of clients.
+//! The sampler: when its database has its turn, every 10 ms at most, it tells control what the
+//! device and the clients did (SILK §5.2.1), and carries out what control decides then, such as the
+//! bandwidth of background work and the write rate of clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sateen_control::{
     ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, Processors, ReadSample, SAMPLE_PERIOD,
@@ -32,8 +33,8 @@ pub(crate) struct Sampler {
     told_at: Instant,
 }
 
-/// The time without news after which the database is idle, in nanoseconds.
-const IDLE_AFTER_NS: u64 = 1_000_000_000;
+/// The time without news after which the database is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 /// Returns true if the device differs by more than a tenth from what was recorded.
 fn is_news(now: &DeviceProfile, then: &DeviceProfile) -> bool {
@@ -94,7 +95,7 @@ impl Driver {
     /// Returns true if nothing has happened for a while.
     pub(crate) fn is_quiet(&self) -> bool {
         let since = lock(&self.sampler).quiet_since;
-        since.is_some_and(|since| self.env.now().0.saturating_sub(since.0) > IDLE_AFTER_NS)
+        since.is_some_and(|since| self.env.now().since(since) > IDLE_AFTER)
     }
 
     /// Reports a sample to control and carries out what control decides. Returns true if there are
@@ -181,9 +182,6 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use sateen_store::base::clock::{self, VirtualTime};
     use sateen_store::vfs::MemVfs;
 

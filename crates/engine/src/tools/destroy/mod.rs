@@ -252,11 +252,8 @@ impl Destroyer<'_> {
         if self.found.iter().any(here) {
             return Ok(BTreeSet::new());
         }
-        let stored = match Options::load_with(self.vfs, self.directory, true) {
-            Ok(stored) => stored.options.wal_dir,
-            Err(error @ Error::Io { .. }) => return Err(error),
-            Err(_) => None,
-        };
+        let stored = Options::load_if_sound(self.vfs, self.directory)?;
+        let stored = stored.and_then(|stored| stored.options.wal_dir);
         let all = options.wal_dir.iter().cloned().chain(stored);
         Ok(all.filter(|logs| logs != self.directory).collect())
     }
@@ -267,10 +264,9 @@ impl Destroyer<'_> {
     /// which stay as they are.
     fn table_directories(&self, options: &Options) -> Result<Vec<PathBuf>> {
         let home = absolute(self.directory);
-        let stored = match Options::load_with(self.vfs, self.directory, true) {
-            Ok(stored) => stored.table_directories(&home),
-            Err(error @ Error::Io { .. }) => return Err(error),
-            Err(_) => options.clone().with_absolute_paths()?.table_directories(&home, []),
+        let stored = match Options::load_if_sound(self.vfs, self.directory)? {
+            Some(stored) => stored.table_directories(&home),
+            None => options.clone().with_absolute_paths()?.table_directories(&home, []),
         };
         let listed = match Directories::read(self.vfs, self.directory) {
             Ok(list) => list.unwrap_or_default().others,
