@@ -356,7 +356,8 @@ impl IoScheduler {
         if !self.options.bandwidth {
             return over_ns;
         }
-        self.device.observe(now, over_ns, sample);
+        let left = (self.monitor.client_read(), self.monitor.client_write());
+        self.device.observe(now, over_ns, sample, left);
         let read = sample.classes[IoClass::Client.index()].read_bytes;
         self.debt_at_rest.follow(self.demand.debt, over_ns);
         self.phases.observe(now, sample.user_bytes.saturating_add(read), over_ns);

@@ -11,9 +11,10 @@
 //!    delivered without harm, continues a probe (`go_on_probing`), or begins a trial if clients are
 //!    strained.
 //! 5. [`Direction::begin_probe`] asks for more than the estimate for some windows. If the device
-//!    delivers it, the estimate is raised; if not, `fail_probe` ends the probe.
+//!    delivers it, the estimate is raised; if not, `fail_probe` ends the probe. If the device was
+//!    idle meanwhile, the next probe asks for more.
 //! 6. [`Direction::begin_check`] asks for all of an estimate that was never delivered. `end_check`
-//!    sets it to what was.
+//!    sets it to what was, unless the device was idle.
 
 use super::requests::{Awaited, Requests};
 use super::{WINDOW_NS, is_background, without};
@@ -114,6 +115,10 @@ pub(super) struct Direction {
     busy_now: u64,
     busy_lately: u64,
     busy_harmed: u64,
+    /// Bytes per second that clients moved, averaged over some windows, and how many more than that
+    /// are left to them.
+    client: u64,
+    spare: u64,
     /// Whether background work wanted more than it was granted, and whether that was urgent.
     pub(super) wanted: bool,
     pub(super) urgent: bool,
@@ -183,6 +188,8 @@ impl Direction {
             busy_now: 0,
             busy_lately: 0,
             busy_harmed: 0,
+            client: 0,
+            spare: 0,
             delivered: 0,
             background: 0,
             wanted: false,
@@ -207,6 +214,12 @@ impl Direction {
         self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + self.busy_now) / BUSY_SAMPLES;
     }
 
+    /// Notes that `left` bytes per second were left to clients in a sample, who moved `bytes`.
+    pub(super) fn note_left(&mut self, left: u64, bytes: u64, over_ns: u64) {
+        self.client = follow(self.client, per_second(bytes, over_ns), over_ns, AVERAGE_NS);
+        self.spare = left.saturating_sub(self.client);
+    }
+
     /// Notes that clients were harmed in the last sample. `held` is true if deep work was held.
     /// Then a lack of requests says nothing.
     pub(super) fn note_harm(&mut self, held: bool) {
@@ -220,6 +233,12 @@ impl Direction {
     /// show what the device could do.
     fn is_limited(&self, free: u64) -> bool {
         self.busy_lately >= scale(BUSY_MIN, free, 1000)
+    }
+
+    /// Returns true if background work hardly waits for the device. Then less was delivered than
+    /// asked for because the work has pauses of its own, which says nothing of the device.
+    fn is_idle(&self) -> bool {
+        self.busy_lately < REST_BUSY_MAX
     }
 
     /// Returns how many thousandths of the time background work has a request under way.
@@ -266,6 +285,16 @@ impl Direction {
         self.is_shown = false;
         self.cut_at = Some(now);
         self.end_probe(now);
+    }
+
+    /// Ends a probe in which less was delivered than asked for. If the device was idle, that proves
+    /// nothing, and the next probe asks for more.
+    fn end_unproven(&mut self, now: Instant, window: &Window, probe: &Probe, shown: u64) {
+        if window.harmed || probe.doubled.is_none() || !self.is_idle() {
+            return self.fail_probe(now, window, probe, shown);
+        }
+        self.probe = None;
+        self.probes += 1;
     }
 
     /// Ends a probe that asked for too much. The device can do less than was asked, but may still
@@ -317,20 +346,20 @@ impl Direction {
         let shown = per_second(bytes, over_ns).min(probe.asked);
         // Work that does not use up its grants is held up by the device, or has nothing to do.
         if window.harmed || !first && !self.wanted && !elsewhere {
-            return self.fail_probe(now, window, &probe, shown);
+            return self.end_unproven(now, window, &probe, shown);
         }
         let over = windows >= PROBE_WINDOWS;
         let least = if over { PROVEN } else { DISPROVEN };
         let proven = shown >= scale(probe.asked, least, 1000);
         if over && probe.doubled.is_none() {
-            if elsewhere && !proven {
+            if !proven && (elsewhere || self.is_idle()) {
                 return self.fail_probe(now, window, &probe, shown);
             }
             return self.end_check(now, shown);
         }
         let early = windows >= PROBE_WINDOWS_MIN && probe.doubled.is_some();
         if !proven && !elsewhere && early {
-            return self.fail_probe(now, window, &probe, shown);
+            return self.end_unproven(now, window, &probe, shown);
         }
         if !over {
             self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
@@ -344,9 +373,11 @@ impl Direction {
     }
 
     /// Returns the bandwidth that may be asked of the device: a little less than the estimate, or
-    /// more in a probe.
+    /// more in a probe. What a probe asks for must reach the device. So background work gets what
+    /// is left to clients for a peak and they do not use, or no probe of a low estimate succeeds.
     pub(super) fn usable(&self, headroom: u64) -> u64 {
-        self.probe.map_or(without(headroom, self.bandwidth), |probe| probe.asked)
+        let asked = |probe: Probe| probe.asked.saturating_add(self.spare);
+        self.probe.map_or(without(headroom, self.bandwidth), asked)
     }
 
     /// Returns true if the device delivers about as much as the estimate.

@@ -154,9 +154,15 @@ impl DeviceModel {
         self.awaited_at.is_some_and(|at| now.0.saturating_sub(at.0) < AWAITED_NS)
     }
 
-    /// Takes in a sample that covers `over_ns`. If the sample ends the window, learns from the
-    /// window.
-    pub(crate) fn observe(&mut self, now: Instant, over_ns: u64, sample: &Sample) {
+    /// Takes in a sample that covers `over_ns`, in which `left` bytes per second, read and written,
+    /// were left to clients. If the sample ends the window, learns from the window.
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        over_ns: u64,
+        sample: &Sample,
+        left: (u64, u64),
+    ) {
         let (client, wal) =
             (sample.classes[IoClass::Client.index()], sample.classes[IoClass::Wal.index()]);
         let slow_writes = wal.write_ns >= wal.writes.max(1).saturating_mul(CACHED_WRITE_NS);
@@ -184,6 +190,8 @@ impl DeviceModel {
         let window_ns = now.0.saturating_sub(start.0);
         self.read.note_busy(before.0, over_ns);
         self.write.note_busy(before.1, over_ns);
+        self.read.note_left(left.0, client.read_bytes + wal.read_bytes, over_ns);
+        self.write.note_left(left.1, client.write_bytes + wal.write_bytes, over_ns);
         let free = if self.braked_for_ns(now) > 0 { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
         // A late sample means that its thread had no processor. Clients waited for one, too.

@@ -17,7 +17,7 @@ fn go_on(model: &mut DeviceModel, now: &mut Instant, samples: u64, written: u64,
             ClassSample { write_bytes: bytes, writes: 8, write_ns, ..ClassSample::default() };
         sample.classes[IoClass::Wal.index()] =
             ClassSample { syncs: 5, sync_ns: 5 * sync_ns, ..ClassSample::default() };
-        model.observe(*now, SAMPLE_NS, &sample);
+        model.observe(*now, SAMPLE_NS, &sample, (0, 0));
     }
 }
 
@@ -79,7 +79,7 @@ fn paced(believed: u64, waits: u64) -> u64 {
                 ..ClassSample::default()
             };
         }
-        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample);
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (0, 0));
     }
     model.profile().read_bytes_per_second
 }
@@ -121,7 +121,7 @@ fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
             };
             model.wanted(true, false, false);
         }
-        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample);
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (0, 0));
     }
     model.profile().read_bytes_per_second
 }
@@ -138,6 +138,54 @@ fn a_belief_that_was_never_seen_is_checked() {
     assert_eq!(asked_in_full(device, device, 1000), device);
     let below = asked_in_full(device / 2, device, 1000);
     assert!(below.abs_diff(device / 2) < device / 100, "{below}");
+}
+
+/// Feeds two seconds at rest, then `samples` in which compactions move as much as they get, beside
+/// clients that use 15 MB/s and to whom 20 MB/s are left. In `pauses` of 4 samples compactions have
+/// nothing to do. Returns the estimate at the end.
+fn with_little_believed(device: u64, pauses: u64, urgent: bool, samples: u64) -> u64 {
+    const LEFT: u64 = 20_000_000;
+    const BELIEVED: u64 = 30_000_000;
+    let mut model = DeviceModel::new(DeviceProfile {
+        read_bytes_per_second: BELIEVED,
+        write_bytes_per_second: device,
+        barrier_ns: 1_000_000,
+    });
+    for nth in 1..=200 + samples {
+        let mut sample = Sample::default();
+        sample.classes[IoClass::Client.index()] = ClassSample {
+            reads: 40,
+            read_bytes: 150_000,
+            read_ns: 40 * 100_000,
+            ..ClassSample::default()
+        };
+        if nth > 200 && nth % 4 >= pauses {
+            let bytes = model.usable(100).0.saturating_sub(LEFT).min(device) / 100;
+            sample.classes[IoClass::Deep(1).index()] = ClassSample {
+                reads: 1 + bytes / 65_536,
+                read_bytes: bytes,
+                read_ns: scale(bytes, NS_PER_SECOND, device),
+                ..ClassSample::default()
+            };
+            model.wanted(true, false, urgent);
+        }
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (LEFT, 0));
+    }
+    assert!(urgent || model.profile().read_bytes_per_second >= BELIEVED, "no check lowers it");
+    model.profile().read_bytes_per_second
+}
+
+#[test]
+fn an_estimate_that_is_far_too_low_rises_when_work_is_urgent() {
+    // Clients use less than is left to them, and work has pauses of its own. Both keep what is
+    // delivered below what is asked for, whatever the device could do.
+    for pauses in 0..3 {
+        let found = with_little_believed(1_000_000_000, pauses, true, 1000);
+        assert!(found > 100_000_000, "{found} with {pauses} pauses");
+        with_little_believed(1_000_000_000, pauses, false, 1000);
+    }
+    let found = with_little_believed(200_000_000, 0, true, 1000);
+    assert!(found > 180_000_000, "{found}");
 }
 
 #[test]
@@ -157,7 +205,7 @@ fn the_longest_barrier_is_remembered_for_a_while() {
 fn awaited_after(model: &mut DeviceModel, now: Instant, class: IoClass, of: ClassSample) -> bool {
     let mut sample = Sample::default();
     sample.classes[class.index()] = of;
-    model.observe(now, SAMPLE_NS, &sample);
+    model.observe(now, SAMPLE_NS, &sample, (0, 0));
     model.is_awaited(now)
 }
 
@@ -217,7 +265,7 @@ fn on_a_host(taken: bool, rest_ns: u64, beside_ns: u64) -> (u64, usize) {
             };
         }
         let now = Instant(nth * SAMPLE_NS);
-        model.observe(now, SAMPLE_NS, &sample);
+        model.observe(now, SAMPLE_NS, &sample, (0, 0));
         held += usize::from(beside && model.braked_for_ns(now) > 0);
     }
     (model.profile().read_bytes_per_second, held)
