@@ -174,6 +174,8 @@ impl ControlPlane {
                     self.scheduler.sample(now, &sample)
                 };
                 self.sampled_at = now;
+                let of_clients = sample.user_bytes + sample.reads.gets + sample.reads.scans;
+                self.scheduler.set_served(now, of_clients > 0);
                 self.dead = DeadTables::of(sample.dead_bytes, &self.families);
                 let running = [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
                 let urgent = self.urgent_deep_work();

@@ -7,7 +7,9 @@
 //! 2. [`ControlPlane::pressure`] adds to each column family its part of them, in proportion to the
 //!    bytes of its tables. So writers are slowed down for them as for levels beyond their targets.
 //! 3. [`ControlPlane::reclaim_pace`] has them given back faster from half of the limit on, where
-//!    writers begin to be slowed down. There the column families have one limit together.
+//!    writers begin to be slowed down. There the column families have one limit together. It does
+//!    so, too, where dead tables are many against the others: a small database may not become half
+//!    as large again because the limit of space is far away.
 //!
 //! What must stay true: writers of a column family without a limit, or without targets of levels,
 //! are not slowed down for dead tables.
@@ -21,6 +23,11 @@ use crate::event::Processors;
 use crate::scheduler::ReclaimPace;
 use crate::types::ColumnFamilyId;
 use crate::write_controller::{Pressure, excess_of, is_spacious};
+
+/// Dead tables of this part of the other tables' bytes are given back faster, but not fewer than
+/// `DEAD_MIN` bytes.
+const DEAD_PART: u64 = 6;
+const DEAD_MIN: u64 = 64 << 20;
 
 /// The dead tables at the last sample.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,12 +63,13 @@ impl ControlPlane {
     /// Returns the pace at which dead tables are reclaimed. `backlog` is what that costs, in bytes.
     #[must_use]
     pub fn reclaim_pace(&self, backlog: u64) -> ReclaimPace {
-        self.scheduler.reclaim_pace(backlog, self.nears_space_limit())
+        self.scheduler.reclaim_pace(backlog, self.space_is_short())
     }
 
-    /// Returns true if levels beyond their targets and dead tables together take more than half of
-    /// their limit, and dead tables a quarter. Fewer would not be worth a slower device.
-    fn nears_space_limit(&self) -> bool {
+    /// Returns true if dead tables are many against the others, or if they and levels beyond their
+    /// targets take more than half of their limit, and dead tables a quarter. Fewer would not be
+    /// worth a slower device.
+    fn space_is_short(&self) -> bool {
         let limited = || self.families.values().filter(|family| family.is_limited_in_space());
         if limited().next().is_none() {
             return false;
@@ -73,7 +81,11 @@ impl ControlPlane {
         });
         let DeadTables { bytes, of } = self.dead;
         // Without tables all that is dead was theirs.
-        let dead = if of == 0 { bytes } else { scale(bytes, table_bytes(limited()).min(of), of) };
+        let live = table_bytes(limited());
+        let dead = if of == 0 { bytes } else { scale(bytes, live.min(of), of) };
+        if dead >= (live / DEAD_PART).max(DEAD_MIN) {
+            return true;
+        }
         let few = is_spacious(dead.saturating_mul(2), most);
         !few && !is_spacious(excess.saturating_add(dead), most)
     }

@@ -497,8 +497,8 @@ impl IoScheduler {
         let phase = self.phases.forecast(self.last_sample).filter(|_| self.options.peak_forecast);
         let debt_passing = self.demand.debt.saturating_sub(self.debt_at_rest.per_second());
         let paced = self.may_harm(self.last_sample);
-        let demand =
-            Demand { overdue_ns: self.overdue_ns(), debt_passing, phase, paced, ..self.demand };
+        let (overdue_ns, greedy) = (self.overdue_ns(), self.members.one_is_greedy());
+        let demand = Demand { overdue_ns, debt_passing, phase, paced, greedy, ..self.demand };
         Allocation::due(&self.options, usable, barrier_ns, &self.monitor, demand)
     }
 

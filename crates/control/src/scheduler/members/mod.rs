@@ -6,7 +6,9 @@
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
 //! 3. [`IoScheduler::may_take_slot`] gives a free slot to the database with the best [`Claim`].
 //!    [`IoScheduler::call_next`] calls the next one when a slot becomes free.
-//! 4. Only the database that asks gets an answer ([`IoScheduler::is_served_now`]). Another one
+//! 4. [`Members::one_is_greedy`] tells a database in overload, so that its work leaves room for the
+//!    clients of the others.
+//! 5. Only the database that asks gets an answer ([`IoScheduler::is_served_now`]). Another one
 //!    whose turn it is becomes restless, and its driver polls it.
 //!
 //! What must stay true: a database that is alone is scheduled as if there were no others.
@@ -23,6 +25,11 @@ use crate::types::{DatabaseId, Instant, JobId};
 const WEIGHT: u64 = 100;
 /// The time over which the unused bytes of a ceiling collect.
 const CEILING_NS: u64 = 100_000_000;
+
+/// A database is greedy if it writes more than this many times what all others write together.
+const GREEDY_TIMES: u64 = 2;
+/// Without an operation of its clients for this time, nobody notices what happens to a database.
+const SERVED_NS: u64 = NS_PER_SECOND;
 
 /// What a database would start if it had a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +59,8 @@ struct Member {
     demand: Demand,
     /// Bytes a second that its clients write, and number of column families that are written to.
     fill: (u64, u64),
+    /// The last sample in which its clients read or wrote.
+    served_at: Option<Instant>,
     notes: Vec<Note>,
     /// The number of the last change of the bandwidth that it was told of.
     bandwidth_seen: u64,
@@ -69,6 +78,7 @@ impl Default for Member {
             claim: None,
             demand: Demand::default(),
             fill: (0, 0),
+            served_at: None,
             notes: Vec::new(),
             bandwidth_seen: 0,
         }
@@ -98,6 +108,8 @@ pub(super) struct Members {
     /// Those for which there is a slot now.
     called: BTreeSet<DatabaseId>,
     refilled: Instant,
+    /// The last sample of any of them.
+    sampled_at: Instant,
     /// The last change of the bandwidth, and its number.
     bandwidth: (u64, Option<Note>),
 }
@@ -112,6 +124,7 @@ impl Default for Members {
             restless: BTreeSet::new(),
             called: BTreeSet::new(),
             refilled: Instant::default(),
+            sampled_at: Instant::default(),
             bandwidth: (0, None),
         }
     }
@@ -218,6 +231,28 @@ impl Members {
         self.all.values().map(Member::demand).reduce(Demand::and)
     }
 
+    /// Returns true if the only database that is late is greedy, and clients of others are served.
+    pub(super) fn one_is_greedy(&self) -> bool {
+        if !self.is_shared() {
+            return false;
+        }
+        let Some((greedy, most)) =
+            self.all.iter().map(|(id, member)| (*id, member.fill.0)).max_by_key(|of| of.1)
+        else {
+            return false;
+        };
+        let others = || self.all.iter().filter(|(id, _)| **id != greedy).map(|(_, member)| member);
+        let written: u64 = others().map(|member| member.fill.0).sum();
+        let is_late = |member: &Member| {
+            let demand = member.demand();
+            demand.writers_wait || demand.level0_is_late()
+        };
+        let is_served = |at: Instant| self.sampled_at.0.saturating_sub(at.0) < SERVED_NS;
+        most > written.saturating_mul(GREEDY_TIMES)
+            && others().any(|member| member.served_at.is_some_and(is_served))
+            && !others().any(is_late)
+    }
+
     /// Adds a note for the database of a job.
     pub(super) fn note(&mut self, database: DatabaseId, note: Note) {
         if let Some(member) = self.all.get_mut(&database) {
@@ -322,6 +357,14 @@ impl IoScheduler {
     /// Records what the clients of the database that asks write, and into how many column families.
     pub(crate) fn set_fill(&mut self, fill: u64, written: u64) {
         self.members.own().fill = (fill, written);
+    }
+
+    /// Notes a sample of the database that asks, in which its clients were `served` or not.
+    pub(crate) fn set_served(&mut self, now: Instant, served: bool) {
+        self.members.sampled_at = now;
+        if served {
+            self.members.own().served_at = Some(now);
+        }
     }
 
     /// Returns the bytes a second that the clients of all databases write, and the number of

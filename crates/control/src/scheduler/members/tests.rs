@@ -241,3 +241,34 @@ fn the_better_claim_gets_the_slot() {
     scheduler.asks(DatabaseId(0));
     assert!(scheduler.may_take_slot(claim(false, u64::MAX), false));
 }
+
+#[test]
+fn a_database_in_overload_leaves_room_to_the_clients_of_others() {
+    let mut scheduler = two_beside_clients(200 * MB);
+    let mut after = |fill: [u64; 2], served: bool, other_waits: bool| {
+        for _ in 0..200 {
+            let now = Instant(scheduler.last_sample.0 + 10_000_000);
+            scheduler.asks(DatabaseId(0));
+            scheduler.set_fill(fill[0], 1);
+            scheduler.set_served(now, true);
+            scheduler.set_writers_wait(true);
+            scheduler.set_demand(Demand { level0_due: 5000, ..Demand::default() });
+            scheduler.asks(DatabaseId(1));
+            scheduler.set_fill(fill[1], 1);
+            scheduler.set_served(now, served);
+            scheduler.set_writers_wait(other_waits);
+            let user_bytes = (fill[0] + fill[1]) / 100;
+            scheduler.sample(now, &crate::event::Sample { user_bytes, ..Default::default() });
+        }
+        scheduler.allocation.write
+    };
+    // Small changes of the allocation are not made.
+    let mut room = |fill, served, other_waits| {
+        let write = after(fill, served, other_waits);
+        if write > 170 * MB { 0 } else { (180 * MB - write) / (10 * MB) }
+    };
+    assert!((5..=6).contains(&room([90 * MB, 2 * MB], true, false)));
+    assert_eq!(room([90 * MB, 2 * MB], true, true), 0, "the writers of the other wait, too");
+    assert_eq!(room([90 * MB, 50 * MB], true, false), 0, "the other writes as much");
+    assert_eq!(room([90 * MB, 0], false, false), 0, "nobody uses the other");
+}
