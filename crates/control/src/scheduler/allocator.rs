@@ -10,8 +10,8 @@
 //!    or the rate that works off the debt in `drain_time`. Requests take longer the closer a device
 //!    is to its limit, and a debt that is gone within seconds harms nobody.
 //! 4. What is not urgent leaves the device some room (`unhurried`): neither the floor nor the pace
-//!    brings it nearer to its limit than `UNHURRIED`, unless clients write so fast now. Work for one
-//!    database in overload leaves that room to the clients of others, too.
+//!    brings it nearer to its limit than `UNHURRIED`, unless clients write so fast now. Work for
+//!    one database in overload leaves that room to the clients of others, too.
 //! 5. Where the end of a peak or valley is forecast (`deep_pace`), deep work is held in a peak if
 //!    the next valley has room for it, and a valley works off what there is before it ends.
 
