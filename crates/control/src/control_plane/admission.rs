@@ -117,6 +117,8 @@ impl ControlPlane {
 
     /// Publishes the admission of the writers of each column family that has changed.
     pub(super) fn admit_smoothly(&mut self) {
+        let shares = Shares::of(self.families.values());
+        self.scheduler.set_fill(shares.fill, shares.written);
         if self.options.write_controller != WriteController::Smooth {
             // After a change of the policy, writers that were slowed down are released.
             for (cf, _) in std::mem::take(&mut self.families_admitted) {
@@ -125,8 +127,6 @@ impl ControlPlane {
             }
             return;
         }
-        let shares = Shares::of(self.families.values());
-        self.scheduler.set_fill(shares.fill, shares.written);
         let mut news = Vec::new();
         for (cf, family) in &self.families {
             let now = self.pressure(family);

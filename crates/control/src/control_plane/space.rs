@@ -7,9 +7,9 @@
 //! 2. [`ControlPlane::pressure`] adds to each column family its part of them, in proportion to the
 //!    bytes of its tables. So writers are slowed down for them as for levels beyond their targets.
 //! 3. [`ControlPlane::reclaim_pace`] has them given back faster from half of the limit on, where
-//!    writers begin to be slowed down. There the column families have one limit together. It does
-//!    so, too, where dead tables are many against the others: a small database may not become half
-//!    as large again because the limit of space is far away.
+//!    writers begin to be slowed down. There the column families have one limit together. It also
+//!    does so if dead tables are a sixth of the others, because the limit of a small database is
+//!    many times its size.
 //!
 //! What must stay true: writers of a column family without a limit, or without targets of levels,
 //! are not slowed down for dead tables.
@@ -27,7 +27,7 @@ use crate::write_controller::{Pressure, excess_of, is_spacious};
 /// Dead tables of this part of the other tables' bytes are given back faster, but not fewer than
 /// `DEAD_MIN` bytes.
 const DEAD_PART: u64 = 6;
-const DEAD_MIN: u64 = 64 << 20;
+const DEAD_MIN: u64 = 256 << 20;
 
 /// The dead tables at the last sample.
 #[derive(Clone, Copy, Debug, Default)]

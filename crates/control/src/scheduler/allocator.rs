@@ -62,8 +62,8 @@ pub(crate) struct Demand {
     pub(crate) phase: Option<Phase>,
     /// Whether clients wait for the device, so that deep work keeps to its pace.
     pub(crate) paced: bool,
-    /// Whether all that is urgent is the work of one database that writes much more than the
-    /// others, whose clients are served.
+    /// Whether one database in overload is left out of what is urgent here, so that the clients of
+    /// others have room.
     pub(crate) greedy: bool,
 }
 
@@ -124,16 +124,14 @@ fn deep_pace(usable: u64, drain_ns: u64, monitor: &Monitor, demand: &Demand) -> 
 }
 
 /// Returns what background work gets while nothing is urgent, in bytes per second. The longer the
-/// overdue debt would take to drain, and the more runs level 0 has, the less room is left. What is
-/// urgent to a greedy database alone is not: its own writers wait for it.
+/// overdue debt would take to drain, and the more runs level 0 has, the less room is left.
 fn unhurried(usable: (u64, u64), client: (u64, u64), demand: &Demand) -> u64 {
-    if demand.writers_wait && !demand.greedy {
+    if demand.writers_wait {
         return u64::MAX;
     }
     let of_debt = scale(demand.overdue_ns, 1000, DEBT_NS_MIN);
     let of_level0 = demand.level0_due.saturating_sub(1000);
-    let urgent = if demand.greedy { 0 } else { of_debt.max(of_level0).min(1000) };
-    let hurry = scale(urgent, 1000 - UNHURRIED, 1000);
+    let hurry = scale(of_debt.max(of_level0).min(1000), 1000 - UNHURRIED, 1000);
     let left = |usable, client| {
         scale(usable, UNHURRIED + hurry, 1000).saturating_sub(client).max(usable / UNHURRIED_PART)
     };
@@ -162,7 +160,7 @@ impl Allocation {
         let needed = |fill: u64| {
             beside_barriers(fill.saturating_mul(1 + down), until_full_ns, barrier_ns).max(FLOOR_MIN)
         };
-        let now = if demand.greedy { 0 } else { needed(monitor.fill()) };
+        let now = if demand.greedy { FLOOR_MIN } else { needed(monitor.fill()) };
         let unhurried = unhurried(usable, (client_read, client_write), &demand);
         let floor = options.floor.unwrap_or(needed(fill).min(unhurried.max(now)));
         let most = unhurried.max(now.saturating_add(PACE_MIN));
@@ -221,9 +219,7 @@ mod tests {
         assert_eq!([level0(2000), level0(5000)], [170 * MB, 170 * MB]);
         let debt = |overdue_ns| left(Demand { overdue_ns, ..Demand::default() });
         assert_eq!([debt(DEBT_NS_MIN / 2), debt(2 * DEBT_NS_MIN)], [140 * MB, 170 * MB]);
-        let late = Demand { writers_wait: true, level0_due: 5000, ..Demand::default() };
-        assert_eq!(left(late), u64::MAX);
-        assert_eq!(left(Demand { greedy: true, ..late }), 110 * MB);
+        assert_eq!(left(Demand { writers_wait: true, ..Demand::default() }), u64::MAX);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::types::{Instant, JobId};
 /// bytes per second. A device that has to discard many blocks at once serves no other request
 /// meanwhile.
 const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
-/// The same where the space of a database nears its limit.
+/// The same where they take much space.
 const RECLAIM_SOON_NS: u64 = NS_PER_SECOND;
 const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
@@ -31,7 +31,7 @@ const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 pub struct ReclaimPace {
     /// Bytes per second; `None` without a limit, because no client uses the device.
     pub rate: Option<u64>,
-    /// Their space nears its limit: they do not wait until their neighbours are dead, too, and the
+    /// They take much space: they do not wait until their neighbours are dead, too, and the
     /// pauses are short.
     pub hurry: bool,
 }
@@ -91,7 +91,7 @@ impl IoScheduler {
     }
 
     /// Returns the pace at which `backlog` bytes of dead tables are reclaimed. `hurry` says that
-    /// their space nears its limit.
+    /// they take much space.
     pub(crate) fn reclaim_pace(&self, backlog: u64, hurry: bool) -> ReclaimPace {
         let paced = self.options.bandwidth && self.monitor.clients_active();
         let over_ns = if hurry { RECLAIM_SOON_NS } else { RECLAIM_NS };

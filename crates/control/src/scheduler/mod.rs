@@ -362,6 +362,7 @@ impl IoScheduler {
         self.debt_at_rest.follow(self.demand.debt, over_ns);
         self.phases.observe(now, sample.user_bytes.saturating_add(read), over_ns);
         self.refill(now);
+        self.members.look_for_greedy(now);
         let due = self.due();
         if due.is_news(&self.allocation, self.device(), &self.options) {
             self.allocation = due;
@@ -445,7 +446,7 @@ impl IoScheduler {
             lacking = (lacking.0 || short.0, lacking.1 || short.1);
         }
         // Work that its own pace holds back asks no more of the device.
-        let paced = self.allocation.paced;
+        let paced = self.paced();
         let late = self.demand.level0_is_late() || self.debt_is_urgent();
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
@@ -497,8 +498,7 @@ impl IoScheduler {
         let phase = self.phases.forecast(self.last_sample).filter(|_| self.options.peak_forecast);
         let debt_passing = self.demand.debt.saturating_sub(self.debt_at_rest.per_second());
         let paced = self.may_harm(self.last_sample);
-        let (overdue_ns, greedy) = (self.overdue_ns(), self.members.one_is_greedy());
-        let demand = Demand { overdue_ns, debt_passing, phase, paced, greedy, ..self.demand };
+        let demand = Demand { debt_passing, phase, paced, ..self.without_greedy() };
         Allocation::due(&self.options, usable, barrier_ns, &self.monitor, demand)
     }
 
@@ -512,7 +512,7 @@ impl IoScheduler {
     /// it causes. The longer the overdue debt would take to drain, the larger that share is. So a
     /// long peak delays deep work but never stops it. Returns true if credit was added.
     fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) -> bool {
-        if !self.options.debt_floor {
+        if !self.options.debt_floor || self.members.beside_greedy().is_some() {
             self.credit = 0;
             return false;
         }

@@ -162,6 +162,7 @@ impl ColumnFamily {
     ///
     /// # Errors
     /// `InvalidArgument` names the option that is unknown, has a wrong value, or is fixed at open.
+    /// `Io` if they could not be stored, for example on a full disk; then they are as before.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         check_family(&self.data)?;
         self.db().core().set_family_options(&self.data, changes)

@@ -191,6 +191,7 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` names the option that is unknown, has a wrong value, or is fixed at open.
+    /// `Io` if they could not be stored, for example on a full disk; then they are as before.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.core.set_options(changes)
     }

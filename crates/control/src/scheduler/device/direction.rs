@@ -61,8 +61,8 @@ const PROBE_WINDOWS_MIN: u32 = 4;
 /// The pause after a check that showed nothing, at first and at most.
 const CHECK_PAUSE_NS: u64 = 4_000_000_000;
 const CHECK_PAUSE_NS_MAX: u64 = 64_000_000_000;
-/// After this many successful probes in a row each one asks for twice as much more as the one
-/// before, up to `PROBE_DOUBLED_MAX` doublings. The device has become a much faster one.
+/// After this many probes in a row that have not failed, each one asks for twice as much more as
+/// the one before, up to `PROBE_DOUBLED_MAX` doublings. The device has become a much faster one.
 const SHORT_PROBES: u32 = 2;
 const PROBE_DOUBLED_MAX: u32 = 4;
 /// The length of a trial once the device is near the estimate, and its longest length otherwise.
@@ -89,7 +89,7 @@ pub(super) struct Direction {
     cut_at: Option<Instant>,
     hold_until: Instant,
     probe: Option<Probe>,
-    /// Number of successful probes in a row.
+    /// Number of probes in a row that have not failed.
     pub(super) probes: u32,
     /// The trial of a cut; when the next cut may begin, and the pause after a trial that did not
     /// help (`trial_pause_ns`).
@@ -115,10 +115,15 @@ pub(super) struct Direction {
     busy_now: u64,
     busy_lately: u64,
     busy_harmed: u64,
-    /// Bytes per second that clients moved, averaged over some windows, and how many more than that
-    /// are left to them.
+    /// Bytes per second that clients moved, averaged over some windows, and in the last window;
+    /// and how many more than that are left to them.
     client: u64,
+    client_lately: u64,
     spare: u64,
+    /// Bytes of clients in the present window.
+    client_bytes: u64,
+    /// Whether a probe has failed in this window.
+    pub(super) failed: bool,
     /// Whether background work wanted more than it was granted, and whether that was urgent.
     pub(super) wanted: bool,
     pub(super) urgent: bool,
@@ -162,6 +167,21 @@ struct Probe {
     windows: u32,
     bytes: u64,
     over_ns: u64,
+    /// The time of the requests of background work, and of all windows.
+    busy_ns: u64,
+    all_ns: u64,
+}
+
+impl Probe {
+    fn of(asked: u64, doubled: Option<u32>) -> Probe {
+        Probe { asked, doubled, windows: 0, bytes: 0, over_ns: 0, busy_ns: 0, all_ns: 0 }
+    }
+
+    /// Returns true if background work hardly waited for the device. If less was delivered than
+    /// asked for, the work had pauses of its own.
+    fn was_idle(&self) -> bool {
+        scale(self.busy_ns, 1000, self.all_ns.max(1)) < REST_BUSY_MAX
+    }
 }
 
 impl Direction {
@@ -189,7 +209,10 @@ impl Direction {
             busy_lately: 0,
             busy_harmed: 0,
             client: 0,
+            client_lately: 0,
             spare: 0,
+            client_bytes: 0,
+            failed: false,
             delivered: 0,
             background: 0,
             wanted: false,
@@ -214,10 +237,12 @@ impl Direction {
         self.busy_lately = (self.busy_lately * (BUSY_SAMPLES - 1) + self.busy_now) / BUSY_SAMPLES;
     }
 
-    /// Notes that `left` bytes per second were left to clients in a sample, who moved `bytes`.
+    /// Takes in a sample in which clients moved `bytes`, and `left` bytes per second were left to
+    /// them.
     pub(super) fn note_left(&mut self, left: u64, bytes: u64, over_ns: u64) {
+        self.client_bytes += bytes;
         self.client = follow(self.client, per_second(bytes, over_ns), over_ns, AVERAGE_NS);
-        self.spare = left.saturating_sub(self.client);
+        self.spare = left.saturating_sub(self.client.max(self.client_lately));
     }
 
     /// Notes that clients were harmed in the last sample. `held` is true if deep work was held.
@@ -235,10 +260,14 @@ impl Direction {
         self.busy_lately >= scale(BUSY_MIN, free, 1000)
     }
 
-    /// Returns true if background work hardly waits for the device. Then less was delivered than
-    /// asked for because the work has pauses of its own, which says nothing of the device.
-    fn is_idle(&self) -> bool {
-        self.busy_lately < REST_BUSY_MAX
+    /// Returns true if background work hardly waits for the device.
+    pub(super) fn is_idle(&self) -> bool {
+        self.busy.max(self.busy_lately) < REST_BUSY_MAX
+    }
+
+    /// Returns true during a probe or check.
+    pub(super) fn probes(&self) -> bool {
+        self.probe.is_some()
     }
 
     /// Returns how many thousandths of the time background work has a request under way.
@@ -288,13 +317,13 @@ impl Direction {
     }
 
     /// Ends a probe in which less was delivered than asked for. If the device was idle, that proves
-    /// nothing, and the next probe asks for more.
+    /// nothing, and if there was enough to do, the next probe asks for more.
     fn end_unproven(&mut self, now: Instant, window: &Window, probe: &Probe, shown: u64) {
-        if window.harmed || probe.doubled.is_none() || !self.is_idle() {
+        if window.harmed || probe.doubled.is_none() || !probe.was_idle() {
             return self.fail_probe(now, window, probe, shown);
         }
         self.probe = None;
-        self.probes += 1;
+        self.probes += u32::from(self.wanted);
     }
 
     /// Ends a probe that asked for too much. The device can do less than was asked, but may still
@@ -309,6 +338,7 @@ impl Direction {
             self.check_pause_ns = (2 * self.check_pause_ns).min(CHECK_PAUSE_NS_MAX);
             return;
         };
+        self.failed = true;
         if doubled >= 2 && !window.harmed {
             self.probes = SHORT_PROBES + doubled - 2;
             self.hold_until = Instant(now.0 + (HOLD_NS >> doubled));
@@ -343,6 +373,9 @@ impl Direction {
         let first = windows == 1;
         let bytes = probe.bytes + if first { 0 } else { self.bytes };
         let over_ns = probe.over_ns + if first { 0 } else { window.ns };
+        let busy_ns = probe.busy_ns + self.background_ns;
+        let all_ns = probe.all_ns + window.ns;
+        let probe = Probe { windows, bytes, over_ns, busy_ns, all_ns, ..probe };
         let shown = per_second(bytes, over_ns).min(probe.asked);
         // Work that does not use up its grants is held up by the device, or has nothing to do.
         if window.harmed || !first && !self.wanted && !elsewhere {
@@ -352,7 +385,7 @@ impl Direction {
         let least = if over { PROVEN } else { DISPROVEN };
         let proven = shown >= scale(probe.asked, least, 1000);
         if over && probe.doubled.is_none() {
-            if !proven && (elsewhere || self.is_idle()) {
+            if !proven && (elsewhere || probe.was_idle()) {
                 return self.fail_probe(now, window, &probe, shown);
             }
             return self.end_check(now, shown);
@@ -362,7 +395,7 @@ impl Direction {
             return self.end_unproven(now, window, &probe, shown);
         }
         if !over {
-            self.probe = Some(Probe { windows, bytes, over_ns, ..probe });
+            self.probe = Some(probe);
             return;
         }
         self.probe = None;
@@ -373,8 +406,8 @@ impl Direction {
     }
 
     /// Returns the bandwidth that may be asked of the device: a little less than the estimate, or
-    /// more in a probe. What a probe asks for must reach the device. So background work gets what
-    /// is left to clients for a peak and they do not use, or no probe of a low estimate succeeds.
+    /// more in a probe. In a probe background work also gets what clients leave of their peak.
+    /// Otherwise less than `asked` would be delivered, and no probe of a low estimate would succeed.
     pub(super) fn usable(&self, headroom: u64) -> u64 {
         let asked = |probe: Probe| probe.asked.saturating_add(self.spare);
         self.probe.map_or(without(headroom, self.bandwidth), asked)
@@ -444,19 +477,19 @@ impl Direction {
         self.probe.is_none() && self.trial.is_none() && now >= self.hold_until
     }
 
-    /// Begins a probe. `probes` is the number of successful ones in a row, in either direction.
+    /// Begins a probe. `probes` is the number of those in a row that have not failed, in either
+    /// direction.
     pub(super) fn begin_probe(&mut self, probes: u32) {
         let doubled = probes.saturating_sub(SHORT_PROBES).min(PROBE_DOUBLED_MAX);
         let more = (self.bandwidth / PROBE) << doubled;
         let asked = (self.bandwidth + more).min(BANDWIDTH_MAX);
         let doubled = Some(doubled);
-        self.probe = Some(Probe { asked, doubled, windows: 0, bytes: 0, over_ns: 0 });
+        self.probe = Some(Probe::of(asked, doubled));
     }
 
     /// Begins a check, which asks for all of the estimate.
     pub(super) fn begin_check(&mut self) {
-        let asked = self.bandwidth;
-        self.probe = Some(Probe { asked, doubled: None, windows: 0, bytes: 0, over_ns: 0 });
+        self.probe = Some(Probe::of(self.bandwidth, None));
     }
 
     /// Learns from the window that has ended. `strained` is the kind of request that takes clients
@@ -470,6 +503,7 @@ impl Direction {
     ) {
         self.delivered = per_second(self.bytes, window.ns);
         self.background = per_second(self.background_bytes, window.ns);
+        self.client_lately = per_second(self.client_bytes, window.ns);
         self.busy = scale(self.background_ns, 1000, window.ns);
         let less = scale(self.proven, 1000 - if window.harmed { DOUBT } else { 1 }, 1000);
         // The average over a while counts, because an idle device may do more than it can sustain.
@@ -499,6 +533,7 @@ impl Direction {
 
     pub(super) fn begin_window(&mut self) {
         (self.bytes, self.background_bytes, self.background_ns) = (0, 0, 0);
-        (self.wanted, self.urgent) = (false, false);
+        self.client_bytes = 0;
+        (self.wanted, self.urgent, self.failed) = (false, false, false);
     }
 }

@@ -134,6 +134,16 @@ impl DeviceModel {
         (self.read.usable(headroom), self.write.usable(headroom))
     }
 
+    /// Returns true while more than usual is asked of the device.
+    pub(crate) fn probes(&self) -> bool {
+        self.read.probes() || self.write.probes()
+    }
+
+    /// Returns true if background work hardly waits for the device.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.read.is_idle() && self.write.is_idle()
+    }
+
     /// Notes that background work wanted more reads, or more writes, than could be granted.
     /// `urgent` is true if it falls behind.
     pub(crate) fn wanted(&mut self, reads: bool, writes: bool, urgent: bool) {
@@ -219,6 +229,11 @@ impl DeviceModel {
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
         write.learn(now, &window, of_writes, read.wanted);
+        // Else one direction would ask the other for ever more.
+        if read.failed || write.failed {
+            let probes = read.probes.min(write.probes);
+            (read.probes, write.probes) = (probes, probes);
+        }
         // Compactions write about as much as they read. Both are probed, or the other direction
         // would limit them.
         if read.wants_more(now, &window) || write.wants_more(now, &window) {

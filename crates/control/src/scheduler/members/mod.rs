@@ -6,8 +6,8 @@
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
 //! 3. [`IoScheduler::may_take_slot`] gives a free slot to the database with the best [`Claim`].
 //!    [`IoScheduler::call_next`] calls the next one when a slot becomes free.
-//! 4. [`Members::one_is_greedy`] tells a database in overload, so that its work leaves room for the
-//!    clients of the others.
+//! 4. [`Members::look_for_greedy`] looks for a database in overload. [`Members::beside_greedy`] is
+//!    then the demand of the others, to whose clients its work leaves some room.
 //! 5. Only the database that asks gets an answer ([`IoScheduler::is_served_now`]). Another one
 //!    whose turn it is becomes restless, and its driver polls it.
 //!
@@ -26,10 +26,15 @@ const WEIGHT: u64 = 100;
 /// The time over which the unused bytes of a ceiling collect.
 const CEILING_NS: u64 = 100_000_000;
 
-/// A database is greedy if it writes more than this many times what all others write together.
+/// A database is greedy if it is late and writes more than this many times what all others write
+/// together. It stays so while it writes more than all others.
 const GREEDY_TIMES: u64 = 2;
-/// Without an operation of its clients for this time, nobody notices what happens to a database.
-const SERVED_NS: u64 = NS_PER_SECOND;
+/// A database that is no longer late is greedy for this time.
+const GREEDY_NS: u64 = NS_PER_SECOND;
+/// A database has clients if they read or wrote within this time.
+const SERVED_NS: u64 = 10 * NS_PER_SECOND;
+/// What a database wrote is known for this time. One at rest has no samples.
+const FILL_NS: u64 = NS_PER_SECOND;
 
 /// What a database would start if it had a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +64,8 @@ struct Member {
     demand: Demand,
     /// Bytes a second that its clients write, and number of column families that are written to.
     fill: (u64, u64),
-    /// The last sample in which its clients read or wrote.
+    /// Its last sample, and the last one in which its clients read or wrote.
+    sampled_at: Instant,
     served_at: Option<Instant>,
     notes: Vec<Note>,
     /// The number of the last change of the bandwidth that it was told of.
@@ -78,6 +84,7 @@ impl Default for Member {
             claim: None,
             demand: Demand::default(),
             fill: (0, 0),
+            sampled_at: Instant::default(),
             served_at: None,
             notes: Vec::new(),
             bandwidth_seen: 0,
@@ -92,6 +99,22 @@ impl Member {
             return Demand { level0_due: 0, writers_wait: false, ..self.demand };
         }
         self.demand
+    }
+
+    /// Returns true if its writers are held back, or will be if level 0 does not get smaller.
+    fn is_late(&self) -> bool {
+        let demand = self.demand();
+        demand.writers_wait || demand.level0_is_late()
+    }
+
+    /// Returns the bytes a second that its clients write.
+    fn fill_at(&self, now: Instant) -> u64 {
+        let known = now.0.saturating_sub(self.sampled_at.0) < FILL_NS;
+        if known { self.fill.0 } else { 0 }
+    }
+
+    fn has_clients(&self, now: Instant) -> bool {
+        self.served_at.is_some_and(|at| now.0.saturating_sub(at.0) < SERVED_NS)
     }
 }
 
@@ -108,8 +131,8 @@ pub(super) struct Members {
     /// Those for which there is a slot now.
     called: BTreeSet<DatabaseId>,
     refilled: Instant,
-    /// The last sample of any of them.
-    sampled_at: Instant,
+    /// The greedy one, and when it was last seen to be.
+    greedy: Option<(DatabaseId, Instant)>,
     /// The last change of the bandwidth, and its number.
     bandwidth: (u64, Option<Note>),
 }
@@ -124,7 +147,7 @@ impl Default for Members {
             restless: BTreeSet::new(),
             called: BTreeSet::new(),
             refilled: Instant::default(),
-            sampled_at: Instant::default(),
+            greedy: None,
             bandwidth: (0, None),
         }
     }
@@ -231,26 +254,35 @@ impl Members {
         self.all.values().map(Member::demand).reduce(Demand::and)
     }
 
-    /// Returns true if the only database that is late is greedy, and clients of others are served.
-    pub(super) fn one_is_greedy(&self) -> bool {
+    /// Looks whether a database is greedy: what is urgent is urgent to it alone, and others have
+    /// clients.
+    pub(super) fn look_for_greedy(&mut self, now: Instant) {
+        let before = self.greedy.take();
         if !self.is_shared() {
-            return false;
+            return;
         }
-        let Some((greedy, most)) =
-            self.all.iter().map(|(id, member)| (*id, member.fill.0)).max_by_key(|of| of.1)
-        else {
-            return false;
+        let fills = self.all.iter().map(|(id, member)| (*id, member.fill_at(now)));
+        let Some((most, fill)) = fills.max_by_key(|(_, fill)| *fill) else { return };
+        let others = || self.all.iter().filter(|(id, _)| **id != most).map(|(_, member)| member);
+        if others().any(Member::is_late) || !others().any(|member| member.has_clients(now)) {
+            return;
+        }
+        let was = before.filter(|(greedy, _)| *greedy == most);
+        let times = if was.is_some() { 1 } else { GREEDY_TIMES };
+        let written: u64 = others().map(|member| member.fill_at(now)).sum();
+        let is_late = self.of(most).is_some_and(Member::is_late);
+        self.greedy = if is_late && fill > written.saturating_mul(times) {
+            Some((most, now))
+        } else {
+            was.filter(|(_, seen_at)| now.0.saturating_sub(seen_at.0) < GREEDY_NS)
         };
-        let others = || self.all.iter().filter(|(id, _)| **id != greedy).map(|(_, member)| member);
-        let written: u64 = others().map(|member| member.fill.0).sum();
-        let is_late = |member: &Member| {
-            let demand = member.demand();
-            demand.writers_wait || demand.level0_is_late()
-        };
-        let is_served = |at: Instant| self.sampled_at.0.saturating_sub(at.0) < SERVED_NS;
-        most > written.saturating_mul(GREEDY_TIMES)
-            && others().any(|member| member.served_at.is_some_and(is_served))
-            && !others().any(is_late)
+    }
+
+    /// Returns the demand of all but the greedy database, if there is one.
+    pub(super) fn beside_greedy(&self) -> Option<Demand> {
+        let (greedy, _) = self.greedy?;
+        let others = self.all.iter().filter(|(id, _)| **id != greedy);
+        others.map(|(_, member)| member.demand()).reduce(Demand::and)
     }
 
     /// Adds a note for the database of a job.
@@ -361,10 +393,32 @@ impl IoScheduler {
 
     /// Notes a sample of the database that asks, in which its clients were `served` or not.
     pub(crate) fn set_served(&mut self, now: Instant, served: bool) {
-        self.members.sampled_at = now;
+        let own = self.members.own();
+        own.sampled_at = now;
         if served {
-            self.members.own().served_at = Some(now);
+            own.served_at = Some(now);
         }
+    }
+
+    /// Returns the demand of all. A greedy database is left out of what is urgent, but not during a
+    /// probe: that must be able to deliver what it asks for.
+    pub(super) fn without_greedy(&self) -> Demand {
+        let Some(others) = self.members.beside_greedy().filter(|_| !self.device.probes()) else {
+            return Demand { overdue_ns: self.overdue_ns(), ..self.demand };
+        };
+        let overdue_ns = self.drain_ns(others.debt.saturating_sub(others.debt_tolerated));
+        let Demand { writers_wait, level0_due, .. } = others;
+        Demand { writers_wait, level0_due, overdue_ns, greedy: true, ..self.demand }
+    }
+
+    /// Returns whether the pace limits reads, and writes, so that background work could not use a
+    /// higher estimate. A greedy database could, but a probe for it would harm others unless the
+    /// device has little to do.
+    pub(super) fn paced(&self) -> (bool, bool) {
+        if self.members.greedy.is_some() && self.device.is_idle() {
+            return (false, false);
+        }
+        self.allocation.paced
     }
 
     /// Returns the bytes a second that the clients of all databases write, and the number of

@@ -11,14 +11,31 @@ use sateen_store::vfs::Vfs;
 
 use super::Chores;
 use crate::options::{ColumnFamilyOptions, Options, StoredOptions};
+use crate::tree::families::ColumnFamilyData;
 
 impl Chores {
     /// Writes the current options to the directory, durably. The caller holds the lock of the
     /// catalogue. After a failure the chores try again, and so does the close.
     pub(crate) fn store_options(&self) {
-        let text = self.options_text(&self.env.options.load());
+        let current = |family: &ColumnFamilyData| family.options();
+        let _tried_again = self.store_changed_options(&self.env.options.load(), current);
+    }
+
+    /// Writes options that are to be in force next: `options`, and those of each column family. The
+    /// caller holds the lock of the catalogue. After a failure it changes nothing, and the chores
+    /// see to it that the file has the current ones.
+    pub(crate) fn store_changed_options(
+        &self,
+        options: &Options,
+        of_family: impl Fn(&ColumnFamilyData) -> Arc<ColumnFamilyOptions>,
+    ) -> Result<()> {
+        let text = self.options_text(options, of_family);
         let stored = options_file::write(self.env.vfs.as_ref(), &self.env.directory, &text);
         self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
+        if stored.is_err() {
+            self.board.poke();
+        }
+        stored
     }
 
     /// Writes the options of a copy of the database to `directory`.
@@ -31,23 +48,20 @@ impl Chores {
     pub(crate) fn options_text_of_copy(&self) -> String {
         let options = (**self.env.options.load()).clone();
         let options = Options { wal_dir: None, paths: Vec::new(), ..options };
-        self.options_text_with(&options, |family| {
-            Arc::new(ColumnFamilyOptions { family_paths: Vec::new(), ..(**family).clone() })
+        self.options_text(&options, |family| {
+            let own = (*family.options()).clone();
+            Arc::new(ColumnFamilyOptions { family_paths: Vec::new(), ..own })
         })
     }
 
-    fn options_text(&self, options: &Options) -> String {
-        self.options_text_with(options, Arc::clone)
-    }
-
-    fn options_text_with(
+    fn options_text(
         &self,
         options: &Options,
-        of_family: impl Fn(&Arc<ColumnFamilyOptions>) -> Arc<ColumnFamilyOptions>,
+        of_family: impl Fn(&ColumnFamilyData) -> Arc<ColumnFamilyOptions>,
     ) -> String {
         let families = self.tree.families();
         let default = self.tree.default_family.id();
-        let named = families.named().map(|family| (family, of_family(&family.options())));
+        let named = families.named().map(|family| (family, of_family(family)));
         let mut named: Vec<_> = named.collect();
         named.sort_by_key(|(family, _)| family.id() != default);
         let of = named.iter().map(|(family, options)| (family.name(), &**options));

@@ -39,8 +39,10 @@ fn nothing_is_left_of_an_attempt_to_store_options_that_failed() {
     };
     for fault in [VfsOperation::Write, VfsOperation::Sync, VfsOperation::Rename] {
         faulty.add(FaultRule::new(Fault::Io).on(fault).path_contains("OPTIONS").once());
-        db.set_options(&[("zstd_level", "9")]).unwrap();
+        let error = db.set_options(&[("zstd_level", "9")]).unwrap_err();
+        assert!(error.to_string().contains("OPTIONS"), "{fault:?}: {error}");
         faulty.clear();
+        assert_eq!(db.options().column_family.zstd_level, before, "{fault:?}: nothing has changed");
         assert_eq!(effort(&load(&mem).unwrap()), before, "{fault:?}: it was not stored");
         db.set_options(&[("zstd_level", &before.to_string())]).unwrap();
         while db.step().unwrap() {}
@@ -172,18 +174,43 @@ fn what_cannot_be_stored_now_is_stored_later() {
     let db = Db::open_with(std::sync::Arc::new(faults.clone()), "/db", options, &[]).unwrap();
     let rule = FaultRule::new(Fault::NoSpace).on(VfsOperation::Write).path_contains("OPTIONS");
     let failing = faults.add(rule);
-    db.set_options(&[("zstd_level", "9")]).unwrap();
+    let names = || -> Vec<String> {
+        load(&vfs).unwrap().families.into_iter().map(|(name, _)| name).collect()
+    };
+    // The manifest has the column family, so it is there.
+    let loans = db.create_column_family("loans", Default::default()).unwrap();
     assert!(faults.happened(failing) > 0);
-    assert_ne!(effort(&load(&vfs).unwrap()), 9);
+    assert_eq!(names(), ["default"]);
     db.put("key", "value").unwrap();
+    let error = loans.set_options(&[("zstd_level", "9")]).unwrap_err();
+    assert!(error.to_string().contains("OPTIONS"), "{error}");
     faults.clear();
     db.step().unwrap();
-    assert_eq!(effort(&load(&vfs).unwrap()), 9);
+    assert_eq!(names(), ["default", "loans"]);
+    assert_ne!(load(&vfs).unwrap().families[1].1.zstd_level, 9);
+    loans.set_options(&[("zstd_level", "9")]).unwrap();
+    assert_eq!(load(&vfs).unwrap().families[1].1.zstd_level, 9);
     faults.add(FaultRule::new(Fault::NoSpace).on(VfsOperation::Write).path_contains("OPTIONS"));
-    db.set_options(&[("zstd_level", "10")]).unwrap();
+    db.create_column_family("members", Default::default()).unwrap();
     faults.clear();
     db.close().unwrap();
-    assert_eq!(effort(&load(&vfs).unwrap()), 10);
+    assert_eq!(names(), ["default", "loans", "members"]);
+}
+
+/// The file has its new name already if the directory cannot be synced.
+#[test]
+fn options_that_were_refused_do_not_stay_in_the_file() {
+    let vfs = MemVfs::new();
+    let faults = FaultVfs::new(as_vfs(&vfs));
+    let options = Options { background_threads: 0, ..tiny() };
+    let db = Db::open_with(std::sync::Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+    let before = effort(&load(&vfs).unwrap());
+    let failing = faults.add(FaultRule::new(Fault::Io).on(VfsOperation::SyncDir).once());
+    db.set_options(&[("zstd_level", "9")]).unwrap_err();
+    assert!(faults.happened(failing) > 0);
+    assert_eq!(db.options().column_family.zstd_level, before);
+    db.step().unwrap();
+    assert_eq!(effort(&load(&vfs).unwrap()), before);
 }
 
 /// Its WALs are in its own directory, so the stored options must not lead to those of its source.

@@ -17,7 +17,7 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// A step is followed by a pause of at least this multiple of its duration.
 const REST: u32 = 4;
-/// The same where the space of dead tables nears its limit.
+/// The same where dead tables take much space.
 const REST_IN_A_HURRY: u32 = 1;
 
 /// The size of the next step.
