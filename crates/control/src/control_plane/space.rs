@@ -25,9 +25,11 @@ use crate::types::ColumnFamilyId;
 use crate::write_controller::{Pressure, excess_of, is_spacious};
 
 /// Dead tables of this part of the other tables' bytes are given back faster, but not fewer than
-/// `DEAD_MIN` bytes.
+/// `DEAD_MIN` bytes. While other programs have the processors, steps take long, and the pauses
+/// after them, too.
 const DEAD_PART: u64 = 6;
-const DEAD_MIN: u64 = 256 << 20;
+const DEAD_PART_BUSY: u64 = 24;
+const DEAD_MIN: u64 = 128 << 20;
 
 /// The dead tables at the last sample.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +85,8 @@ impl ControlPlane {
         // Without tables all that is dead was theirs.
         let live = table_bytes(limited());
         let dead = if of == 0 { bytes } else { scale(bytes, live.min(of), of) };
-        if dead >= (live / DEAD_PART).max(DEAD_MIN) {
+        let part = if self.is_short_of_processor() { DEAD_PART_BUSY } else { DEAD_PART };
+        if dead >= (live / part).max(DEAD_MIN) {
             return true;
         }
         let few = is_spacious(dead.saturating_mul(2), most);

@@ -407,7 +407,8 @@ impl Direction {
 
     /// Returns the bandwidth that may be asked of the device: a little less than the estimate, or
     /// more in a probe. In a probe background work also gets what clients leave of their peak.
-    /// Otherwise less than `asked` would be delivered, and no probe of a low estimate would succeed.
+    /// Otherwise less than `asked` would be delivered, and no probe of a low estimate would
+    /// succeed.
     pub(super) fn usable(&self, headroom: u64) -> u64 {
         let asked = |probe: Probe| probe.asked.saturating_add(self.spare);
         self.probe.map_or(without(headroom, self.bandwidth), asked)

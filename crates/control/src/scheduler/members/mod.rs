@@ -30,7 +30,7 @@ const CEILING_NS: u64 = 100_000_000;
 /// together. It stays so while it writes more than all others.
 const GREEDY_TIMES: u64 = 2;
 /// A database that is no longer late is greedy for this time.
-const GREEDY_NS: u64 = NS_PER_SECOND;
+const GREEDY_NS: u64 = 5 * NS_PER_SECOND;
 /// A database has clients if they read or wrote within this time.
 const SERVED_NS: u64 = 10 * NS_PER_SECOND;
 /// What a database wrote is known for this time. One at rest has no samples.
