@@ -210,7 +210,7 @@ impl Allocation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Sample;
+    use crate::event::{Processors, Sample};
     use crate::types::Instant;
 
     const MB: u64 = 1_000_000;
@@ -251,5 +251,24 @@ mod tests {
         assert_eq!((allocation.floor_read, allocation.read), (140 * MB, 140 * MB));
         let allocation = due(true);
         assert!(allocation.floor_read > 200 * MB && allocation.read == 200 * MB);
+    }
+
+    #[test]
+    fn while_others_have_the_processors_debt_is_worked_off_sooner() {
+        let options =
+            SchedulerOptions { bandwidth: true, priority: true, ..SchedulerOptions::default() };
+        let due = |others| {
+            let mut monitor = Monitor::default();
+            let processors = Processors { others, idle: 0 };
+            for number in 0..100 {
+                let sample = Sample { user_bytes: 50_000, processors, ..Sample::default() };
+                monitor.observe(Instant(number * 10_000_000), &sample);
+            }
+            let (debt, memtable_bytes) = (200 * MB, 16 << 20);
+            let demand = Demand { debt, memtable_bytes, paced: true, ..Demand::default() };
+            Allocation::due(&options, USABLE, 1_000_000, &monitor, demand).write
+        };
+        // The debt in ten seconds, and in two and a half.
+        assert_eq!(due(900) - due(0), 60 * MB);
     }
 }

@@ -36,13 +36,16 @@ pub(crate) struct Load {
     scans: u64,
     /// Bytes of dead tables that can be given back.
     dead: u64,
+    /// Thousandths of the processors that other programs use. If there are any, none is idle.
+    others: u64,
 }
 
 impl Load {
     pub(crate) fn of(value: impl Fn(&str) -> u64) -> Load {
         let [reads, puts, device, busy] = ["reads", "puts", "device", "busy"].map(&value);
-        let [gets, runs, scans, dead] = ["gets", "runs", "scans", "dead"].map(value);
-        Load { reads, puts, device, busy, gets, runs, scans, dead }
+        let [gets, runs, scans] = ["gets", "runs", "scans"].map(&value);
+        let [dead, others] = ["dead", "others"].map(value);
+        Load { reads, puts, device, busy, gets, runs, scans, dead, others }
     }
 }
 
@@ -100,6 +103,7 @@ impl Device {
             *now = *now + PERIOD;
             let mut sample =
                 Sample { user_bytes: load.puts / 100, dead_bytes: load.dead, ..Sample::default() };
+            sample.processors.others = load.others as u32;
             let capacity = if load.device == 0 { u64::MAX } else { load.device / 100 };
             let mut left = capacity.saturating_sub(self.owed + load.reads / 100);
             self.owed = 0;

@@ -74,10 +74,11 @@ impl World {
     /// - `advance 50ms`
     /// - `limit`: the rate limit in force
     /// - `busy N`: N times 100 ms in which every grant is used up at once; `slow N`: one in each
-    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N] [gets=N runs=N] [scans=N] [dead=N]`:
-    ///   clients read and put so many bytes a second, the device reads so many; `busy`: all of it
-    ///   takes so many microseconds longer; so many gets a second look into so many runs each, and
-    ///   so many scans; so many bytes of dead tables can be given back
+    /// - `load 2s [reads=N] [puts=N] [device=N] [busy=N] [gets=N runs=N] [scans=N] [dead=N]
+    ///   [others=N]`: clients read and put so many bytes a second, the device reads so many;
+    ///   `busy`: all of it takes so many microseconds longer; so many gets a second look into so
+    ///   many runs each, and so many scans; so many bytes of dead tables can be given back; other
+    ///   programs use so many thousandths of the processors
     /// - `outlook N`: what lies ahead of the writers of a column family
     /// - `believed`: what is believed of the device
     /// - `reclaim N`: how fast dead tables that cost so many bytes are given back

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_store::base::error::Result;
+use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::files::options_file;
@@ -30,7 +30,12 @@ impl Chores {
         of_family: impl Fn(&ColumnFamilyData) -> Arc<ColumnFamilyOptions>,
     ) -> Result<()> {
         let text = self.options_text(options, of_family);
-        let stored = options_file::write(self.env.vfs.as_ref(), &self.env.directory, &text);
+        let (vfs, directory) = (self.env.vfs.as_ref(), &self.env.directory);
+        // The file may have these options since a failed attempt, under a name that is not durable.
+        let sync = || vfs.sync_dir(directory).map_err(|error| Error::io("sync", directory, error));
+        let after_failure = self.options_unstored.load(Ordering::Relaxed);
+        let stored = options_file::write(vfs, directory, &text);
+        let stored = stored.and_then(|()| if after_failure { sync() } else { Ok(()) });
         self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
         if stored.is_err() {
             self.board.poke();
