@@ -235,8 +235,8 @@ option_struct! {
         /// bytes a second. `none`: a twentieth of the device's bandwidth.
         scheduler_change_threshold: Option<u64> = None, Bytes, mutable, none;
         /// While clients wait for the device, background work takes only the bandwidth that it
-        /// needs to remove the compaction debt in this time; in a quarter of it while other programs
-        /// have the processors. `0`: all bandwidth that clients leave, as in the paper.
+        /// needs to remove the compaction debt in this time; in a quarter of it while other
+        /// programs have the processors. `0`: all bandwidth that clients leave, as in the paper.
         scheduler_drain_time: Duration = Duration::from_secs(10), Span, mutable, none;
         /// Learn how long the peaks and valleys of clients last. In a peak deep compactions are
         /// then held if the next valley has room for them, and a valley removes the debt before it
