@@ -190,11 +190,9 @@ impl DbCore {
         let own: Vec<(&str, &str)> = changes.iter().filter(of_family).copied().collect();
         let mut default_family: ColumnFamilyOptions = (*self.tree.default_family.options()).clone();
         default_family.set_at_run_time(&own)?;
-        let of_default = Arc::new(default_family.clone());
-        self.background.chores.store_changed_options(&options, |family| {
-            let is_default = family.id() == self.tree.default_family.id();
-            if is_default { Arc::clone(&of_default) } else { family.options() }
-        })?;
+        let default_family = Arc::new(default_family);
+        let changed = (self.tree.default_family.id(), &default_family);
+        self.background.chores.store_changed_options(&options, changed)?;
         self.tree.blocks.set_capacity(options.block_cache_bytes);
         self.tree.tables.set_limits(options.open_tables_max());
         self.env.metrics.set_sampling(options.sampling());
@@ -206,8 +204,8 @@ impl DbCore {
         self.env.options.store(Arc::new(options));
         for family in self.tree.families().values() {
             let is_default = family.whole() == self.tree.default_family.id();
-            let same = || (*family.options()).clone();
-            self.put_options(family, if is_default { default_family.clone() } else { same() });
+            let own = if is_default { Arc::clone(&default_family) } else { family.options() };
+            self.put_options(family, (*own).clone());
         }
         Ok(())
     }
@@ -222,11 +220,10 @@ impl DbCore {
         let _catalogue = lock(&self.tree.changes);
         let mut options: ColumnFamilyOptions = (*family.options()).clone();
         options.set_at_run_time(changes)?;
-        let changed = Arc::new(options.clone());
-        self.background.chores.store_changed_options(&self.env.options.load(), |other| {
-            if other.id() == family.id() { Arc::clone(&changed) } else { other.options() }
-        })?;
-        family.trees().for_each(|tree| self.put_options(tree, options.clone()));
+        let options = Arc::new(options);
+        let changed = (family.id(), &options);
+        self.background.chores.store_changed_options(&self.env.options.load(), changed)?;
+        family.trees().for_each(|tree| self.put_options(tree, (*options).clone()));
         Ok(())
     }
 

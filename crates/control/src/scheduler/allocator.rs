@@ -94,7 +94,7 @@ const VALLEY_NS_MIN: u64 = 2 * NS_PER_SECOND;
 /// compaction out of level 0, together with bytes from below.
 const LEVEL0_AMPLIFICATION_MIN: u64 = 2;
 /// While other programs have the processors, debt is worked off in this part of the usual time.
-/// Otherwise it would grow until it is urgent.
+/// Steps get less done than they are granted, so it would otherwise grow until it is urgent.
 const BUSY_DRAIN_PART: u64 = 4;
 /// By default an allocation changes by more than this part of the bandwidth.
 const CHANGE_PART: u64 = 20;
@@ -167,11 +167,10 @@ impl Allocation {
         let unhurried = unhurried(usable, (client_read, client_write), &demand);
         let floor = options.floor.unwrap_or(needed(fill).min(unhurried.max(now)));
         let most = unhurried.max(now.saturating_add(PACE_MIN));
-        // Steps get less done there than they are granted.
-        let slower = if monitor.is_short_of_processor() { BUSY_DRAIN_PART } else { 1 };
+        let part = if monitor.is_short_of_processor() { BUSY_DRAIN_PART } else { 1 };
         let mut held = false;
         let pace = if demand.paced && monitor.clients_active() && !options.drain_time.is_zero() {
-            let drain_ns = nanoseconds(options.drain_time) / slower;
+            let drain_ns = nanoseconds(options.drain_time) / part;
             let deep = deep_pace(usable.0.min(usable.1), drain_ns, monitor, &demand);
             held = deep.is_none();
             floor.saturating_add(deep.unwrap_or(0)).min(most)

@@ -512,7 +512,7 @@ impl IoScheduler {
     /// it causes. The longer the overdue debt would take to drain, the larger that share is. So a
     /// long peak delays deep work but never stops it. Returns true if credit was added.
     fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) -> bool {
-        if !self.options.debt_floor || self.members.beside_greedy().is_some() {
+        if !self.options.debt_floor || self.members.one_is_greedy() {
             self.credit = 0;
             return false;
         }

@@ -229,7 +229,7 @@ impl DeviceModel {
         read.learn(now, &window, strained(&[Awaited::Reads]), write.wanted);
         let of_writes = strained(&[Awaited::LogWrites, Awaited::LogSyncs]);
         write.learn(now, &window, of_writes, read.wanted);
-        // Else one direction would ask the other for ever more.
+        // Otherwise the direction that has not failed would make the other ask for more and more.
         if read.failed || write.failed {
             let probes = read.probes.min(write.probes);
             (read.probes, write.probes) = (probes, probes);

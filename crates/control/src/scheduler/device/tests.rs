@@ -5,6 +5,11 @@ use crate::event::{ClassSample, Processors};
 
 const SAMPLE_NS: u64 = 10_000_000;
 
+/// Returns `count` reads of `bytes` bytes that took `ns` nanoseconds together.
+fn reads(count: u64, bytes: u64, ns: u64) -> ClassSample {
+    ClassSample { reads: count, read_bytes: bytes, read_ns: ns, ..ClassSample::default() }
+}
+
 /// Feeds samples in which flushes write `written` bytes per second and use the device all the time,
 /// while clients sync the WAL, which takes `sync_ns` each time.
 fn go_on(model: &mut DeviceModel, now: &mut Instant, samples: u64, written: u64, sync_ns: u64) {
@@ -64,20 +69,11 @@ fn paced(believed: u64, waits: u64) -> u64 {
         let slow = nth > 200 && nth % 10 == 0;
         let mut sample = Sample::default();
         let read_ns = if slow { 500_000 } else { 100_000 };
-        sample.classes[IoClass::Client.index()] = ClassSample {
-            reads: 100,
-            read_bytes: 400_000,
-            read_ns: 100 * read_ns,
-            ..ClassSample::default()
-        };
+        sample.classes[IoClass::Client.index()] = reads(100, 400_000, 100 * read_ns);
         if nth > 200 {
             let part = if slow { waits } else { 150 };
-            sample.classes[IoClass::Deep(1).index()] = ClassSample {
-                reads: 12,
-                read_bytes: 1_500_000,
-                read_ns: SAMPLE_NS / 1000 * part,
-                ..ClassSample::default()
-            };
+            sample.classes[IoClass::Deep(1).index()] =
+                reads(12, 1_500_000, SAMPLE_NS / 1000 * part);
         }
         model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (0, 0));
     }
@@ -105,20 +101,11 @@ fn asked_in_full(believed: u64, device: u64, samples: u64) -> u64 {
     });
     for nth in 1..=200 + samples {
         let mut sample = Sample::default();
-        sample.classes[IoClass::Client.index()] = ClassSample {
-            reads: 100,
-            read_bytes: device / 4 / 100,
-            read_ns: 100 * 100_000,
-            ..ClassSample::default()
-        };
+        sample.classes[IoClass::Client.index()] = reads(100, device / 4 / 100, 100 * 100_000);
         if nth > 200 {
             let asked = model.usable(HEADROOM).0.min(device);
-            sample.classes[IoClass::Deep(1).index()] = ClassSample {
-                reads: 12,
-                read_bytes: (asked - device / 4) / 100,
-                read_ns: SAMPLE_NS,
-                ..ClassSample::default()
-            };
+            sample.classes[IoClass::Deep(1).index()] =
+                reads(12, (asked - device / 4) / 100, SAMPLE_NS);
             model.wanted(true, false, false);
         }
         model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (0, 0));
@@ -153,20 +140,11 @@ fn with_little_believed(device: u64, pauses: u64, urgent: bool, samples: u64) ->
     });
     for nth in 1..=200 + samples {
         let mut sample = Sample::default();
-        sample.classes[IoClass::Client.index()] = ClassSample {
-            reads: 40,
-            read_bytes: 150_000,
-            read_ns: 40 * 100_000,
-            ..ClassSample::default()
-        };
+        sample.classes[IoClass::Client.index()] = reads(40, 150_000, 40 * 100_000);
         if nth > 200 && nth % 4 >= pauses {
             let bytes = model.usable(100).0.saturating_sub(LEFT).min(device) / 100;
-            sample.classes[IoClass::Deep(1).index()] = ClassSample {
-                reads: 1 + bytes / 65_536,
-                read_bytes: bytes,
-                read_ns: scale(bytes, NS_PER_SECOND, device),
-                ..ClassSample::default()
-            };
+            sample.classes[IoClass::Deep(1).index()] =
+                reads(1 + bytes / 65_536, bytes, scale(bytes, NS_PER_SECOND, device));
             model.wanted(true, false, urgent);
         }
         model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (LEFT, 0));
@@ -249,20 +227,10 @@ fn on_a_host(taken: bool, rest_ns: u64, beside_ns: u64) -> (u64, usize) {
             (true, false) => rest_ns,
             (true, true) => beside_ns,
         };
-        let client = ClassSample {
-            reads: 20,
-            read_bytes: 80_000,
-            read_ns: 20 * read_ns,
-            ..ClassSample::default()
-        };
+        let client = reads(20, 80_000, 20 * read_ns);
         sample.classes[IoClass::Client.index()] = client;
         if beside {
-            sample.classes[IoClass::Deep(1).index()] = ClassSample {
-                reads: 8,
-                read_bytes: 1 << 20,
-                read_ns: SAMPLE_NS,
-                ..ClassSample::default()
-            };
+            sample.classes[IoClass::Deep(1).index()] = reads(8, 1 << 20, SAMPLE_NS);
         }
         let now = Instant(nth * SAMPLE_NS);
         model.observe(now, SAMPLE_NS, &sample, (0, 0));

@@ -263,19 +263,27 @@ impl Members {
         }
         let fills = self.all.iter().map(|(id, member)| (*id, member.fill_at(now)));
         let Some((most, fill)) = fills.max_by_key(|(_, fill)| *fill) else { return };
+        let is_late = self.of(most).is_some_and(Member::is_late);
+        let was = before.filter(|(greedy, _)| *greedy == most);
+        if !is_late && was.is_none() {
+            return;
+        }
         let others = || self.all.iter().filter(|(id, _)| **id != most).map(|(_, member)| member);
         if others().any(Member::is_late) || !others().any(|member| member.has_clients(now)) {
             return;
         }
-        let was = before.filter(|(greedy, _)| *greedy == most);
         let times = if was.is_some() { 1 } else { GREEDY_TIMES };
         let written: u64 = others().map(|member| member.fill_at(now)).sum();
-        let is_late = self.of(most).is_some_and(Member::is_late);
         self.greedy = if is_late && fill > written.saturating_mul(times) {
             Some((most, now))
         } else {
             was.filter(|(_, seen_at)| now.0.saturating_sub(seen_at.0) < GREEDY_NS)
         };
+    }
+
+    /// Returns true if a database is greedy.
+    pub(super) fn one_is_greedy(&self) -> bool {
+        self.greedy.is_some()
     }
 
     /// Returns the demand of all but the greedy database, if there is one.
@@ -415,7 +423,7 @@ impl IoScheduler {
     /// higher estimate. A greedy database could, but a probe for it would harm others unless the
     /// device has little to do.
     pub(super) fn paced(&self) -> (bool, bool) {
-        if self.members.greedy.is_some() && self.device.is_idle() {
+        if self.members.one_is_greedy() && self.device.is_idle() {
             return (false, false);
         }
         self.allocation.paced

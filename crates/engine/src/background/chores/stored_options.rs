@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sateen_store::base::error::{Error, Result};
+use sateen_control::ColumnFamilyId;
+use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::Ordering;
 use sateen_store::base::sync::lock;
 use sateen_store::files::options_file;
+use sateen_store::files::replace::sync_directory;
 use sateen_store::vfs::Vfs;
 
 use super::Chores;
@@ -17,29 +19,40 @@ impl Chores {
     /// Writes the current options to the directory, durably. The caller holds the lock of the
     /// catalogue. After a failure the chores try again, and so does the close.
     pub(crate) fn store_options(&self) {
-        let current = |family: &ColumnFamilyData| family.options();
-        let _tried_again = self.store_changed_options(&self.env.options.load(), current);
+        let _tried_again = self.write_options(&self.env.options.load(), None);
     }
 
-    /// Writes options that are to be in force next: `options`, and those of each column family. The
-    /// caller holds the lock of the catalogue. After a failure it changes nothing, and the chores
-    /// see to it that the file has the current ones.
+    /// Writes options that are to be in force next: `options`, and those of one column family. The
+    /// caller holds the lock of the catalogue. After a failure the current ones stay in force, and
+    /// the chores write those again.
     pub(crate) fn store_changed_options(
         &self,
         options: &Options,
-        of_family: impl Fn(&ColumnFamilyData) -> Arc<ColumnFamilyOptions>,
+        changed: (ColumnFamilyId, &Arc<ColumnFamilyOptions>),
     ) -> Result<()> {
-        let text = self.options_text(options, of_family);
-        let (vfs, directory) = (self.env.vfs.as_ref(), &self.env.directory);
-        // The file may have these options since a failed attempt, under a name that is not durable.
-        let sync = || vfs.sync_dir(directory).map_err(|error| Error::io("sync", directory, error));
-        let after_failure = self.options_unstored.load(Ordering::Relaxed);
-        let stored = options_file::write(vfs, directory, &text);
-        let stored = stored.and_then(|()| if after_failure { sync() } else { Ok(()) });
-        self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
+        let stored = self.write_options(options, Some(changed));
         if stored.is_err() {
             self.board.poke();
         }
+        stored
+    }
+
+    fn write_options(
+        &self,
+        options: &Options,
+        changed: Option<(ColumnFamilyId, &Arc<ColumnFamilyOptions>)>,
+    ) -> Result<()> {
+        let text = self.options_text(options, |family| match changed {
+            Some((id, options)) if id == family.id() => Arc::clone(options),
+            _ => family.options(),
+        });
+        let (vfs, directory) = (self.env.vfs.as_ref(), &self.env.directory);
+        let mut stored = options_file::write(vfs, directory, &text);
+        if self.options_unstored.load(Ordering::Relaxed) {
+            // A failed attempt may have written the same options under a name that is not durable.
+            stored = stored.and_then(|()| sync_directory(vfs, directory));
+        }
+        self.options_unstored.store(stored.is_err(), Ordering::Relaxed);
         stored
     }
 

@@ -19,6 +19,15 @@ fn open(vfs: &MemVfs, options: &Options) -> Db {
     Db::open_with(as_vfs(vfs), "/db", options.clone(), &[]).unwrap()
 }
 
+/// Opens a database whose chores run in `Db::step`, on a file system whose calls can fail.
+fn without_threads() -> (MemVfs, FaultVfs, Db) {
+    let vfs = MemVfs::new();
+    let faults = FaultVfs::new(as_vfs(&vfs));
+    let options = Options { background_threads: 0, ..tiny() };
+    let db = Db::open_with(std::sync::Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+    (vfs, faults, db)
+}
+
 /// Of the default column family: how hard zstd tries.
 fn effort(stored: &StoredOptions) -> i32 {
     stored.options.column_family.zstd_level
@@ -168,10 +177,7 @@ fn the_old_ones_or_the_new_ones_after_a_crash() {
 
 #[test]
 fn what_cannot_be_stored_now_is_stored_later() {
-    let vfs = MemVfs::new();
-    let faults = FaultVfs::new(as_vfs(&vfs));
-    let options = Options { background_threads: 0, ..tiny() };
-    let db = Db::open_with(std::sync::Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+    let (vfs, faults, db) = without_threads();
     let rule = FaultRule::new(Fault::NoSpace).on(VfsOperation::Write).path_contains("OPTIONS");
     let failing = faults.add(rule);
     let names = || -> Vec<String> {
@@ -200,10 +206,7 @@ fn what_cannot_be_stored_now_is_stored_later() {
 /// The file has its new name already if the directory cannot be synced.
 #[test]
 fn options_that_were_refused_do_not_stay_in_the_file() {
-    let vfs = MemVfs::new();
-    let faults = FaultVfs::new(as_vfs(&vfs));
-    let options = Options { background_threads: 0, ..tiny() };
-    let db = Db::open_with(std::sync::Arc::new(faults.clone()), "/db", options, &[]).unwrap();
+    let (vfs, faults, db) = without_threads();
     let before = effort(&load(&vfs).unwrap());
     let failing = faults.add(FaultRule::new(Fault::Io).on(VfsOperation::SyncDir).once());
     db.set_options(&[("zstd_level", "9")]).unwrap_err();
