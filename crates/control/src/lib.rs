@@ -36,7 +36,7 @@ pub use event::{
     SAMPLE_PERIOD, Sample,
 };
 pub use options::{CfOptions, ControlOptions, DeviceProfile, JobSlots};
-pub use scheduler::{Pace, PaceStep, ReclaimPace, ScrubStep};
+pub use scheduler::{Pace, PaceStep, ReclaimHaste, ReclaimPace, ScrubStep};
 pub use tuner::{Adjustment, Limit, Overflow};
 pub use types::*;
 pub use version::{TableMeta, Version, VersionEdit};

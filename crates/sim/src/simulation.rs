@@ -341,7 +341,7 @@ impl Simulation {
 
     fn start_compaction(&mut self, id: JobId, plan: Arc<CompactionPlan>) -> Result<()> {
         let tree = &self.trees[plan.cf.0 as usize];
-        let outputs = outputs(&plan, tree.entry_bytes, self.family.table_bytes);
+        let outputs = outputs(&plan, &tree.version, tree.entry_bytes, self.family.table_bytes);
         let input = (plan.rewrite_bytes(), tree.bytes_in_memory(&plan));
         self.start(id, Work::Compaction(plan), input, outputs)
     }

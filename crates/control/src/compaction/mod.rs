@@ -25,7 +25,7 @@ pub(crate) use sparse::SparseTables;
 pub use sparse::{FileSpace, sparse_files};
 pub use step::ManualStep;
 
-pub use crate::geometry::{OutputCutter, OutputSplit, OverlapLimit, Stripes};
+pub use crate::geometry::{KeysOf, OutputCutter, OutputSplit, OverlapLimit, Stripes};
 pub use crate::plan::{
     Below, ClaimError, CompactionPlan, CompactionReason, EarlyEnd, InFlight, Input, KeysBelow,
 };

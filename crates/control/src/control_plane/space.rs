@@ -6,10 +6,10 @@
 //!    hold up nobody.
 //! 2. [`ControlPlane::pressure`] adds to each column family its part of them, in proportion to the
 //!    bytes of its tables. So writers are slowed down for them as for levels beyond their targets.
-//! 3. [`ControlPlane::reclaim_pace`] has them given back faster from half of the limit on, where
-//!    writers begin to be slowed down. There the column families have one limit together. It also
-//!    does so if dead tables are a sixth of the others, because the limit of a small database is
-//!    many times its size.
+//! 3. [`ControlPlane::reclaim_pace`] has them given back sooner if they are a 32nd of the other
+//!    tables, and in a hurry from half of the limit on, where writers begin to be slowed down.
+//!    There the column families have one limit together. It also hurries if dead tables are a sixth
+//!    of the others, because the limit of a small database is many times its size.
 //!
 //! What must stay true: writers of a column family without a limit, or without targets of levels,
 //! are not slowed down for dead tables.
@@ -20,13 +20,16 @@ use super::ControlPlane;
 use crate::arithmetic::scale;
 use crate::column_family::ColumnFamily;
 use crate::event::Processors;
-use crate::scheduler::ReclaimPace;
+use crate::scheduler::{ReclaimHaste, ReclaimPace};
 use crate::types::ColumnFamilyId;
 use crate::write_controller::{Pressure, excess_of, is_spacious};
 
-/// Dead tables of this part of the other tables' bytes are given back faster, but not fewer than
-/// `DEAD_MIN` bytes. While other programs have the processors, steps take long, and the pauses
-/// after them, too.
+/// Dead tables of this part of the other tables' bytes are given back soon, but not fewer than
+/// `DEAD_MIN_SOON` bytes.
+const DEAD_PART_SOON: u64 = 32;
+const DEAD_MIN_SOON: u64 = 64 << 20;
+/// Those of this part are given back in a hurry, but not fewer than `DEAD_MIN` bytes. While other
+/// programs have the processors, steps take long, and the pauses after them, too.
 const DEAD_PART: u64 = 6;
 const DEAD_PART_BUSY: u64 = 24;
 const DEAD_MIN: u64 = 128 << 20;
@@ -65,16 +68,16 @@ impl ControlPlane {
     /// Returns the pace at which dead tables are reclaimed. `backlog` is what that costs, in bytes.
     #[must_use]
     pub fn reclaim_pace(&self, backlog: u64) -> ReclaimPace {
-        self.scheduler.reclaim_pace(backlog, self.space_is_short())
+        self.scheduler.reclaim_pace(backlog, self.reclaim_haste())
     }
 
-    /// Returns true if dead tables are many against the others, or if they and levels beyond their
-    /// targets take more than half of their limit, and dead tables a quarter. Fewer would not be
-    /// worth a slower device.
-    fn space_is_short(&self) -> bool {
+    /// Returns how soon dead tables are given back: in a hurry if they are many against the others,
+    /// or if they and levels beyond their targets take more than half of their limit, and dead
+    /// tables a quarter. Fewer would not be worth a slower device.
+    fn reclaim_haste(&self) -> ReclaimHaste {
         let limited = || self.families.values().filter(|family| family.is_limited_in_space());
         if limited().next().is_none() {
-            return false;
+            return ReclaimHaste::Later;
         }
         let (excess, most) = limited().fold((0_u64, 0_u64), |(excess, most), family| {
             let (beyond, largest) = family.excess();
@@ -86,11 +89,15 @@ impl ControlPlane {
         let live = table_bytes(limited());
         let dead = if of == 0 { bytes } else { scale(bytes, live.min(of), of) };
         let part = if self.is_short_of_processor() { DEAD_PART_BUSY } else { DEAD_PART };
-        if dead >= (live / part).max(DEAD_MIN) {
-            return true;
-        }
         let few = is_spacious(dead.saturating_mul(2), most);
-        !few && !is_spacious(excess.saturating_add(dead), most)
+        let is_short = !few && !is_spacious(excess.saturating_add(dead), most);
+        if is_short || dead >= (live / part).max(DEAD_MIN) {
+            ReclaimHaste::Now
+        } else if dead >= (live / DEAD_PART_SOON).max(DEAD_MIN_SOON) {
+            ReclaimHaste::Soon
+        } else {
+            ReclaimHaste::Later
+        }
     }
 
     /// Returns how the machine's processors were used lately.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use super::gap::GapFinder;
 use super::guard::is_guard;
+use super::span::KeysOf;
 use super::split::OutputSplit;
 use crate::types::UserKey;
-use crate::version::{Run, TableMeta};
 
 /// The part of its target, in percent, from which on a table may end where a table below ends. It
 /// grows with each boundary that the table has crossed.
@@ -29,12 +29,10 @@ const GAP_PART: u64 = 16;
 #[derive(Clone, Debug)]
 pub struct OutputCutter {
     split: OutputSplit,
-    grandparents: Run,
-    /// The rank of `current`.
+    grandparents: Arc<[KeysOf]>,
+    /// The rank of the first grandparent that does not end below the last key.
     rank: usize,
-    /// The first grandparent that does not end below the last key; `None` behind the last one.
-    current: Option<Arc<TableMeta>>,
-    /// Whether the last key was inside `current`.
+    /// Whether the last key was inside it.
     inside: bool,
     /// Grandparents between the first and the last key of the current table, and their bytes.
     overlap_tables: u64,
@@ -72,15 +70,14 @@ impl OutputCutter {
             at_grandparent_boundaries: false,
             at_gaps,
         };
-        OutputCutter::over(split, Run::default(), 0, stripes.iter().rev().cloned().collect())
+        OutputCutter::over(split, Arc::default(), stripes.iter().rev().cloned().collect())
     }
 
-    /// Returns a cutter for outputs that lie above the tables of `run` from `rank` on and that end
-    /// at `breaks`, in any order, and at the guards of `split`.
+    /// Returns a cutter for outputs that lie above `grandparents` and that end at `breaks`, in any
+    /// order, and at the guards of `split`.
     pub(crate) fn new(
         split: &OutputSplit,
-        run: Run,
-        rank: usize,
+        grandparents: Arc<[KeysOf]>,
         breaks: &[UserKey],
     ) -> OutputCutter {
         let guards: &[UserKey] = match split {
@@ -89,17 +86,16 @@ impl OutputCutter {
         };
         let mut breaks: Vec<_> = breaks.iter().chain(guards).cloned().collect();
         breaks.sort_unstable_by(|a, b| b.cmp(a));
-        OutputCutter::over(split.clone(), run, rank, breaks)
+        OutputCutter::over(split.clone(), grandparents, breaks)
     }
 
     /// Like [`OutputCutter::new`], with `breaks` in descending order.
-    fn over(split: OutputSplit, run: Run, rank: usize, breaks: Vec<UserKey>) -> OutputCutter {
+    fn over(split: OutputSplit, grandparents: Arc<[KeysOf]>, breaks: Vec<UserKey>) -> OutputCutter {
         let at_gaps = matches!(split, OutputSplit::BySize { at_gaps: true, .. });
         OutputCutter {
             split,
-            current: run.get(rank).cloned(),
-            grandparents: run,
-            rank,
+            grandparents,
+            rank: 0,
             inside: false,
             overlap_tables: 0,
             overlap_bytes: 0,
@@ -119,7 +115,7 @@ impl OutputCutter {
         let cut =
             table_bytes > 0 && (broken || self.decide(user_key, table_bytes, crossed, was_inside));
         if cut || table_bytes == 0 {
-            let inside = self.current.as_ref().filter(|_| self.inside);
+            let inside = self.grandparents.get(self.rank).filter(|_| self.inside);
             self.overlap_tables = u64::from(inside.is_some());
             self.overlap_bytes = inside.map_or(0, |table| table.size_bytes);
             self.crossings = 0;
@@ -194,7 +190,7 @@ impl OutputCutter {
     fn advance(&mut self, user_key: &[u8]) -> Crossed {
         let mut crossed = Crossed::default();
         let mut steps = 0;
-        while let Some(table) = &self.current {
+        while let Some(table) = self.grandparents.get(self.rank) {
             if !self.inside && table.smallest <= *user_key {
                 self.inside = true;
                 crossed.boundaries += 1;
@@ -209,13 +205,14 @@ impl OutputCutter {
             self.rank += 1;
             steps += 1;
             if steps == STEPS_MAX {
-                let next = self.grandparents.lower_bound(user_key).max(self.rank);
-                crossed.boundaries += 2 * (next - self.rank) as u64;
-                crossed.tables += (next - self.rank) as u64;
-                crossed.bytes += self.grandparents.bytes_in(self.rank..next);
-                self.rank = next;
+                let rest = self.grandparents.get(self.rank..).unwrap_or_default();
+                let passed = rest.partition_point(|table| table.largest < *user_key);
+                crossed.boundaries += 2 * passed as u64;
+                crossed.tables += passed as u64;
+                crossed.bytes +=
+                    rest.iter().take(passed).map(|table| table.size_bytes).sum::<u64>();
+                self.rank += passed;
             }
-            self.current = self.grandparents.get(self.rank).cloned();
         }
         crossed
     }
@@ -224,36 +221,16 @@ impl OutputCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Epoch, FileId, SeqNo, TableId};
-    use crate::version::Placement;
 
     fn key(n: u64) -> UserKey {
         UserKey::bytewise(n.to_be_bytes())
     }
 
     /// Tables of the keys 10 to 15, 20 to 25 and so on, of 1, 2, 3 … bytes.
-    fn grandparents() -> Run {
-        let table = |n: u64| {
-            Arc::new(TableMeta {
-                id: TableId(n),
-                placement: Placement::WholeFile(FileId(n)),
-                size_bytes: n,
-                smallest: key(10 * n),
-                largest: key(10 * n + 5),
-                seqno_min: SeqNo(0),
-                seqno_max: SeqNo(0),
-                entries: 1,
-                tombstones: 0,
-                merges: 0,
-                ranges_applied: SeqNo(0),
-                global_seqno: SeqNo(0),
-                raw_bytes: n,
-                tail_bytes: 0,
-                sketch: None,
-                values: Default::default(),
-            })
-        };
-        Run::from_tables(Epoch(0), (1..=1000).map(table).collect()).unwrap()
+    fn grandparents() -> Arc<[KeysOf]> {
+        let table =
+            |n: u64| KeysOf { smallest: key(10 * n), largest: key(10 * n + 5), size_bytes: n };
+        (1..=1000).map(table).collect()
     }
 
     fn cutter() -> OutputCutter {
@@ -263,13 +240,13 @@ mod tests {
             at_grandparent_boundaries: true,
             at_gaps: false,
         };
-        OutputCutter::over(split, grandparents(), 0, vec![])
+        OutputCutter::over(split, grandparents(), vec![])
     }
 
     #[test]
     fn tables_end_at_guards_and_when_they_are_full() {
         let split = OutputSplit::AtGuards { guards: vec![], bits: 4, target_bytes: 100 };
-        let mut cutter = OutputCutter::over(split, Run::default(), 0, vec![]);
+        let mut cutter = OutputCutter::over(split, Arc::default(), vec![]);
         let (mut bytes, mut at_guards, mut full) = (0, 0, 0);
         for n in 0..4_000 {
             let key = key(n);

@@ -22,7 +22,7 @@ pub(crate) use groups::groups;
 pub(crate) use guard::is_guard;
 pub(crate) use overlap::{depth, overlap_below, repeated_part};
 pub(crate) use span::union;
-pub use span::{Bounds, Span, closure, hull};
+pub use span::{Bounds, KeysOf, Span, closure, hull};
 pub use split::{OutputSplit, OverlapLimit};
 pub(crate) use stripes::ranks;
 pub use stripes::{Stripes, stripes};

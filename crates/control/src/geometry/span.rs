@@ -4,6 +4,7 @@
 //! 2. [`hull`] returns the key range of several spans together.
 //! 3. [`closure`] starts with a key range and takes in all tables that share keys with it. Their
 //!    key range may be wider, so it repeats this until no further table shares a key.
+//! 4. [`KeysOf`] is what is known of a table that nobody holds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,6 +47,24 @@ impl<'a> Span<'a> {
         let first = self.run.get(self.ranks.start)?;
         let last = self.run.get(self.ranks.end.checked_sub(1)?)?;
         (!self.ranks.is_empty()).then_some((&first.smallest, &last.largest))
+    }
+}
+
+/// The keys and the size of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeysOf {
+    /// The smallest key.
+    pub smallest: UserKey,
+    /// The largest key.
+    pub largest: UserKey,
+    /// The table's `size_bytes`.
+    pub size_bytes: u64,
+}
+
+impl From<&Arc<TableMeta>> for KeysOf {
+    fn from(table: &Arc<TableMeta>) -> KeysOf {
+        let (smallest, largest) = (table.smallest.clone(), table.largest.clone());
+        KeysOf { smallest, largest, size_bytes: table.size_bytes }
     }
 }
 

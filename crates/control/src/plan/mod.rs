@@ -3,11 +3,12 @@
 //! 1. A policy, or a manual compaction, makes a [`CompactionPlan`]. It names the tables to rewrite,
 //!    to settle (move to another level as they are) and to drop, and says where outputs end.
 //! 2. The control plane claims its tables and key ranges ([`InFlight::claim`]).
-//! 3. The job asks [`CompactionPlan::output_cutter`] where tables end,
-//!    [`CompactionPlan::keys_below`] whether a tombstone may be dropped, and
-//!    [`CompactionPlan::early_end`] where it may stop.
+//! 3. When the job begins it looks up what is older than its outputs ([`CompactionPlan::below`]).
+//!    With that it asks [`CompactionPlan::output_cutter`] where tables end, and [`KeysBelow`]
+//!    whether a tombstone may be dropped. [`CompactionPlan::early_end`] says where it may stop.
 //! 4. [`CompactionPlan::edit`] returns the change of the version. The job adds its output tables.
 
+mod below;
 mod early_end;
 mod in_flight;
 #[cfg(test)]
@@ -15,15 +16,16 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use below::older_than;
+pub use below::{Below, KeysBelow};
 pub use early_end::EarlyEnd;
 pub use in_flight::{ClaimError, InFlight};
 
-use crate::geometry::{OutputCutter, OutputSplit, Span, union};
+use crate::geometry::{OutputSplit, Span, union};
 use crate::types::{ColumnFamilyId, CompressionCode, Epoch, FileId, IoClass, RequestId, UserKey};
-use crate::version::{AddedTable, RemovedTable, Run, TableMeta, VersionEdit};
+use crate::version::{AddedTable, RemovedTable, TableMeta, VersionEdit};
 
 /// Tables of one run, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,24 +138,13 @@ pub struct CompactionPlan {
     pub compact_pointer: Option<(u8, UserKey)>,
     /// The score of the level in which it starts; 0 if a client asked for it.
     pub score: f64,
-    /// Everything older than the outputs that shares keys with them, as of the plan. Claims keep
-    /// other keys out of these runs until the compaction ends.
-    pub below: Vec<Below>,
+    /// Whether nothing older shares a key with the outputs. Then all tombstones that no snapshot
+    /// needs may be dropped.
+    pub is_bottommost: bool,
     /// Value files out of which the job copies the values that it keeps, because they have garbage.
     pub collect: BTreeSet<FileId>,
     /// The client's request whose answer names the outputs.
     pub request: Option<RequestId>,
-}
-
-/// A run older than a plan's outputs, and the tables of it that share keys with them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Below {
-    /// The run's level.
-    pub level: u8,
-    /// The run, as it was when the plan was made.
-    pub run: Run,
-    /// The ranks of the tables that share keys with the outputs. Never empty.
-    pub overlap: Range<usize>,
 }
 
 impl CompactionPlan {
@@ -203,33 +194,6 @@ impl CompactionPlan {
     #[must_use]
     pub fn start_level(&self) -> u8 {
         self.inputs().map(|input| input.level).min().unwrap_or(self.output_level)
-    }
-
-    /// Returns true if nothing older shares a key with the outputs. Then all tombstones that no
-    /// snapshot needs may be dropped. Otherwise [`CompactionPlan::keys_below`] answers key by key.
-    #[must_use]
-    pub fn is_bottommost(&self) -> bool {
-        self.below.is_empty()
-    }
-
-    /// Returns a cursor that tells, for ascending keys, whether anything older may hold a key. A
-    /// tombstone may be dropped if nothing older holds its key and no snapshot needs it.
-    #[must_use]
-    pub fn keys_below(&self) -> KeysBelow {
-        let runs = self.below.iter().map(|below| (below.run.clone(), below.overlap.start, None));
-        KeysBelow { runs: runs.collect() }
-    }
-
-    /// Returns the cutter that decides where the job's output tables end.
-    #[must_use]
-    pub fn output_cutter(&self) -> OutputCutter {
-        // Outputs in level 0 are later merged with all of the base level, so their overlap does not
-        // matter.
-        let level = self.output_level;
-        let below = self.below.iter().find(|below| level > 0 && below.level == level + 1);
-        let run = below.map(|below| below.run.clone()).unwrap_or_default();
-        let rank = below.map_or(0, |below| below.overlap.start);
-        OutputCutter::new(&self.split, run, rank, &self.breaks)
     }
 
     /// Returns the edit of this plan without the output tables. The job adds them to `added` at
@@ -299,33 +263,10 @@ impl fmt::Display for CompactionPlan {
             write!(f, " path={}", self.path)?;
         }
         write!(f, " class={}", self.class)?;
-        if self.is_bottommost() {
+        if self.is_bottommost {
             write!(f, " bottommost")?;
         }
         Ok(())
-    }
-}
-
-/// Tells for ascending keys whether anything older than a plan's outputs may hold them.
-#[derive(Clone, Debug)]
-pub struct KeysBelow {
-    /// Each older run, with the rank and the handle of the first table that can still matter.
-    runs: Vec<(Run, usize, Option<Arc<TableMeta>>)>,
-}
-
-impl KeysBelow {
-    /// Returns true if anything older may hold `user_key`. Keys must not descend between calls.
-    pub fn may_contain(&mut self, user_key: &[u8]) -> bool {
-        self.runs.iter_mut().any(|(run, at, table)| {
-            if table.is_none() {
-                *table = run.get(*at).cloned();
-            }
-            while table.as_ref().is_some_and(|table| table.largest < *user_key) {
-                *at += 1;
-                *table = run.get(*at).cloned();
-            }
-            table.as_ref().is_some_and(|table| table.smallest <= *user_key)
-        })
     }
 }
 

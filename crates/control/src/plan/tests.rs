@@ -30,15 +30,8 @@ fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
     })
 }
 
-/// Returns a plan from level 1 to level 2, with `grandparents` in level 3.
-fn plan(
-    inputs: Vec<Arc<TableMeta>>,
-    grandparents: Vec<Arc<TableMeta>>,
-    split: OutputSplit,
-) -> CompactionPlan {
-    let overlap = 0..grandparents.len();
-    let run = Run::from_tables(Epoch(0), grandparents).unwrap();
-    let below = Below { level: 3, run, overlap: overlap.clone() };
+/// Returns a plan from level 1 to level 2.
+fn plan(inputs: Vec<Arc<TableMeta>>, split: OutputSplit) -> CompactionPlan {
     CompactionPlan {
         cf: ColumnFamilyId(0),
         reason: CompactionReason::LevelSize,
@@ -56,8 +49,15 @@ fn plan(
         collect: Default::default(),
         request: None,
         score: 1.0,
-        below: if overlap.is_empty() { vec![] } else { vec![below] },
+        is_bottommost: true,
     }
+}
+
+/// Returns a version with tables in level 3.
+fn with_grandparents(tables: Vec<Arc<TableMeta>>) -> Version {
+    let added = tables.into_iter().map(|table| AddedTable { level: 3, epoch: Epoch(0), table });
+    let edit = VersionEdit { added: added.collect(), ..VersionEdit::default() };
+    Version::new(ColumnFamilyId(0), 5).apply(&edit).unwrap()
 }
 
 fn by_size(target_bytes: u64, overlap_max: u64, aligned: bool) -> OutputSplit {
@@ -70,8 +70,13 @@ fn by_size(target_bytes: u64, overlap_max: u64, aligned: bool) -> OutputSplit {
 }
 
 /// Returns the first keys of the output tables if each key adds ten bytes.
-fn cuts(plan: &CompactionPlan, keys: impl IntoIterator<Item = u64>) -> Vec<u64> {
-    let mut cutter = plan.output_cutter();
+fn cuts(
+    plan: &CompactionPlan,
+    grandparents: &[Arc<TableMeta>],
+    keys: impl IntoIterator<Item = u64>,
+) -> Vec<u64> {
+    let below = plan.below(&with_grandparents(grandparents.to_vec()));
+    let mut cutter = plan.output_cutter(&below);
     let mut bytes = 0;
     let mut cuts = Vec::new();
     for n in keys {
@@ -89,39 +94,39 @@ fn cuts(plan: &CompactionPlan, keys: impl IntoIterator<Item = u64>) -> Vec<u64> 
 
 #[test]
 fn tables_end_at_their_size() {
-    let plan = plan(vec![table(1, 0, 99, 1)], vec![], by_size(200, 1000, true));
-    assert_eq!(cuts(&plan, 0..100), [0, 20, 40, 60, 80]);
+    let plan = plan(vec![table(1, 0, 99, 1)], by_size(200, 1000, true));
+    assert_eq!(cuts(&plan, &[], 0..100), [0, 20, 40, 60, 80]);
 }
 
 #[test]
 fn tables_end_where_tables_below_end() {
-    let grandparents = (0..10).map(|i| table(10 + i, i * 15, i * 15 + 14, 10)).collect();
-    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(200, 10_000, true));
+    let grandparents: Vec<_> = (0..10).map(|i| table(10 + i, i * 15, i * 15 + 14, 10)).collect();
+    let plan = plan(vec![table(1, 0, 99, 1)], by_size(200, 10_000, true));
     // Of a target of 200 bytes, 150 are enough to end at a boundary. Without boundaries only the
     // size counts.
-    assert_eq!(cuts(&plan, 0..60), [0, 15, 30, 45]);
+    assert_eq!(cuts(&plan, &grandparents, 0..60), [0, 15, 30, 45]);
     let unaligned = CompactionPlan { split: by_size(200, 10_000, false), ..plan };
-    assert_eq!(cuts(&unaligned, 0..60), [0, 20, 40]);
+    assert_eq!(cuts(&unaligned, &grandparents, 0..60), [0, 20, 40]);
 }
 
 #[test]
 fn tables_overlap_no_more_below_than_they_may() {
     let grandparents: Vec<_> = (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, 100)).collect();
-    let plan = plan(vec![table(1, 0, 99, 1)], grandparents.clone(), by_size(100_000, 400, false));
+    let plan = plan(vec![table(1, 0, 99, 1)], by_size(100_000, 400, false));
     // Three tables below and 300 bytes of its own would exceed the limit.
-    let starts = cuts(&plan, 0..100);
+    let starts = cuts(&plan, &grandparents, 0..100);
     assert_eq!(starts, [0, 20, 40, 60, 80]);
     // Sparse keys also overlap what lies between them.
-    assert_eq!(cuts(&plan, [0, 5, 45, 46, 99]), [0, 45, 99]);
+    assert_eq!(cuts(&plan, &grandparents, [0, 5, 45, 46, 99]), [0, 45, 99]);
 }
 
 #[test]
 fn a_table_below_that_is_jumped_over_is_left_untouched() {
     let grandparents = vec![table(10, 0, 10, 50), table(11, 20, 30, 500), table(12, 40, 50, 50)];
-    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1000, 100_000, true));
-    assert_eq!(cuts(&plan, [1, 2, 3, 41, 42]), [1, 41]);
+    let plan = plan(vec![table(1, 0, 99, 1)], by_size(1000, 100_000, true));
+    assert_eq!(cuts(&plan, &grandparents, [1, 2, 3, 41, 42]), [1, 41]);
     // The table is not skipped if a key falls into it.
-    assert_eq!(cuts(&plan, [1, 2, 3, 25, 41, 42]), [1]);
+    assert_eq!(cuts(&plan, &grandparents, [1, 2, 3, 25, 41, 42]), [1]);
 }
 
 #[test]
@@ -137,32 +142,32 @@ fn tables_end_at_gaps_once_they_are_large_enough() {
         at_grandparent_boundaries: false,
         at_gaps: true,
     };
-    let with_gaps = plan(vec![table(1, 0, 99, 1)], vec![], split);
-    let without = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1600, u64::MAX, false));
+    let with_gaps = plan(vec![table(1, 0, 99, 1)], split);
+    let without = plan(vec![table(1, 0, 99, 1)], by_size(1600, u64::MAX, false));
     // Two streams, and a third one that is too short to end a table.
     let keys = || (0..50).chain(1_000_000..1_000_005).chain(2_000_000..2_000_050);
-    assert_eq!(cuts(&with_gaps, keys()), [0, 1_000_000]);
-    assert_eq!(cuts(&without, keys()), [0]);
+    assert_eq!(cuts(&with_gaps, &[], keys()), [0, 1_000_000]);
+    assert_eq!(cuts(&without, &[], keys()), [0]);
     // Evenly spread keys have no gaps.
-    assert_eq!(cuts(&with_gaps, (0..100).map(|n| n * 1000)), [0]);
+    assert_eq!(cuts(&with_gaps, &[], (0..100).map(|n| n * 1000)), [0]);
 }
 
 #[test]
 fn breaks_and_overlap_cut_too() {
-    let mut broken = plan(vec![table(1, 0, 99, 1)], vec![], by_size(1000, 1000, false));
+    let mut broken = plan(vec![table(1, 0, 99, 1)], by_size(1000, 1000, false));
     broken.breaks = vec![key(10), key(20), key(30)];
-    assert_eq!(cuts(&broken, [1, 2, 10, 11, 35]), [1, 10, 35]);
+    assert_eq!(cuts(&broken, &[], [1, 2, 10, 11, 35]), [1, 10, 35]);
     let grandparents: Vec<_> =
         (0..10).map(|i| table(10 + i, i * 10, i * 10 + 9, if i < 5 { 500 } else { 10 })).collect();
     // Two of the first five tables below are too much, unless one of them is small.
     let by_overlap = |tables, bytes| {
         let limit = OverlapLimit { tables, bytes };
         let split = OutputSplit::ByOverlap { bytes_min: 50, bytes_max: 300, limit };
-        plan(vec![table(1, 0, 99, 1)], Vec::clone(&grandparents), split)
+        plan(vec![table(1, 0, 99, 1)], split)
     };
-    assert_eq!(cuts(&by_overlap(1, 600), 0..100), [0, 10, 20, 30, 40, 70]);
+    assert_eq!(cuts(&by_overlap(1, 600), &grandparents, 0..100), [0, 10, 20, 30, 40, 70]);
     // Each of them alone is too much: tables end at the smallest size there.
-    let starts = cuts(&by_overlap(0, 100), 0..100);
+    let starts = cuts(&by_overlap(0, 100), &grandparents, 0..100);
     assert_eq!(starts, [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 80]);
 }
 
@@ -180,8 +185,9 @@ fn poor_percent(times: u64) -> u64 {
     let limit = OverlapLimit { tables: 8, bytes: 64 * MB };
     let split = OutputSplit::ByOverlap { bytes_min: MB, bytes_max: 8 * MB, limit };
     let keys = TABLES * KEYS_PER_TABLE;
-    let plan = plan(vec![table(1, 0, keys - 1, 1)], below.collect(), split);
-    let mut cutter = plan.output_cutter();
+    let plan = plan(vec![table(1, 0, keys - 1, 1)], split);
+    let below = plan.below(&with_grandparents(below.collect()));
+    let mut cutter = plan.output_cutter(&below);
     let per_key = 8 * MB / KEYS_PER_TABLE / times;
     let (mut bytes, mut all, mut poor) = (0, 0, 0);
     for n in 0..keys {
@@ -208,9 +214,9 @@ fn tables_turn_poor_where_the_step_to_level_2_is_as_wide_as_two_steps() {
 #[test]
 fn what_is_below_is_known_key_by_key() {
     let grandparents = vec![table(10, 5, 10, 1), table(11, 20, 30, 1)];
-    let plan = plan(vec![table(1, 0, 99, 1)], grandparents, by_size(1, 1, true));
-    assert!(!plan.is_bottommost());
-    let mut below = plan.keys_below();
+    let plan = plan(vec![table(1, 0, 99, 1)], by_size(1, 1, true));
+    let below = plan.below(&with_grandparents(grandparents));
+    let mut below = KeysBelow::new(&below);
     let found: Vec<_> = (0..40).filter(|n| below.may_contain(key(*n).bytes())).collect();
     assert_eq!(found, (5..=10).chain(20..=30).collect::<Vec<_>>());
 }
@@ -218,10 +224,10 @@ fn what_is_below_is_known_key_by_key() {
 #[test]
 fn claims_refuse_what_touches() {
     let split = by_size(1, 1, true);
-    let first = plan(vec![table(1, 10, 19, 7)], vec![], split.clone());
-    let same_table = plan(vec![table(1, 10, 19, 7)], vec![], split.clone());
-    let same_range = plan(vec![table(2, 19, 25, 7)], vec![], split.clone());
-    let apart = plan(vec![table(3, 20, 25, 7)], vec![], split.clone());
+    let first = plan(vec![table(1, 10, 19, 7)], split.clone());
+    let same_table = plan(vec![table(1, 10, 19, 7)], split.clone());
+    let same_range = plan(vec![table(2, 19, 25, 7)], split.clone());
+    let apart = plan(vec![table(3, 20, 25, 7)], split.clone());
     let elsewhere = CompactionPlan { cf: ColumnFamilyId(1), ..same_range.clone() };
     let deeper = CompactionPlan { output_level: 3, ..same_range.clone() };
     let empty = CompactionPlan { rewrite: vec![], ..first.clone() };
@@ -251,7 +257,7 @@ fn an_edit_moves_what_settles_and_removes_all_inputs() {
         tables.iter().map(|table| AddedTable { level: 1, epoch: Epoch(0), table: table.clone() });
     let edit = VersionEdit { added: added.collect(), ..VersionEdit::default() };
     let version = version.apply(&edit).unwrap();
-    let mut plan = plan(vec![tables[0].clone()], vec![], by_size(1, 1, true));
+    let mut plan = plan(vec![tables[0].clone()], by_size(1, 1, true));
     plan.settle = vec![Input { level: 1, epoch: Epoch(0), tables: vec![tables[1].clone()] }];
     plan.compact_pointer = Some((1, key(9)));
     let next = version.apply(&plan.edit()).unwrap();
@@ -270,7 +276,7 @@ fn a_job_does_not_end_early_within_operands_or_values_apart() {
         let above = table(1, 10, 30, 100);
         let above = Arc::new(TableMeta { merges, values, ..(*above).clone() });
         let first = table(2, 0, 5, 100);
-        let mut plan = plan(vec![first, above], vec![], by_size(100, 0, false));
+        let mut plan = plan(vec![first, above], by_size(100, 0, false));
         plan.rewrite.push(Input {
             level: 2,
             epoch: Epoch(0),

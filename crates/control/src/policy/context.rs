@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use super::{CfOptions, LevelScore, LevelTargets};
 use crate::geometry::{Bounds, Span, hull};
-use crate::plan::{Below, CompactionPlan, CompactionReason, InFlight, inputs};
+use crate::plan::{CompactionPlan, CompactionReason, InFlight, inputs, older_than};
 use crate::types::{ColumnFamilyId, Epoch, FileId, IoClass, UserKey};
-use crate::version::Version;
+use crate::version::{Run, Version};
 
 /// A version with what is wanted of it.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +167,8 @@ impl<'a> PickContext<'a> {
         let base_level = self.targets.base_level;
         let replaced = all.iter().filter(|span| span.level == output_level);
         let oldest = replaced.map(|span| span.run.epoch()).min().unwrap_or(output_epoch);
+        let mut older = older_than(self.version, output_level, oldest);
+        let shares = |run: &Run| !run.overlap(bounds.0.bytes(), bounds.1.bytes()).is_empty();
         let score = self.scores.iter().find(|score| score.level == start_level);
         let bytes = rewrite.iter().map(Span::bytes).sum();
         Some(CompactionPlan {
@@ -184,7 +186,7 @@ impl<'a> PickContext<'a> {
             class: if start_level == 0 { IoClass::L0 } else { IoClass::Deep(start_level) },
             compact_pointer: None,
             score: score.map_or(0.0, |score| score.score),
-            below: self.below(output_level, oldest, bounds),
+            is_bottommost: !older.any(|(_, run)| shares(run)),
             collect: self.collect(rewrite),
             request: None,
         })
@@ -200,20 +202,5 @@ impl<'a> PickContext<'a> {
         let tables = spans.iter().flat_map(Span::tables);
         let files = tables.flat_map(|table| &table.values.files).map(|one| one.file);
         files.filter(|file| garbage.contains(file)).collect()
-    }
-
-    /// Returns everything older than what is written into `level` that shares keys with `bounds`.
-    /// `oldest`: the oldest run of `level` that the outputs replace, or else the run they join.
-    fn below(&self, level: u8, oldest: Epoch, bounds: Bounds<'_>) -> Vec<Below> {
-        let older = self.version.level(level).runs().iter();
-        let older = older.filter(|run| run.epoch() < oldest).map(|run| (level, run));
-        let deeper = (level + 1..=self.last_level())
-            .flat_map(|level| self.version.level(level).runs().iter().map(move |run| (level, run)));
-        older
-            .chain(deeper)
-            .map(|(level, run)| (level, run, run.overlap(bounds.0.bytes(), bounds.1.bytes())))
-            .filter(|(.., overlap)| !overlap.is_empty())
-            .map(|(level, run, overlap)| Below { level, run: run.clone(), overlap })
-            .collect()
     }
 }

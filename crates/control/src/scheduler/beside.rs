@@ -31,9 +31,20 @@ const STEPS_BESIDE_CLIENTS_MAX: usize = 2;
 pub struct ReclaimPace {
     /// Bytes per second; `None` without a limit, because no client uses the device.
     pub rate: Option<u64>,
-    /// They take much space: they do not wait until their neighbours are dead, too, and the
-    /// pauses are short.
-    pub hurry: bool,
+    /// How soon.
+    pub haste: ReclaimHaste,
+}
+
+/// How soon dead tables are given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReclaimHaste {
+    /// They wait until their neighbours are dead, too, and go over five seconds.
+    #[default]
+    Later,
+    /// They wait for nothing, and go within a second.
+    Soon,
+    /// In addition, the pause after a slow step is short.
+    Now,
 }
 
 /// The present limits on compactions.
@@ -90,12 +101,14 @@ impl IoScheduler {
         }
     }
 
-    /// Returns the pace at which `backlog` bytes of dead tables are reclaimed. `hurry` says that
-    /// they take much space.
-    pub(crate) fn reclaim_pace(&self, backlog: u64, hurry: bool) -> ReclaimPace {
+    /// Returns the pace at which `backlog` bytes of dead tables are reclaimed.
+    pub(crate) fn reclaim_pace(&self, backlog: u64, haste: ReclaimHaste) -> ReclaimPace {
         let paced = self.options.bandwidth && self.monitor.clients_active();
-        let over_ns = if hurry { RECLAIM_SOON_NS } else { RECLAIM_NS };
-        ReclaimPace { rate: paced.then(|| per_second(backlog, over_ns).max(RECLAIM_MIN)), hurry }
+        let over_ns = match haste {
+            ReclaimHaste::Later => RECLAIM_NS,
+            ReclaimHaste::Soon | ReclaimHaste::Now => RECLAIM_SOON_NS,
+        };
+        ReclaimPace { rate: paced.then(|| per_second(backlog, over_ns).max(RECLAIM_MIN)), haste }
     }
 
     /// Returns true if a backup may copy now: no client waits behind background work, and no work

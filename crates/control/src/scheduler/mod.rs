@@ -46,7 +46,7 @@ use crate::options::{ControlOptions, DeviceProfile, SchedulerOptions};
 use crate::types::{Instant, IoClass, JobId};
 use allocator::Allocation;
 pub(crate) use allocator::Demand;
-pub use beside::ReclaimPace;
+pub use beside::{ReclaimHaste, ReclaimPace};
 use bucket::Bucket;
 pub(crate) use device::is_background;
 use device::{DeviceModel, without};

@@ -152,8 +152,7 @@ impl World {
             "reclaim" => {
                 let plane = self.plane.as_ref().expect("a plane");
                 let pace = plane.reclaim_pace(number(line.word(1)));
-                let hurry = if pace.hurry { " in a hurry" } else { "" };
-                format!("{:?}{hurry}\n", pace.rate)
+                format!("{:?} {:?}\n", pace.rate, pace.haste)
             }
             "busy" => self.busy(number(line.word(1)), false),
             "slow" => self.busy(number(line.word(1)), true),

@@ -12,7 +12,7 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionReason, InFlight, LevelTargets, TreeView};
+use sateen_control::compaction::{CompactionReason, InFlight, KeysBelow, LevelTargets, TreeView};
 use sateen_control::options::BottommostLevelCompaction;
 use sateen_control::policy::ManualPath;
 use sateen_control::version::{AddedTable, Placement};
@@ -234,9 +234,11 @@ impl World {
                 assert!(newest.0 >= entry.0, "inputs are not newest first: {plan}");
             }
         }
-        let mut below = plan.keys_below();
+        // What is below may have moved since the plan was made.
+        let older = plan.below(&self.families[&plan.cf].version);
+        let mut below = KeysBelow::new(&older);
         merged.retain(|n, entry| entry.1 || below.may_contain(key(*n).bytes()));
-        let mut cutter = plan.output_cutter();
+        let mut cutter = plan.output_cutter(&older);
         let mut outputs = vec![Entries::new()];
         let mut edit = plan.edit();
         let mut early_end = plan.early_end().filter(|_| early);

@@ -11,6 +11,7 @@
 //! nevertheless, the result is of no use to anyone. No file is changed or removed that the worker
 //! has not created.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -177,8 +178,9 @@ fn job_of(
         read: TableIterOptions::compaction(plan.class, chunk_bytes.max(4096)),
         snapshots: input.snapshots.clone(),
         newest_snapshot: input.newest_snapshot,
+        below: input.below.clone(),
+        value_files: BTreeMap::new(),
         ranges: Arc::new(RangeTombstones::new(input.ranges.clone())),
-        version,
         is_full: input.is_full,
     };
     Ok(CompactionJob::new(family, plan, context))

@@ -20,8 +20,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sateen_control::compaction::{CompactionPlan, EarlyEnd, Input, OutputCutter};
-use sateen_control::version::{AddedTable, RangeTombstones, TableMeta, Version, VersionEdit};
+use sateen_control::compaction::{Below, CompactionPlan, EarlyEnd, Input, KeysBelow, OutputCutter};
+use sateen_control::version::{AddedTable, RangeTombstones, TableMeta, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
@@ -84,9 +84,9 @@ type Merged = CompactionIter<MergingIter<LevelIter<InputRun, OpenInput>>, Bottom
 /// A running compaction.
 pub(crate) struct CompactionJob {
     pub(crate) family: Arc<ColumnFamilyData>,
+    /// The plan. It keeps the inputs from being reclaimed. The job holds no other table: it may
+    /// take long.
     pub(crate) plan: Arc<CompactionPlan>,
-    /// The version that keeps the inputs from being reclaimed.
-    version: Arc<Version>,
     /// Set if another process may do the work, or does it.
     pub(super) remote: Option<Remote>,
     input: Option<Merged>,
@@ -124,7 +124,10 @@ pub(crate) struct CompactionContext {
     pub(crate) snapshots: Vec<SeqNo>,
     /// The newest snapshot that a client holds.
     pub(crate) newest_snapshot: Option<SeqNo>,
-    pub(crate) version: Arc<Version>,
+    /// What is older than the outputs.
+    pub(crate) below: Vec<Below>,
+    /// The sizes of the value files, in bytes.
+    pub(crate) value_files: BTreeMap<FileId, u64>,
     pub(crate) ranges: Arc<RangeTombstones>,
     /// Whether the inputs are all tables of the column family.
     pub(crate) is_full: bool,
@@ -155,7 +158,7 @@ impl CompactionJob {
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
         let runs_count = runs.len() as u64;
-        let mut below = plan.keys_below();
+        let mut below = KeysBelow::new(&context.below);
         let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
         let filter = filter_to_be(&family, &plan, &context);
         let class = context.output.class;
@@ -176,9 +179,8 @@ impl CompactionJob {
         });
         CompactionJob {
             family,
-            cutter: plan.output_cutter(),
+            cutter: plan.output_cutter(&context.below),
             plan,
-            version: context.version,
             remote: None,
             input,
             is_filtered: filter.is_some(),
@@ -207,11 +209,6 @@ impl CompactionJob {
     /// Has `remote` do the work, if it can.
     pub(crate) fn sent_by(self, remote: Option<Remote>) -> CompactionJob {
         CompactionJob { remote, ..self }
-    }
-
-    /// Returns the version that has the inputs.
-    pub(super) fn version(&self) -> &Version {
-        &self.version
     }
 
     /// Notes what another process has done.
@@ -370,11 +367,10 @@ fn encoded_input(plan: &CompactionPlan, context: &CompactionContext) -> Option<E
     if tables.all(|table| table.values.is_empty()) {
         return None;
     }
-    let files = context.version.value_files().iter();
     Some(EncodedInput {
         files: context.tables.values().clone(),
         collect: plan.collect.clone(),
-        sizes: files.map(|(id, file)| (id, file.bytes)).collect(),
+        sizes: context.value_files.clone(),
     })
 }
 

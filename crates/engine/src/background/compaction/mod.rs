@@ -74,6 +74,7 @@ impl Compactor {
         let tables: usize = version.levels().iter().map(|level| level.tables()).sum();
         let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();
         let is_full = taken == tables;
+        let (below, ranges) = (plan.below(&version), version.range_tombstones().clone());
         let remote = options.compaction_service.clone().filter(|_| {
             // Another process cannot take part in what keeps values apart.
             plan.can_be_sent() && family.options().value_separation_bytes == 0
@@ -84,6 +85,8 @@ impl Compactor {
                 db_uid: self.tree.versions.db_uid(),
                 snapshots: snapshots.clone(),
                 newest_snapshot,
+                below: below.clone(),
+                ranges: ranges.clone(),
                 wake: Box::new(move || place.call()),
             };
             let info = self.remote_info(&family, &plan, is_full);
@@ -100,8 +103,9 @@ impl Compactor {
             read,
             snapshots,
             newest_snapshot,
-            ranges: version.range_tombstones().clone(),
-            version,
+            below,
+            value_files: version.value_files().iter().map(|(id, file)| (id, file.bytes)).collect(),
+            ranges,
             is_full,
         };
         Some(CompactionJob::new(family, plan, context).sent_by(remote))
@@ -123,7 +127,7 @@ impl Compactor {
             reason: plan.reason.name(),
             is_manual: plan.reason.is_manual(),
             is_full,
-            is_bottommost: plan.is_bottommost(),
+            is_bottommost: plan.is_bottommost,
             input_level: plan.start_level(),
             output_level: plan.output_level,
             input_bytes: plan.rewrite_bytes(),

@@ -237,7 +237,7 @@ mod tests {
         assert!(family.space_amplification() > 1.9, "{}", family.space_amplification());
         drop(cursor);
         // A step beside clients gives back a part of it.
-        let pace = sateen_control::ReclaimPace { rate: Some(1 << 20), hurry: false };
+        let pace = sateen_control::ReclaimPace { rate: Some(1 << 20), ..Default::default() };
         let (core, now) = (db.core(), db.core().env.now());
         core.tree.reclaimer.reclaim(now, pace).unwrap();
         let sample = core.background.driver.take_sample(&mut Sampler::default());

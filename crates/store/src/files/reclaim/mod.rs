@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use sateen_control::compaction::FileSpace;
 use sateen_control::version::TableMeta;
-use sateen_control::{FileId, Instant, IoClass, ReclaimPace, TableId};
+use sateen_control::{FileId, Instant, IoClass, ReclaimHaste, ReclaimPace, TableId};
 
 use super::leases::{LeaseLimits, Leases, Round};
 use super::space::{Accounts, DeadFile, Extents};
@@ -358,7 +358,7 @@ impl Reclaimer {
     pub fn reclaim(&self, now: Instant, pace: ReclaimPace) -> Result<Option<Instant>> {
         let rate = pace.rate;
         // What failed waits as if it had died then.
-        let hurry = pace.hurry && !self.failing.load(Ordering::Relaxed);
+        let early = pace.haste > ReclaimHaste::Later && !self.failing.load(Ordering::Relaxed);
         self.look_at_leases(now);
         self.remove_orphans();
         let (mut unlink, step) = {
@@ -370,7 +370,7 @@ impl Reclaimer {
             self.bury(&mut state, now);
             if rate.is_some() && now < state.next_step {
                 self.note_reclaimable(&state);
-                return Ok(state.next_round(now, hurry));
+                return Ok(state.next_round(now, early));
             }
             state.busy = true;
             let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
@@ -396,7 +396,7 @@ impl Reclaimer {
                 }
             }
         }
-        let punched = self.punch_due(now, &mut left, rate.is_none() || hurry, &mut shrunk);
+        let punched = self.punch_due(now, &mut left, rate.is_none() || early, &mut shrunk);
         let is_synced = shrunk.is_some();
         let synced = match shrunk {
             Some((path, file)) if rate.is_some() => {
@@ -414,11 +414,11 @@ impl Reclaimer {
             if is_synced {
                 state.step.learn(step - left, took);
             }
-            state.next_step = now + took + step::pause(step - left, rate, took, hurry);
+            state.next_step = now + took + step::pause(step - left, rate, took, pace.haste);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
         self.note_reclaimable(state);
-        result.map(|()| state.next_round(now, hurry))
+        result.map(|()| state.next_round(now, early))
     }
 
     /// Frees dead bytes of files that also have live tables, `early` before they are due. What

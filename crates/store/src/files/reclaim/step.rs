@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use sateen_control::ReclaimHaste;
+
 use super::super::PAGE_BYTES;
 
 /// Smallest step.
@@ -56,9 +58,9 @@ impl StepSize {
 
 /// Returns the pause after a step that freed `freed` bytes and took `took`, at `rate` bytes a
 /// second.
-pub(super) fn pause(freed: u64, rate: u64, took: Duration, hurry: bool) -> Duration {
+pub(super) fn pause(freed: u64, rate: u64, took: Duration, haste: ReclaimHaste) -> Duration {
     let ns = u128::from(freed) * 1_000_000_000 / u128::from(rate.max(1));
-    let rest = if hurry { REST_IN_A_HURRY } else { REST };
+    let rest = if haste == ReclaimHaste::Now { REST_IN_A_HURRY } else { REST };
     Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took * rest)
 }
 
@@ -111,10 +113,10 @@ mod tests {
     #[test]
     fn a_pause_keeps_the_rate_and_rests_after_a_slow_step() {
         let ms = Duration::from_millis;
-        assert_eq!(pause(1 << 20, 10 << 20, ms(1), false), ms(100));
-        assert_eq!(pause(1 << 20, 10 << 20, ms(100), false), ms(400));
-        assert_eq!(pause(1 << 20, 10 << 20, ms(200), true), ms(200));
-        assert_eq!(pause(1 << 20, 10 << 20, ms(1), true), ms(100));
-        assert_eq!(pause(u64::MAX, 0, ms(0), false), Duration::from_nanos(u64::MAX));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(1), ReclaimHaste::Later), ms(100));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(100), ReclaimHaste::Soon), ms(400));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(200), ReclaimHaste::Now), ms(200));
+        assert_eq!(pause(1 << 20, 10 << 20, ms(1), ReclaimHaste::Now), ms(100));
+        assert_eq!(pause(u64::MAX, 0, ms(0), ReclaimHaste::Later), Duration::from_nanos(u64::MAX));
     }
 }

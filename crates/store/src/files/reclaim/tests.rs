@@ -13,9 +13,9 @@ use crate::table::table_cache::TableCacheOptions;
 use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsOperation};
 
 const FILE: FileId = FileId(7);
-const PACED: ReclaimPace = ReclaimPace { rate: Some(40 << 20), hurry: false };
-const IN_A_HURRY: ReclaimPace = ReclaimPace { hurry: true, ..PACED };
-const UNPACED: ReclaimPace = ReclaimPace { rate: None, hurry: false };
+const PACED: ReclaimPace = ReclaimPace { rate: Some(40 << 20), haste: ReclaimHaste::Later };
+const IN_A_HURRY: ReclaimPace = ReclaimPace { haste: ReclaimHaste::Now, ..PACED };
+const UNPACED: ReclaimPace = ReclaimPace { rate: None, haste: ReclaimHaste::Later };
 
 struct Fixture {
     directory: TempDir,
@@ -243,7 +243,13 @@ fn tables_that_die_one_after_the_other_leave_one_hole() {
 }
 
 #[test]
-fn in_a_hurry_dead_tables_do_not_wait_for_their_neighbours() {
+fn in_haste_dead_tables_do_not_wait_for_their_neighbours() {
+    for haste in [ReclaimHaste::Soon, ReclaimHaste::Now] {
+        without_wait(ReclaimPace { haste, ..PACED });
+    }
+}
+
+fn without_wait(pace: ReclaimPace) {
     let (fixture, mut metas) = Fixture::new(&[4 << 20, 1 << 20]);
     let (reclaimer, _live) = (&fixture.reclaimer, metas.pop());
     reclaimer.retire(metas.into_iter());
@@ -253,7 +259,7 @@ fn in_a_hurry_dead_tables_do_not_wait_for_their_neighbours() {
     // Holes may be impossible here.
     while reclaimer.can_punch()
         && reclaimer.reclaimable_bytes() > 0
-        && let Some(next) = reclaimer.reclaim(now, IN_A_HURRY).unwrap()
+        && let Some(next) = reclaimer.reclaim(now, pace).unwrap()
     {
         assert!(next.since(now) < Duration::from_secs(5), "{next:?}");
         now = next;

@@ -14,8 +14,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sateen_control::compaction::{Below, CompactionPlan, CompactionReason, Input, OutputSplit};
-use sateen_control::version::{AddedTable, RangeTombstone, Run, TableMeta, VersionEdit};
+use sateen_control::compaction::{
+    Below, CompactionPlan, CompactionReason, Input, KeysOf, OutputSplit,
+};
+use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 use sateen_control::{ColumnFamilyId, Comparator, CompressionCode, Epoch, IoClass, SeqNo, UserKey};
 use sateen_store::base::coding::{
     put_slice, put_varint, take_slice, take_u8, take_u64, take_varint, take_varint_u32,
@@ -27,7 +29,7 @@ use sateen_store::manifest::{decode_edits, encode_edit};
 
 use crate::options::{ColumnFamilyOptions, Options, StoredOptions};
 
-const INPUT: &[u8] = b"sateen compaction 1\n";
+const INPUT: &[u8] = b"sateen compaction 2\n";
 const RESULT: &[u8] = b"sateen compacted 1\n";
 
 /// A job for another process.
@@ -43,8 +45,10 @@ pub(crate) struct JobInput {
     pub(crate) options: Options,
     /// Seconds since 1970 by the database's clock, which decide what has expired.
     pub(crate) seconds: u64,
-    /// Only what is rewritten counts. Of what is older, only tables that share keys with it do.
+    /// Only what is rewritten counts.
     pub(crate) plan: CompactionPlan,
+    /// What is older than the outputs.
+    pub(crate) below: Vec<Below>,
     pub(crate) ranges: Vec<RangeTombstone>,
     pub(crate) is_full: bool,
     pub(crate) snapshots: Vec<SeqNo>,
@@ -173,6 +177,15 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Takes the keys and the size of a table.
+    fn keys_of(&mut self) -> Result<KeysOf> {
+        let smallest = self.slice("a smallest key")?;
+        let largest = self.slice("a largest key")?;
+        let (smallest, largest) = (self.comparator.key(smallest), self.comparator.key(largest));
+        self.need("a largest key", (smallest <= largest).then_some(()))?;
+        Ok(KeysOf { smallest, largest, size_bytes: self.number("a size")? })
+    }
+
     /// Takes tables of one level and run, and range tombstones.
     fn edit(&mut self, field: &str) -> Result<VersionEdit> {
         let edits = decode_edits(self.slice(field)?).ok();
@@ -235,10 +248,15 @@ impl JobInput {
             let bytes = tables_bytes(plan.cf, (*level, *epoch), tables.iter().cloned(), Vec::new());
             put_slice(&mut out, &bytes);
         }
-        put_varint(&mut out, plan.below.len() as u64);
-        for Below { level, run, overlap } in &plan.below {
-            let tables = run.range(overlap.clone()).cloned();
-            put_slice(&mut out, &tables_bytes(plan.cf, (*level, run.epoch()), tables, Vec::new()));
+        put_varint(&mut out, self.below.len() as u64);
+        for Below { level, tables } in &self.below {
+            out.push(*level);
+            put_varint(&mut out, tables.len() as u64);
+            for table in tables.iter() {
+                put_slice(&mut out, table.smallest.bytes());
+                put_slice(&mut out, table.largest.bytes());
+                put_varint(&mut out, table.size_bytes);
+            }
         }
         let ranges = tables_bytes(plan.cf, (0, Epoch(0)), std::iter::empty(), self.ranges.clone());
         put_slice(&mut out, &ranges);
@@ -286,10 +304,12 @@ impl JobInput {
             Ok(Input { level, epoch, tables })
         })?;
         let below = fields.list("an older run", |fields| {
-            let (level, epoch, tables) = fields.run("an older run")?;
-            let overlap = 0..tables.len();
-            let run = fields.need("an older run", Run::from_tables(epoch, tables))?;
-            Ok(Below { level, run, overlap })
+            let level = fields.byte("an older run")?;
+            let tables = fields.list("an older table", Fields::keys_of)?;
+            let apart = tables.is_sorted_by(|one, next| one.largest < next.smallest);
+            let tables: Arc<[KeysOf]> = tables.into();
+            fields.need("an older run", (apart && !tables.is_empty()).then_some(()))?;
+            Ok(Below { level, tables })
         })?;
         let ranges = fields.edit("a range tombstone")?.range_tombstones;
         fields.need("its end", fields.rest.is_empty().then_some(()))?;
@@ -309,7 +329,7 @@ impl JobInput {
             class,
             compact_pointer: None,
             score: 0.0,
-            below,
+            is_bottommost: below.is_empty(),
             collect: BTreeSet::new(),
             request: None,
         };
@@ -321,6 +341,7 @@ impl JobInput {
             options,
             seconds,
             plan,
+            below,
             ranges,
             is_full,
             snapshots,
@@ -469,7 +490,7 @@ mod tests {
     fn input(split: OutputSplit) -> JobInput {
         let key = |bytes: &[u8]| UserKey::bytewise(bytes);
         let tables = |numbers: Range<u64>| numbers.map(table).collect::<Vec<_>>();
-        let older = Run::from_tables(Epoch(0), tables(1..4)).unwrap();
+        let older = tables(1..4).iter().map(KeysOf::from).collect();
         let plan = CompactionPlan {
             cf: ColumnFamilyId(4),
             reason: CompactionReason::Manual,
@@ -488,7 +509,7 @@ mod tests {
             class: IoClass::L0,
             compact_pointer: None,
             score: 0.0,
-            below: vec![Below { level: 2, run: older, overlap: 0..3 }],
+            is_bottommost: false,
             collect: BTreeSet::new(),
             request: None,
         };
@@ -501,6 +522,7 @@ mod tests {
             options: Options::default(),
             seconds: 1_700_000_000,
             plan,
+            below: vec![Below { level: 2, tables: older }],
             ranges: vec![range],
             is_full: true,
             snapshots: vec![SeqNo(3), SeqNo(8)],
