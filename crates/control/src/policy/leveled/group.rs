@@ -20,6 +20,11 @@ use crate::policy::PickContext;
 use crate::types::{Epoch, UserKey};
 use crate::version::Run;
 
+/// Until it ends, a group takes its bytes twice, and its inputs stay a little longer. So its inputs
+/// are at most this part of the tables, if that is more than `INPUTS_MIN`. Several run at a time.
+const INPUTS_PART: u64 = 64;
+const INPUTS_MIN: u64 = 32 << 20;
+
 /// Victims that share tables below, and those tables.
 struct Group<'a> {
     start: Vec<Span<'a>>,
@@ -85,10 +90,13 @@ impl<'a> Chosen<'a> {
         Chosen { level, run, groups: Vec::new(), bytes: 0, inputs: 0 }
     }
 
-    /// Returns true if there is a victim and a further one would exceed the budget.
+    /// Returns true if there is a victim and a further one would exceed the budget, or probably the
+    /// space that a group may take.
     fn is_enough(&self, context: &PickContext<'_>, budget: u64) -> bool {
-        let enough = self.bytes >= budget || self.inputs >= context.group_bytes_max;
-        enough && !self.groups.is_empty()
+        let Some(usual) = self.inputs.checked_div(self.groups.len() as u64) else { return false };
+        let most = (context.version.bytes() / INPUTS_PART).max(INPUTS_MIN);
+        let is_large = self.inputs + usual > most;
+        self.bytes >= budget || self.inputs >= context.group_bytes_max || is_large
     }
 
     fn add(&mut self, rank: usize, group: Group<'a>) {
