@@ -86,6 +86,21 @@ number!(
     /// The number of a run's installation in level 0: a larger one is newer (format rule F6).
     Epoch(u64), "e"
 );
+
+impl Epoch {
+    /// Returns what stands for the epoch of a run that joins level 0 until it is installed. Of
+    /// several runs in one edit, a larger `nth` becomes newer.
+    #[must_use]
+    pub fn at_install(nth: u32) -> Epoch {
+        Epoch(u64::MAX - u64::from(u32::MAX) + u64::from(nth))
+    }
+
+    /// Returns true if it stands for another one.
+    #[must_use]
+    pub fn is_at_install(self) -> bool {
+        self >= Epoch::at_install(0)
+    }
+}
 number!(
     /// The position of a write in the commit order. At most [`SeqNo::MAX`]: 56 bits are stored.
     SeqNo(u64), "#"

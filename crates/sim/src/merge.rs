@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use sateen_control::compaction::{Below, CompactionPlan, Input};
+use sateen_control::compaction::{CompactionPlan, Input, KeysOf};
 use sateen_control::version::Version;
 use sateen_control::{TableMeta, UserKey};
 
@@ -47,8 +47,8 @@ fn span(table: &TableMeta) -> Span {
     Span { from, to, density: (table.entries as f64 / (to - from) as f64).min(1.0) }
 }
 
-/// Returns the tables that `plan` writes in `version`, if an entry takes `entry_bytes` and a table about
-/// `table_bytes`.
+/// Returns the tables that `plan` writes above what `version` has, if an entry takes `entry_bytes`
+/// and a table about `table_bytes`.
 pub(crate) fn outputs(
     plan: &CompactionPlan,
     version: &Version,
@@ -56,11 +56,11 @@ pub(crate) fn outputs(
     table_bytes: u64,
 ) -> Vec<Output> {
     let runs: Vec<Vec<Span>> = plan.rewrite.iter().map(spans).collect();
-    let below = plan.below(version);
-    let points = points(plan, &below, &runs);
+    let grandparents = plan.grandparents(version);
+    let points = points(&grandparents, &runs);
     let step_entries = (table_bytes / entry_bytes.max(1) / ASKED_PER_TABLE).max(1);
     let mut at = vec![0; runs.len()];
-    let cutter = plan.output_cutter(&below);
+    let cutter = plan.output_cutter(grandparents);
     let mut writer = Writer { cutter, entry_bytes, open: None, done: vec![] };
     let mut carried = 0.0;
     for pair in points.windows(2) {
@@ -90,7 +90,7 @@ fn spans(input: &Input) -> Vec<Span> {
 
 /// Returns every number at which the density of the merge changes, or at which a table below its
 /// outputs begins or ends.
-fn points(plan: &CompactionPlan, below: &[Below], runs: &[Vec<Span>]) -> Vec<u64> {
+fn points(below: &[KeysOf], runs: &[Vec<Span>]) -> Vec<u64> {
     let mut spans: Vec<(u64, u64)> = runs.iter().flatten().map(|s| (s.from, s.to)).collect();
     spans.sort_unstable();
     let mut points: Vec<u64> = spans.iter().flat_map(|(from, to)| [*from, *to]).collect();
@@ -103,11 +103,10 @@ fn points(plan: &CompactionPlan, below: &[Below], runs: &[Vec<Span>]) -> Vec<u64
         }
         hulls
     });
-    let below = below.iter().filter(|below| below.level == plan.output_level + 1);
-    for (below, (lo, hi)) in below.flat_map(|below| hulls.iter().map(move |hull| (below, *hull))) {
+    for (lo, hi) in hulls {
         let (lo_key, hi_key) = (key(lo), key(hi));
-        let first = below.tables.partition_point(|table| table.largest < lo_key);
-        let tables = below.tables.iter().skip(first).take_while(|table| table.smallest <= hi_key);
+        let first = below.partition_point(|table| table.largest < lo_key);
+        let tables = below.iter().skip(first).take_while(|table| table.smallest <= hi_key);
         for table in tables {
             let (from, to) = (number(table.smallest.bytes()), number(table.largest.bytes()) + 1);
             points.extend([from, to].into_iter().filter(|point| (lo..hi).contains(point)));

@@ -17,10 +17,11 @@ pub struct Histogram {
     max: u64,
 }
 
-/// The counts of a [`Histogram`] that are not zero.
+/// The counts of a [`Histogram`] that are not zero. A run of hours keeps one for each second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactHistogram {
-    counts: Vec<(u16, u64)>,
+    /// Of each filled bucket, as varints: the distance from the last one, and the count.
+    counts: Box<[u8]>,
     sum: u128,
     max: u64,
 }
@@ -77,16 +78,23 @@ impl Histogram {
     /// The same counts in less memory, to be kept or passed on.
     #[must_use]
     pub fn compact(&self) -> CompactHistogram {
-        let filled = (0u16..).zip(self.counts.iter()).filter(|(_, count)| **count > 0);
-        let mut counts = Vec::with_capacity(filled.clone().count());
-        counts.extend(filled.map(|(bucket, count)| (bucket, *count)));
-        CompactHistogram { counts, sum: self.sum, max: self.max }
+        let mut counts = Vec::new();
+        let mut last = 0;
+        for (bucket, count) in (0u64..).zip(self.counts.iter()).filter(|(_, count)| **count > 0) {
+            put_varint(&mut counts, bucket - last);
+            put_varint(&mut counts, *count);
+            last = bucket;
+        }
+        CompactHistogram { counts: counts.into(), sum: self.sum, max: self.max }
     }
 
     /// Adds the counts of a compact histogram.
     pub fn merge_compact(&mut self, other: &CompactHistogram) {
-        for &(bucket, count) in &other.counts {
-            if let Some(mine) = self.counts.get_mut(usize::from(bucket)) {
+        let mut rest = &other.counts[..];
+        let mut bucket = 0;
+        while let (Some(distance), Some(count)) = (take_varint(&mut rest), take_varint(&mut rest)) {
+            bucket += distance as usize;
+            if let Some(mine) = self.counts.get_mut(bucket) {
                 *mine += count;
                 self.count += count;
             }
@@ -137,6 +145,23 @@ impl Histogram {
         }
         self.max
     }
+}
+
+/// Appends a number, seven bits in each byte, the lowest first.
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a number from the front; `None` at the end.
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let length = rest.iter().position(|byte| *byte < 0x80)? + 1;
+    let (bytes, behind) = rest.split_at(length);
+    *rest = behind;
+    Some(bytes.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f)))
 }
 
 /// The bucket of `value`: one bucket each below 256, and 128 buckets for each power of two above.

@@ -1,9 +1,10 @@
 //! What is older than the outputs of a plan and shares keys with them.
 //!
 //! 1. [`older_than`] finds it in a version.
-//! 2. [`CompactionPlan::below`] copies key ranges and sizes out of it when the job begins.
-//! 3. [`KeysBelow`] answers key by key whether a tombstone is still needed, and
-//!    [`CompactionPlan::output_cutter`] says where tables end.
+//! 2. The job copies key ranges and sizes out of that. [`CompactionPlan::grandparents`] are those
+//!    right below, above which [`CompactionPlan::output_cutter`] says where tables end.
+//! 3. [`CompactionPlan::below`] is all. With it [`KeysBelow`] answers key by key whether a tombstone
+//!    is still needed.
 //!
 //! What must stay true: nothing here holds a table. A job may take long, and tables that other jobs
 //! replace meanwhile would otherwise keep their space until it ends.
@@ -41,13 +42,43 @@ pub(crate) fn older_than(
 
 impl CompactionPlan {
     /// Returns everything in `version` that is older than the outputs and shares keys with them.
-    /// The claims of this plan must hold.
+    /// The claims of this plan must hold. O(tables found).
     #[must_use]
     pub fn below(&self, version: &Version) -> Vec<Below> {
+        self.below_where(version, |_| true).collect()
+    }
+
+    /// Returns the tables in `version` that lie right below the outputs and share keys with them.
+    /// There are none for outputs in level 0: these are later merged with all of the base level, so
+    /// their overlap does not matter.
+    #[must_use]
+    pub fn grandparents(&self, version: &Version) -> Arc<[KeysOf]> {
+        let of = self.grandparents_level();
+        self.grandparents_of(self.below_where(version, |level| Some(level) == of))
+    }
+
+    /// Returns the same out of what is below.
+    #[must_use]
+    pub fn grandparents_of(&self, below: impl IntoIterator<Item = Below>) -> Arc<[KeysOf]> {
+        let of = self.grandparents_level();
+        let found = below.into_iter().find(|below| Some(below.level) == of);
+        found.map(|below| below.tables).unwrap_or_default()
+    }
+
+    fn grandparents_level(&self) -> Option<u8> {
+        (self.output_level > 0).then(|| self.output_level + 1)
+    }
+
+    fn below_where(
+        &self,
+        version: &Version,
+        wanted: impl Fn(u8) -> bool,
+    ) -> impl Iterator<Item = Below> {
         let replaced = self.inputs().filter(|input| input.level == self.output_level);
         let oldest = replaced.map(|input| input.epoch).min().unwrap_or(self.output_epoch);
         let ranges = self.ranges();
-        let below = |(level, run): (u8, &Run)| {
+        let runs = older_than(version, self.output_level, oldest);
+        runs.filter(move |(level, _)| wanted(*level)).filter_map(move |(level, run)| {
             let mut tables = Vec::new();
             let mut behind = 0;
             for (smallest, largest) in &ranges {
@@ -58,18 +89,12 @@ impl CompactionPlan {
                 tables.extend(run.range(overlap).map(KeysOf::from));
             }
             (!tables.is_empty()).then(|| Below { level, tables: tables.into() })
-        };
-        older_than(version, self.output_level, oldest).filter_map(below).collect()
+        })
     }
 
-    /// Returns the cutter that decides where the job's output tables end.
+    /// Returns the cutter that decides where the job's output tables end above `grandparents`.
     #[must_use]
-    pub fn output_cutter(&self, below: &[Below]) -> OutputCutter {
-        // Outputs in level 0 are later merged with all of the base level, so their overlap does not
-        // matter.
-        let level = self.output_level;
-        let below = below.iter().find(|below| level > 0 && below.level == level + 1);
-        let grandparents = below.map(|below| below.tables.clone()).unwrap_or_default();
+    pub fn output_cutter(&self, grandparents: Arc<[KeysOf]>) -> OutputCutter {
         OutputCutter::new(&self.split, grandparents, &self.breaks)
     }
 }

@@ -3,9 +3,9 @@
 //! 1. A policy, or a manual compaction, makes a [`CompactionPlan`]. It names the tables to rewrite,
 //!    to settle (move to another level as they are) and to drop, and says where outputs end.
 //! 2. The control plane claims its tables and key ranges ([`InFlight::claim`]).
-//! 3. When the job begins it looks up what is older than its outputs ([`CompactionPlan::below`]).
-//!    With that it asks [`CompactionPlan::output_cutter`] where tables end, and [`KeysBelow`]
-//!    whether a tombstone may be dropped. [`CompactionPlan::early_end`] says where it may stop.
+//! 3. The job looks up what is older than its outputs (`below`). With that it asks
+//!    [`CompactionPlan::output_cutter`] where tables end, and [`KeysBelow`] whether a tombstone may
+//!    be dropped. [`CompactionPlan::early_end`] says where it may stop.
 //! 4. [`CompactionPlan::edit`] returns the change of the version. The job adds its output tables.
 
 mod below;

@@ -75,8 +75,8 @@ fn cuts(
     grandparents: &[Arc<TableMeta>],
     keys: impl IntoIterator<Item = u64>,
 ) -> Vec<u64> {
-    let below = plan.below(&with_grandparents(grandparents.to_vec()));
-    let mut cutter = plan.output_cutter(&below);
+    let version = with_grandparents(grandparents.to_vec());
+    let mut cutter = plan.output_cutter(plan.grandparents(&version));
     let mut bytes = 0;
     let mut cuts = Vec::new();
     for n in keys {
@@ -186,8 +186,8 @@ fn poor_percent(times: u64) -> u64 {
     let split = OutputSplit::ByOverlap { bytes_min: MB, bytes_max: 8 * MB, limit };
     let keys = TABLES * KEYS_PER_TABLE;
     let plan = plan(vec![table(1, 0, keys - 1, 1)], split);
-    let below = plan.below(&with_grandparents(below.collect()));
-    let mut cutter = plan.output_cutter(&below);
+    let version = with_grandparents(below.collect());
+    let mut cutter = plan.output_cutter(plan.grandparents(&version));
     let per_key = 8 * MB / KEYS_PER_TABLE / times;
     let (mut bytes, mut all, mut poor) = (0, 0, 0);
     for n in 0..keys {
@@ -216,6 +216,7 @@ fn what_is_below_is_known_key_by_key() {
     let grandparents = vec![table(10, 5, 10, 1), table(11, 20, 30, 1)];
     let plan = plan(vec![table(1, 0, 99, 1)], by_size(1, 1, true));
     let below = plan.below(&with_grandparents(grandparents));
+    assert_eq!(plan.grandparents_of(below.clone()).len(), 2);
     let mut below = KeysBelow::new(&below);
     let found: Vec<_> = (0..40).filter(|n| below.may_contain(key(*n).bytes())).collect();
     assert_eq!(found, (5..=10).chain(20..=30).collect::<Vec<_>>());

@@ -41,9 +41,9 @@ pub enum ReclaimHaste {
     /// They wait until their neighbours are dead, too, and go over five seconds.
     #[default]
     Later,
-    /// They wait for nothing, and go within a second.
+    /// They wait for nothing and go over one second, with a pause after each slow step.
     Soon,
-    /// In addition, the pause after a slow step is short.
+    /// As soon, with short pauses.
     Now,
 }
 

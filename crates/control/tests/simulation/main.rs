@@ -238,7 +238,7 @@ impl World {
         let older = plan.below(&self.families[&plan.cf].version);
         let mut below = KeysBelow::new(&older);
         merged.retain(|n, entry| entry.1 || below.may_contain(key(*n).bytes()));
-        let mut cutter = plan.output_cutter(&older);
+        let mut cutter = plan.output_cutter(plan.grandparents_of(older));
         let mut outputs = vec![Entries::new()];
         let mut edit = plan.edit();
         let mut early_end = plan.early_end().filter(|_| early);

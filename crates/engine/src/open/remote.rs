@@ -148,7 +148,6 @@ fn job_of(
     let plan = Arc::new(input.plan.clone());
     let levels = usize::try_from(family_options.levels).unwrap_or(usize::MAX);
     let version = Version::new(plan.cf, levels).with_comparator(family_options.comparator.clone());
-    let version = Arc::new(version);
     // Filters are told the column family, not the region.
     let region = Region { of: input.whole, begin: family_options.comparator.key(&[]) };
     let family = Arc::new(ColumnFamilyData::new(
@@ -156,7 +155,7 @@ fn job_of(
         input.family.clone(),
         Some(region).filter(|region| region.of != plan.cf),
         family_options,
-        version.clone(),
+        Arc::new(version),
         Arc::new(ArenaPool::new(0)),
     ));
     let chunk_bytes = usize::try_from(options.compaction_readahead_bytes).unwrap_or(1 << 20);
@@ -178,7 +177,7 @@ fn job_of(
         read: TableIterOptions::compaction(plan.class, chunk_bytes.max(4096)),
         snapshots: input.snapshots.clone(),
         newest_snapshot: input.newest_snapshot,
-        below: input.below.clone(),
+        below: Some(input.below.clone()),
         value_files: BTreeMap::new(),
         ranges: Arc::new(RangeTombstones::new(input.ranges.clone())),
         is_full: input.is_full,

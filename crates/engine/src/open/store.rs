@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sateen_control::compaction::Stripes;
-use sateen_control::version::VersionEdit;
-use sateen_control::{Instant, LogNumber};
+use sateen_control::version::{AddedTable, VersionEdit};
+use sateen_control::{Epoch, Instant, LogNumber};
 use sateen_store::base::error::Result;
 use sateen_store::files::{FileName, table_file_name};
 use sateen_store::vfs::{IoClass, Vfs};
@@ -53,7 +53,10 @@ impl Opening {
             let edit = self.write_memtable(data)?;
             let of = self.replayed_edits.entry(data.id()).or_default();
             of.column_family = data.id();
-            of.added.extend(edit.added);
+            // Each memtable becomes a run of its own, newer than those before it.
+            let runs: BTreeSet<_> = of.added.iter().map(|added| added.epoch).collect();
+            let epoch = Epoch::at_install(u32::try_from(runs.len()).unwrap_or(u32::MAX));
+            of.added.extend(edit.added.into_iter().map(|added| AddedTable { epoch, ..added }));
             of.range_tombstones.extend(edit.range_tombstones);
             of.retired_ranges.extend(edit.retired_ranges);
             of.flushed_seqno = of.flushed_seqno.max(edit.flushed_seqno);

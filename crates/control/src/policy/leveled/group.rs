@@ -20,8 +20,9 @@ use crate::policy::PickContext;
 use crate::types::{Epoch, UserKey};
 use crate::version::Run;
 
-/// Until it ends, a group takes its bytes twice, and its inputs stay a little longer. So its inputs
-/// are at most this part of the tables, if that is more than `INPUTS_MIN`. Several run at a time.
+/// Until it ends, a group takes its bytes twice, and its inputs stay a little longer. So beside
+/// clients its inputs are at most this part of the tables, if that is more than `INPUTS_MIN`.
+/// Several run at a time.
 const INPUTS_PART: u64 = 64;
 const INPUTS_MIN: u64 = 32 << 20;
 
@@ -90,13 +91,15 @@ impl<'a> Chosen<'a> {
         Chosen { level, run, groups: Vec::new(), bytes: 0, inputs: 0 }
     }
 
-    /// Returns true if there is a victim and a further one would exceed the budget, or probably the
-    /// space that a group may take.
-    fn is_enough(&self, context: &PickContext<'_>, budget: u64) -> bool {
-        let Some(usual) = self.inputs.checked_div(self.groups.len() as u64) else { return false };
-        let most = (context.version.bytes() / INPUTS_PART).max(INPUTS_MIN);
-        let is_large = self.inputs + usual > most;
-        self.bytes >= budget || self.inputs >= context.group_bytes_max || is_large
+    /// Returns true if there is a victim and a further one would exceed the budget, or probably
+    /// `inputs_max`.
+    fn is_enough(&self, context: &PickContext<'_>, budget: u64, inputs_max: u64) -> bool {
+        let rewritten = self.groups.iter().filter(|(_, group)| !group.settles).count() as u64;
+        let usual = self.inputs.checked_div(rewritten).unwrap_or_default();
+        let is_full = self.bytes >= budget
+            || self.inputs >= context.group_bytes_max
+            || self.inputs.saturating_add(usual) > inputs_max;
+        is_full && !self.groups.is_empty()
     }
 
     fn add(&mut self, rank: usize, group: Group<'a>) {
@@ -133,6 +136,13 @@ impl<'a> Chosen<'a> {
     }
 }
 
+/// Returns the most bytes that are rewritten because of the space that they take meanwhile.
+fn inputs_max(context: &PickContext<'_>) -> u64 {
+    let is_beside_clients = context.group_bytes_max < u64::MAX;
+    let part = (context.version.bytes() / INPUTS_PART).max(INPUTS_MIN);
+    if is_beside_clients { part } else { u64::MAX }
+}
+
 /// Returns a plan for the best victims of `level`, up to the budget of a group. `only_good`: the
 /// level is overlap-aware.
 pub(super) fn pick_group(
@@ -149,11 +159,13 @@ pub(super) fn pick_group(
         (true, true) => context.options.compaction_input_max(),
         (false, _) => context.options.leveled.group_compaction_bytes,
     };
+    // Good tables overlap little, and one table's worth of them is taken.
+    let inputs_max = if only_good { u64::MAX } else { inputs_max(context) };
     let mut chosen = Chosen::none_of(level, run);
     // The score counts good tables wherever they stand, so all tables are candidates.
     let candidates_max = if any { candidates_max(context) } else { run.len() };
     for rank in victims(context, level, run, candidates_max) {
-        if chosen.is_enough(context, budget) {
+        if chosen.is_enough(context, budget, inputs_max) {
             break;
         }
         let victim = Span { level, run, ranks: rank..rank + 1 };
@@ -181,7 +193,7 @@ pub(super) fn group_from<'a>(
         let victim = Span { level, run, ranks: rank..rank + 1 };
         let Some(group) = Group::of_one(context, victim) else { break };
         chosen.add(rank, group);
-        if chosen.is_enough(context, budget) {
+        if chosen.is_enough(context, budget, inputs_max(context)) {
             break;
         }
     }

@@ -12,7 +12,8 @@
 //!
 //! What must stay true:
 //!
-//! - The version pins the inputs for the life of the job.
+//! - The plan pins the inputs for the life of the job. The job holds no other table: it may take
+//!   long.
 //! - The edit removes exactly the plan's inputs, or after an early end those that are done. It adds
 //!   their outputs.
 //! - All versions of a user key end up in one table.
@@ -84,8 +85,6 @@ type Merged = CompactionIter<MergingIter<LevelIter<InputRun, OpenInput>>, Bottom
 /// A running compaction.
 pub(crate) struct CompactionJob {
     pub(crate) family: Arc<ColumnFamilyData>,
-    /// The plan. It keeps the inputs from being reclaimed. The job holds no other table: it may
-    /// take long.
     pub(crate) plan: Arc<CompactionPlan>,
     /// Set if another process may do the work, or does it.
     pub(super) remote: Option<Remote>,
@@ -93,7 +92,10 @@ pub(crate) struct CompactionJob {
     /// The filter that the first step creates. That calls the user's code, which may take a while.
     filter: Option<FilterToBe>,
     is_filtered: bool,
-    cutter: OutputCutter,
+    /// What is older than the outputs, if it was given.
+    below: Option<Vec<Below>>,
+    /// Where outputs end. The first step makes it.
+    cutter: Option<OutputCutter>,
     /// The keys at which the job may end early, once it was told to.
     finish_early: Option<EarlyEnd>,
     pub(super) output: Output,
@@ -124,8 +126,8 @@ pub(crate) struct CompactionContext {
     pub(crate) snapshots: Vec<SeqNo>,
     /// The newest snapshot that a client holds.
     pub(crate) newest_snapshot: Option<SeqNo>,
-    /// What is older than the outputs.
-    pub(crate) below: Vec<Below>,
+    /// What is older than the outputs; `None`: what the version has when the job needs it.
+    pub(crate) below: Option<Vec<Below>>,
     /// The sizes of the value files, in bytes.
     pub(crate) value_files: BTreeMap<FileId, u64>,
     pub(crate) ranges: Arc<RangeTombstones>,
@@ -158,8 +160,7 @@ impl CompactionJob {
         };
         let runs: Vec<_> = plan.rewrite.iter().map(open).collect();
         let runs_count = runs.len() as u64;
-        let mut below = KeysBelow::new(&context.below);
-        let bottommost: Bottommost = Box::new(move |user_key| !below.may_contain(user_key));
+        let bottommost = bottommost(&family, &plan, context.below.clone());
         let filter = filter_to_be(&family, &plan, &context);
         let class = context.output.class;
         let values = encoded.as_ref().map(|input| EncodedValues::new(input.files.clone(), class));
@@ -179,7 +180,8 @@ impl CompactionJob {
         });
         CompactionJob {
             family,
-            cutter: plan.output_cutter(&context.below),
+            below: context.below,
+            cutter: None,
             plan,
             remote: None,
             input,
@@ -240,6 +242,13 @@ impl CompactionJob {
                 return Ok(Step::More(StepBytes::default()));
             }
         }
+        let cutter = self.cutter.get_or_insert_with(|| {
+            let grandparents = match self.below.take() {
+                Some(below) => self.plan.grandparents_of(below),
+                None => self.plan.grandparents(&self.family.super_version().version),
+            };
+            self.plan.output_cutter(grandparents)
+        });
         let start_in = input.stats().bytes_in;
         let mut has_read_its_grant;
         loop {
@@ -263,7 +272,7 @@ impl CompactionJob {
                             return self.finish(start, edit);
                         }
                         let open_bytes = self.output.table_bytes();
-                        let cut = self.cutter.cut_before(key::user_key(key), open_bytes);
+                        let cut = cutter.cut_before(key::user_key(key), open_bytes);
                         if cut && self.output.has_open_table() {
                             self.output.end_table()?;
                         }
@@ -359,6 +368,21 @@ impl CompactionJob {
         self.input = None;
         self.output.abandon();
     }
+}
+
+/// Returns a function that tells for ascending keys whether nothing older than the outputs may hold
+/// them. It looks that up at the first key, which few jobs ask about.
+fn bottommost(
+    family: &Arc<ColumnFamilyData>,
+    plan: &Arc<CompactionPlan>,
+    below: Option<Vec<Below>>,
+) -> Bottommost {
+    let (family, plan) = (family.clone(), plan.clone());
+    let look = move || below.clone().unwrap_or_else(|| plan.below(&family.super_version().version));
+    let mut keys: Option<KeysBelow> = None;
+    Box::new(move |user_key| {
+        !keys.get_or_insert_with(|| KeysBelow::new(&look())).may_contain(user_key)
+    })
 }
 
 /// Returns what is known of the value files of the inputs; `None` if they have none.

@@ -1,6 +1,6 @@
 //! Compactions: tables are rewritten as a plan of control says.
 //!
-//! 1. [`Compactor::make_compaction`] pins the version that has the plan's inputs.
+//! 1. [`Compactor::make_compaction`] makes the job of a plan, which pins its inputs.
 //! 2. [`job`] merges the inputs through [`iter`] and writes the outputs, one step at a time.
 //! 3. [`remote`] has another process do that, if the options have a compaction service.
 //! 4. [`chosen`] serves clients that name the files to be compacted.
@@ -74,7 +74,7 @@ impl Compactor {
         let tables: usize = version.levels().iter().map(|level| level.tables()).sum();
         let taken: usize = plan.inputs().map(|input| input.tables.len()).sum();
         let is_full = taken == tables;
-        let (below, ranges) = (plan.below(&version), version.range_tombstones().clone());
+        let ranges = version.range_tombstones().clone();
         let remote = options.compaction_service.clone().filter(|_| {
             // Another process cannot take part in what keeps values apart.
             plan.can_be_sent() && family.options().value_separation_bytes == 0
@@ -85,7 +85,6 @@ impl Compactor {
                 db_uid: self.tree.versions.db_uid(),
                 snapshots: snapshots.clone(),
                 newest_snapshot,
-                below: below.clone(),
                 ranges: ranges.clone(),
                 wake: Box::new(move || place.call()),
             };
@@ -103,7 +102,7 @@ impl Compactor {
             read,
             snapshots,
             newest_snapshot,
-            below,
+            below: None,
             value_files: version.value_files().iter().map(|(id, file)| (id, file.bytes)).collect(),
             ranges,
             is_full,

@@ -62,16 +62,7 @@ impl FlushGroup {
                 }
             }
         }
-        let mut edits = std::mem::take(&mut self.edits);
-        if edits.len() > 1 {
-            // Level 0 is ordered by installation, and the first tables were written a while ago, so
-            // all runs get new epochs now.
-            for edit in &mut edits {
-                let epoch = counters.epoch();
-                edit.added.iter_mut().for_each(|added| added.epoch = epoch);
-            }
-        }
-        Ok(Step::Done(StepBytes::written(written), edits))
+        Ok(Step::Done(StepBytes::written(written), std::mem::take(&mut self.edits)))
     }
 
     /// Returns the flush of each column family.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use sateen_control::compaction::{OutputCutter, Stripes};
 use sateen_control::version::{AddedTable, RangeTombstone, RangeTombstones, VersionEdit};
-use sateen_control::{FileId, LogNumber, SeqNo, ValueKind};
+use sateen_control::{Epoch, FileId, LogNumber, SeqNo, ValueKind};
 use sateen_store::base::error::Result;
 use sateen_store::base::{clock, key};
 use sateen_store::files::counters::Counters;
@@ -228,7 +228,7 @@ impl FlushJob {
                     self.done.entries_in = stats.entries_in() - kept;
                     self.done.keys_kept = kept;
                     self.done.bytes_in = stats.bytes_in;
-                    return self.finish(counters, start);
+                    return self.finish(start);
                 }
             }
         }
@@ -237,12 +237,12 @@ impl FlushJob {
     }
 
     /// Ends the output and returns the edit.
-    fn finish(&mut self, counters: &Counters, start: u64) -> Result<Step> {
+    fn finish(&mut self, start: u64) -> Result<Step> {
         let tables = self.output.finish()?;
         self.done.tables_out = tables.len() as u64;
         let tables_out = tables.iter().map(|table| table.stored_bytes()).sum::<u64>();
         self.done.bytes_out = tables_out + self.output.value_bytes();
-        let epoch = counters.epoch();
+        let epoch = Epoch::at_install(0);
         let added = tables.into_iter().map(|table| AddedTable { level: 0, epoch, table }).collect();
         let (range_tombstones, retired_ranges) = self.range_changes();
         let edit = VersionEdit {

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use sateen_control::version::{AddedTable, RangeTombstone, TableMeta, Version, VersionEdit};
-use sateen_control::{Event, FileId, SeqNo, UserKey};
+use sateen_control::{Epoch, Event, FileId, SeqNo, UserKey};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::iterator::InternalIterator;
 use sateen_store::base::key;
@@ -138,10 +138,9 @@ impl Ingestion<'_> {
                 ..VersionEdit::default()
             };
             // Layer by layer, because later ones are newer.
-            for (layer, number) in tables.iter().zip(numbers) {
+            for (nth, (layer, number)) in (0..).zip(tables.iter().zip(numbers)) {
                 let Some(it) = layer.iter().find(|it| it.tree.id() == tree.id()) else { continue };
-                let (seqno, epoch) =
-                    (SeqNo(first.0 + number.tables), self.core.tree.versions.counters.epoch());
+                let (seqno, epoch) = (SeqNo(first.0 + number.tables), Epoch::at_install(nth));
                 edit.added.extend(it.tables.iter().map(|table| {
                     let table = TableMeta {
                         seqno_min: seqno,

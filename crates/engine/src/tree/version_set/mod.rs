@@ -4,8 +4,8 @@
 //! An edit is installed by [`VersionSet::install_all`]:
 //!
 //! 1. `take_token` waits until no other thread writes the manifest.
-//! 2. `next_without_done_ranges` computes the state of each column family after its edit, in
-//!    memory.
+//! 2. `number_runs` gives the runs that join level 0 their epochs, and `next_without_done_ranges`
+//!    computes the state of each column family after its edit, in memory.
 //! 3. The edits are appended to the manifest as one record, without the lock.
 //! 4. With [`Barrier::Now`] the manifest is synced. Edits that only move tables are not.
 //! 5. `make_current` installs the versions in the column families, where readers see them, and
@@ -32,7 +32,7 @@ use std::sync::{Arc, PoisonError};
 
 use sateen_control::compaction::levels_to_lift;
 use sateen_control::version::{TableMeta, Version, VersionEdit};
-use sateen_control::{CfOptions, ColumnFamilyId, FileId, LogNumber, SeqNo, TableId};
+use sateen_control::{CfOptions, ColumnFamilyId, Epoch, FileId, LogNumber, SeqNo, TableId};
 use sateen_store::base::error::{Error, Result};
 use sateen_store::base::sync::atomic::{AtomicU64, Ordering};
 use sateen_store::base::sync::{Condvar, Mutex, lock};
@@ -296,6 +296,7 @@ impl VersionSet {
             self.give_token(state);
             return Err(error);
         }
+        number_runs(&mut edits, &self.counters);
         // The next states are computed before anything is written, so that a contradictory edit
         // changes nothing.
         let next: Result<Vec<_>> = edits
@@ -506,6 +507,21 @@ fn too_few_levels(levels: usize, name: &str, version: &Version) -> Error {
     ))
 }
 
+/// Gives the runs that join level 0 their epochs, in the order of the installation. With an earlier
+/// number a run could be installed after a newer one, which a compaction may have claimed with older
+/// ones meanwhile: the older entries would then be in front of those of the run.
+fn number_runs(edits: &mut [VersionEdit], counters: &Counters) {
+    for edit in edits {
+        let epochs = edit.added.iter().map(|added| added.epoch);
+        let unnumbered: BTreeSet<_> = epochs.filter(|epoch| epoch.is_at_install()).collect();
+        for run in unnumbered {
+            let epoch: Epoch = counters.epoch();
+            let tables = edit.added.iter_mut().filter(|added| added.epoch == run);
+            tables.for_each(|added| added.epoch = epoch);
+        }
+    }
+}
+
 /// Tells the reclaimer which tables are new and which have left level 0. Returns the tables that
 /// are in no version any more.
 fn settle_accounts(
@@ -530,4 +546,51 @@ fn settle_accounts(
     // A table that only moved has left level 0 as well, if it was there.
     reclaimer.left_level0(removed.into_iter().chain(retired.iter().map(|table| table.id)));
     retired
+}
+
+#[cfg(test)]
+mod tests {
+    use sateen_control::version::{AddedTable, RemovedTable};
+    use sateen_store::vfs::MemVfs;
+
+    use super::*;
+    use crate::{Db, Options};
+
+    /// Of two runs, that which is installed later is newer, whatever was made first.
+    #[test]
+    fn runs_of_level_0_are_ordered_by_installation() {
+        let options = Options { background_threads: 0, ..Options::default() };
+        let db = Db::open_with(Arc::new(MemVfs::new()), "/db", options, &[]).unwrap();
+        for key in ["a", "b", "c"] {
+            db.put(key, "value").unwrap();
+            db.flush().unwrap();
+        }
+        let versions = &db.core().tree.versions;
+        let order = || {
+            let version = versions.version(ColumnFamilyId(0)).unwrap();
+            let runs = version.level(0).runs().iter();
+            let newest_first: Vec<_> = runs.flatten().map(|table| table.id).collect();
+            newest_first
+        };
+        let before = order();
+        let [newest, middle, oldest] = before[..] else { panic!("{before:?}") };
+        let again = |tables: &[TableId]| {
+            let version = versions.version(ColumnFamilyId(0)).unwrap();
+            let mut edit = VersionEdit::default();
+            for (nth, id) in (0..).zip(tables) {
+                let mut all = version.tables();
+                let (level, epoch, table) = all.find(|(.., table)| table.id == *id).unwrap();
+                let (smallest, id) = (table.smallest.clone(), table.id);
+                edit.removed.push(RemovedTable { level, epoch, smallest, id });
+                let epoch = Epoch::at_install(nth);
+                edit.added.push(AddedTable { level, epoch, table: table.clone() });
+            }
+            let reclaimer = &db.core().tree.reclaimer;
+            versions.install_together(vec![(edit, 0)], SeqNo(0), reclaimer).unwrap();
+        };
+        again(&[middle]);
+        assert_eq!(order(), [middle, newest, oldest]);
+        again(&[oldest, middle]);
+        assert_eq!(order(), [middle, oldest, newest]);
+    }
 }

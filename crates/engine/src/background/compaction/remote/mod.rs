@@ -30,7 +30,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use codec::{JobInput, JobResult, are_apart, refused};
-use sateen_control::compaction::Below;
 use sateen_control::version::{AddedTable, Placement, RangeTombstones, TableMeta};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::{Error, Result};
@@ -69,8 +68,6 @@ pub(crate) struct ToSend {
     pub(crate) db_uid: u64,
     pub(crate) snapshots: Vec<SeqNo>,
     pub(crate) newest_snapshot: Option<SeqNo>,
-    /// What is older than the outputs.
-    pub(crate) below: Vec<Below>,
     pub(crate) ranges: Arc<RangeTombstones>,
     /// Calls a thread that steps the job.
     pub(crate) wake: Box<dyn Fn() + Send + Sync>,
@@ -191,7 +188,7 @@ impl CompactionJob {
 
     /// Hands the job to the service.
     fn send(&self, remote: &Remote, to_send: ToSend, counters: &Counters) -> State {
-        let ToSend { db_uid, snapshots, newest_snapshot, below, ranges, wake } = to_send;
+        let ToSend { db_uid, snapshots, newest_snapshot, ranges, wake } = to_send;
         // No output has more tables than there are entries, and no more files than tables.
         let inputs = self.plan.rewrite.iter().flat_map(|input| &input.tables);
         let tables_max = inputs.map(|table| table.entries).sum::<u64>().saturating_add(1);
@@ -209,7 +206,7 @@ impl CompactionJob {
             options,
             seconds,
             plan: self.plan.as_ref().clone(),
-            below,
+            below: self.plan.below(&self.family.super_version().version),
             ranges: ranges.iter().cloned().collect(),
             is_full: remote.info.is_full,
             snapshots,
