@@ -3,8 +3,8 @@
 //! 1. [`older_than`] finds it in a version.
 //! 2. The job copies key ranges and sizes out of that. [`CompactionPlan::grandparents`] are those
 //!    right below, above which [`CompactionPlan::output_cutter`] says where tables end.
-//! 3. [`CompactionPlan::below`] is all. With it [`KeysBelow`] answers key by key whether a tombstone
-//!    is still needed.
+//! 3. [`CompactionPlan::below`] is all. With it [`KeysBelow`] answers key by key whether a
+//!    tombstone is still needed.
 //!
 //! What must stay true: nothing here holds a table. A job may take long, and tables that other jobs
 //! replace meanwhile would otherwise keep their space until it ends.

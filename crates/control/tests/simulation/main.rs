@@ -234,11 +234,9 @@ impl World {
                 assert!(newest.0 >= entry.0, "inputs are not newest first: {plan}");
             }
         }
-        // What is below may have moved since the plan was made.
-        let older = plan.below(&self.families[&plan.cf].version);
-        let mut below = KeysBelow::new(&older);
+        let mut below = KeysBelow::new(&plan.below(&self.families[&plan.cf].version));
         merged.retain(|n, entry| entry.1 || below.may_contain(key(*n).bytes()));
-        let mut cutter = plan.output_cutter(plan.grandparents_of(older));
+        let mut cutter = plan.output_cutter(plan.grandparents(&self.families[&plan.cf].version));
         let mut outputs = vec![Entries::new()];
         let mut edit = plan.edit();
         let mut early_end = plan.early_end().filter(|_| early);

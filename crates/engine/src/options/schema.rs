@@ -443,9 +443,8 @@ option_struct! {
         /// compaction with the smooth write controller.
         space_amplification_max: f64 = 3.0, Ratio, mutable, none, 0.0..=1000.0;
         /// Bytes of a level's tables, adjacent or not, that one compaction takes together, which
-        /// saves fsyncs. While clients are active, at most what a second suffices for, and with the
-        /// tables that they need about a 64th of all tables or 32 MiB. 0: one table at a time, with
-        /// the tables that it needs.
+        /// saves fsyncs. While clients are active, at most what a second suffices for, and with
+        /// what they overlap about a 64th of all tables or 32 MiB. 0: one at a time.
         group_compaction_bytes: u64 = 64 * MIB, Bytes, mutable, none;
         /// Tables of such a group that overlap nothing in the next level move there without being
         /// rewritten.

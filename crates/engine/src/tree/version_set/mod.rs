@@ -508,8 +508,8 @@ fn too_few_levels(levels: usize, name: &str, version: &Version) -> Error {
 }
 
 /// Gives the runs that join level 0 their epochs, in the order of the installation. With an earlier
-/// number a run could be installed after a newer one, which a compaction may have claimed with older
-/// ones meanwhile: the older entries would then be in front of those of the run.
+/// number a run could be installed after a newer one, which a compaction may have claimed with
+/// older ones meanwhile: the older entries would then be in front of those of the run.
 fn number_runs(edits: &mut [VersionEdit], counters: &Counters) {
     for edit in edits {
         let epochs = edit.added.iter().map(|added| added.epoch);
