@@ -250,7 +250,7 @@ impl Version {
     /// Returns the value files that some table refers to.
     #[must_use]
     #[inline]
-    pub fn value_files(&self) -> &ValueFiles {
+    pub fn value_files(&self) -> &Arc<ValueFiles> {
         &self.value_files
     }
 

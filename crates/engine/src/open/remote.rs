@@ -11,7 +11,6 @@
 //! nevertheless, the result is of no use to anyone. No file is changed or removed that the worker
 //! has not created.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -178,7 +177,7 @@ fn job_of(
         snapshots: input.snapshots.clone(),
         newest_snapshot: input.newest_snapshot,
         below: Some(input.below.clone()),
-        value_files: BTreeMap::new(),
+        value_files: Arc::default(),
         ranges: Arc::new(RangeTombstones::new(input.ranges.clone())),
         is_full: input.is_full,
     };

@@ -188,12 +188,13 @@ pub(super) fn group_from<'a>(
 ) -> Option<CompactionPlan> {
     let Span { level, run, ranks } = table;
     let budget = context.options.leveled.group_compaction_bytes;
+    let inputs_max = inputs_max(context);
     let mut chosen = Chosen::none_of(level, run);
     for rank in ranks.start..run.len() {
         let victim = Span { level, run, ranks: rank..rank + 1 };
         let Some(group) = Group::of_one(context, victim) else { break };
         chosen.add(rank, group);
-        if chosen.is_enough(context, budget, inputs_max(context)) {
+        if chosen.is_enough(context, budget, inputs_max) {
             break;
         }
     }

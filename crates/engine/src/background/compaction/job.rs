@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::compaction::{Below, CompactionPlan, EarlyEnd, Input, KeysBelow, OutputCutter};
-use sateen_control::version::{AddedTable, RangeTombstones, TableMeta, VersionEdit};
+use sateen_control::version::{AddedTable, RangeTombstones, TableMeta, ValueFiles, VersionEdit};
 use sateen_control::{FileId, SeqNo};
 use sateen_store::base::error::Result;
 use sateen_store::base::sync::atomic::{AtomicUsize, Ordering};
@@ -128,8 +128,7 @@ pub(crate) struct CompactionContext {
     pub(crate) newest_snapshot: Option<SeqNo>,
     /// What is older than the outputs; `None`: what the version has when the job needs it.
     pub(crate) below: Option<Vec<Below>>,
-    /// The sizes of the value files, in bytes.
-    pub(crate) value_files: BTreeMap<FileId, u64>,
+    pub(crate) value_files: Arc<ValueFiles>,
     pub(crate) ranges: Arc<RangeTombstones>,
     /// Whether the inputs are all tables of the column family.
     pub(crate) is_full: bool,
@@ -394,7 +393,7 @@ fn encoded_input(plan: &CompactionPlan, context: &CompactionContext) -> Option<E
     Some(EncodedInput {
         files: context.tables.values().clone(),
         collect: plan.collect.clone(),
-        sizes: context.value_files.clone(),
+        sizes: context.value_files.iter().map(|(id, file)| (id, file.bytes)).collect(),
     })
 }
 

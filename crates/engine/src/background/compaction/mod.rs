@@ -103,7 +103,7 @@ impl Compactor {
             snapshots,
             newest_snapshot,
             below: None,
-            value_files: version.value_files().iter().map(|(id, file)| (id, file.bytes)).collect(),
+            value_files: version.value_files().clone(),
             ranges,
             is_full,
         };
