@@ -208,7 +208,7 @@ impl Bench {
     /// Returns the command that runs the suite as a test of its binary.
     fn test_command(&self, suite: &Suite) -> Result<Command, Vec<String>> {
         let (package, test, module) = suite.place();
-        let binary = self.test_of(package, test, &[])?;
+        let binary = self.built_test(test, &[])?;
         let mut command = Command::new(binary);
         let name = format!("{module}::rel");
         command.args(["--ignored", "--exact", &name, "--nocapture", "--test-threads=1"]);
@@ -222,28 +222,19 @@ impl Bench {
         self.built_test("it", environment)
     }
 
-    /// Builds another test binary of the engine and returns its path.
+    /// Builds a test binary and returns its path. With the features of the whole workspace it is the
+    /// one that `cargo xtask test` has built.
     pub(crate) fn built_test(
         &self,
         test: &str,
         environment: &[(&str, &str)],
     ) -> Result<PathBuf, Vec<String>> {
-        self.test_of("sateen", test, environment)
-    }
-
-    /// Builds a test binary of a package and returns its path.
-    fn test_of(
-        &self,
-        package: &str,
-        test: &str,
-        environment: &[(&str, &str)],
-    ) -> Result<PathBuf, Vec<String>> {
-        let words = "test --profile rel --no-run --message-format json --package";
+        let words = "test --workspace --no-run --message-format json --test";
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command
             .args(words.split(' '))
-            .args([package, "--test", test])
+            .arg(test)
             .current_dir(&self.root)
             .envs(environment.iter().copied());
         let built = command.stderr(std::process::Stdio::inherit()).output();

@@ -21,6 +21,8 @@
 //!    or not: threads wait for a processor, and so does a device that the kernel or the host
 //!    emulates. Then a long request proves nothing, the estimate is not cut, and deep work is held
 //!    only if requests take longer on average than while it rests.
+//! 9. After a pause of the whole process, clients do at once what they could not do meanwhile. For
+//!    as long as the pause took, nothing is concluded from how long their requests take.
 //!
 //! What must stay true: an estimate is never below `BANDWIDTH_MIN`. It follows a device that became
 //! faster or slower within ten seconds of demand.
@@ -46,6 +48,8 @@ const BARRIER_WORST_NS: u64 = 60_000_000_000;
 const NOISE_SAMPLES: u64 = 64;
 /// A sample that took this long came late.
 const LATE_NS: u64 = 20_000_000;
+/// The longest time for which clients are expected to catch up after a late sample.
+const CATCH_UP_MAX_NS: u64 = 2 * NS_PER_SECOND;
 /// How long deep work is held after a sample in which clients were harmed.
 const BRAKE_NS: u64 = 25_000_000;
 /// The evidence that a cut needs, in thousandths of a sample that shows harm. A device has hiccups
@@ -79,8 +83,10 @@ pub(crate) struct DeviceModel {
     awaited_at: Option<Instant>,
     /// Whether a sample of the window showed harm.
     harmed: bool,
-    /// Whether a sample of the window came late.
+    /// Whether a sample of the window came late, or clients caught up after one.
     late: bool,
+    /// The end of the time in which clients catch up after a late sample.
+    catch_up_until: Instant,
     /// The evidence that clients wait behind background work, in thousandths of a sample.
     sure: u64,
     /// How many thousandths of the samples show harm while background work rests.
@@ -106,6 +112,7 @@ impl DeviceModel {
             awaited_at: None,
             harmed: false,
             late: false,
+            catch_up_until: Instant::default(),
             sure: 0,
             noise: 0,
             rests_since: None,
@@ -204,11 +211,15 @@ impl DeviceModel {
         self.write.note_left(left.1, client.write_bytes + wal.write_bytes, over_ns);
         let free = if self.braked_for_ns(now) > 0 { 0 } else { 1000 };
         self.free = (self.free * (BUSY_SAMPLES - 1) + free) / BUSY_SAMPLES;
-        // A late sample means that its thread had no processor. Clients waited for one, too.
-        if over_ns < LATE_NS {
-            self.look_for_harm(now, window_ns, sample);
-        } else {
+        // A late sample means that its thread had no processor. Clients waited for one, too. What
+        // they could not do meanwhile they do at once: for about as long, they wait for each other.
+        if over_ns >= LATE_NS {
+            self.catch_up_until = Instant(now.0 + over_ns.min(CATCH_UP_MAX_NS));
+        }
+        if now < self.catch_up_until {
             self.late = true;
+        } else {
+            self.look_for_harm(now, window_ns, sample);
         }
         if window_ns < WINDOW_NS {
             return;

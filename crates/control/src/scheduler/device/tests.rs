@@ -89,6 +89,42 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
     assert_eq!(paced(believed, 150), believed);
 }
 
+/// Feeds two seconds at rest, one beside compactions without harm, a sample of `pause_ns`, and then
+/// 300 ms in which all reads of clients take five times as long. Returns the estimates before and
+/// after them.
+fn after_a_pause(pause_ns: u64) -> (u64, u64) {
+    let mut model = DeviceModel::new(DeviceProfile {
+        read_bytes_per_second: 200_000_000,
+        write_bytes_per_second: 200_000_000,
+        barrier_ns: 1_000_000,
+    });
+    let mut now = Instant(0);
+    let mut samples = |model: &mut DeviceModel, count: u64, over_ns: u64, beside: bool, ns: u64| {
+        for _ in 0..count {
+            now = Instant(now.0 + over_ns);
+            let mut sample = Sample::default();
+            sample.classes[IoClass::Client.index()] = reads(100, 400_000, 100 * ns);
+            if beside {
+                sample.classes[IoClass::Deep(1).index()] = reads(12, 1_500_000, SAMPLE_NS);
+            }
+            model.observe(now, over_ns, &sample, (0, 0));
+        }
+        model.profile().read_bytes_per_second
+    };
+    samples(&mut model, 200, SAMPLE_NS, false, 100_000);
+    samples(&mut model, 100, SAMPLE_NS, true, 100_000);
+    let before = samples(&mut model, 1, pause_ns, true, 100_000);
+    (before, samples(&mut model, 30, SAMPLE_NS, true, 500_000))
+}
+
+#[test]
+fn clients_that_catch_up_after_a_pause_cut_nothing() {
+    let (before, after) = after_a_pause(SAMPLE_NS);
+    assert!(after < before, "{after} of {before}");
+    let (before, after) = after_a_pause(1_500_000_000);
+    assert_eq!(after, before);
+}
+
 /// Feeds two seconds at rest, then `samples` in which compactions read as much as they get from a
 /// device that delivers `device` bytes per second, beside clients that use a quarter of it and
 /// notice nothing. Returns the estimate at the end.

@@ -45,6 +45,8 @@ const SCHEDULES: &str = "sched";
 
 /// The time limit of a test, whether it passes or finds its bug.
 const TIME_MAX: Duration = Duration::from_secs(600);
+/// Power fails at more places than in `cargo xtask test` (`SATEEN_CRASH_SCALE`).
+const CRASH_SCALE: &str = "4";
 /// The interval at which a running test is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The number of lines to print of a test without the expected message.
@@ -176,6 +178,7 @@ impl Tests {
         let problem = |error: std::io::Error| vec![format!("{}: {error}", said.display())];
         let out = File::create(&said).map_err(problem)?;
         let errors = out.try_clone().map_err(problem)?;
+        command.env("SATEEN_CRASH_SCALE", CRASH_SCALE);
         command.current_dir(self.copy.root.join("crates/engine")).stdout(out).stderr(errors);
         let began = Instant::now();
         let mut child = command.spawn().map_err(problem)?;

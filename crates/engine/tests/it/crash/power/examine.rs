@@ -231,6 +231,8 @@ pub(super) struct Sweep {
     /// Those at each so many-th operation, from `offset` on.
     pub(super) stride: usize,
     pub(super) offset: usize,
+    /// Of what may have survived there, one in so many.
+    pub(super) one_in: usize,
     /// One in so many of them is crashed again at every operation of its recovery; 0: none.
     pub(super) nested: usize,
 }
@@ -248,7 +250,8 @@ impl Sweep {
                     return;
                 }
                 let mut seen = HashSet::new();
-                for choice in run.recording.choices_at(at, 4) {
+                let choices = run.recording.choices_at(at, 4);
+                for choice in choices.into_iter().skip(at % self.one_in).step_by(self.one_in) {
                     let what = format!("seed {seed}, operation {at}, {choice:?}");
                     let image = run.recording.image_at(at, choice);
                     let fingerprint = image.fingerprint();
