@@ -25,7 +25,7 @@ const HELP: &str = "\
 The suites of the reliability programme.
 
 Usage: cargo xtask rel <suite> [--minutes N] [--first CASE]
-       cargo xtask rel ci                      the short form of all suites
+       cargo xtask rel ci [--divide N]         the short form of all suites, or an N-th of it
        cargo xtask rel all --minutes N         the long form, the time divided among the suites
        cargo xtask rel check [--long]          what was counted, against the bars
        cargo xtask rel replay --suite S --case N
@@ -44,6 +44,7 @@ struct Asked {
     case: Option<u64>,
     first: Option<u64>,
     minutes: Option<f64>,
+    divide: Option<u64>,
     long: bool,
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {
             }
             Ok(())
         }
-        "check" => bench.check(asked.long),
+        "check" => bench.check(asked.long, 1),
         "replay" => {
             let (Some(name), Some(case)) = (&asked.suite, asked.case) else {
                 return Err(vec!["replay wants --suite and --case".into()]);
@@ -72,9 +73,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {
             bench.replay(find(name)?, case)
         }
         "ci" => {
+            let divide = asked.divide.unwrap_or(1).max(1);
             bench.forget_results()?;
-            bench.every(Amount::until, asked.first)?;
-            bench.check(false)
+            bench.every(|suite| Amount::until(suite, divide), asked.first)?;
+            bench.check(false, divide)
         }
         "all" => {
             let minutes = asked.minutes.ok_or_else(|| vec!["all wants --minutes".to_owned()])?;
@@ -83,7 +85,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Outcome {
         }
         name => {
             let suite = find(name)?;
-            let amount = asked.minutes.map_or_else(|| Amount::until(suite), Amount::minutes);
+            let amount = asked.minutes.map_or_else(|| Amount::until(suite, 1), Amount::minutes);
             bench.suite(suite, amount, asked.first)
         }
     }
@@ -101,6 +103,9 @@ fn parse(arguments: &[String]) -> Result<Asked, String> {
             "--first" => asked.first = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?),
             "--minutes" => {
                 asked.minutes = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?);
+            }
+            "--divide" => {
+                asked.divide = Some(value().and_then(|v| v.parse().map_err(|_| wrong(v)))?);
             }
             "--long" => asked.long = true,
             flag if flag.starts_with("--") && flag != "--help" => {
@@ -125,16 +130,19 @@ fn find(name: &str) -> Result<&'static Suite, Vec<String>> {
 pub(crate) struct Amount {
     pub(crate) seconds: u64,
     pub(crate) at_least: u64,
+    /// Whether it is too little for what is rare to happen.
+    pub(crate) divided: bool,
 }
 
 impl Amount {
-    /// Returns the amount of the suite's short form.
-    fn until(suite: &Suite) -> Amount {
-        Amount { seconds: 0, at_least: suite.bars.first().map_or(1, |bar| bar.short) }
+    /// Returns the amount of a part of the suite's short form.
+    fn until(suite: &Suite, divide: u64) -> Amount {
+        let at_least = suite.bars.first().map_or(1, |bar| bar.short.div_ceil(divide));
+        Amount { seconds: 0, at_least, divided: divide > 1 }
     }
 
     fn minutes(minutes: f64) -> Amount {
-        Amount { seconds: (minutes * 60.0).max(1.0) as u64, at_least: 0 }
+        Amount { seconds: (minutes * 60.0).max(1.0) as u64, at_least: 0, divided: false }
     }
 }
 
@@ -265,6 +273,9 @@ impl Bench {
             .env("SATEEN_REL_SECONDS", amount.seconds.to_string())
             .env("SATEEN_REL_AT_LEAST", amount.at_least.to_string())
             .env("SATEEN_REL_RESULTS", self.results());
+        if amount.divided {
+            command.env("SATEEN_REL_DIVIDED", "1");
+        }
         if let Some(first) = first {
             command.env("SATEEN_REL_FIRST", first.to_string());
         }
@@ -325,8 +336,8 @@ impl Bench {
         }
     }
 
-    /// Compares the sums of all results with the bars.
-    fn check(&self, long: bool) -> Outcome {
+    /// Compares the sums of all results with the bars, or with a part of them.
+    fn check(&self, long: bool, divide: u64) -> Outcome {
         let text = fs::read_to_string(self.results())
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])?;
         let results: Vec<Value> =
@@ -347,7 +358,7 @@ impl Bench {
             for bar in suite.bars {
                 let sum: u64 =
                     own.iter().filter_map(|one| one["figures"][bar.figure].as_u64()).sum();
-                let wanted = if long { bar.long } else { bar.short };
+                let wanted = if long { bar.long } else { bar.short }.div_ceil(divide);
                 let word = if sum >= wanted { "ok" } else { "MISSED" };
                 println!("{:10} {}: {sum} of {wanted}  {word}", suite.name, bar.figure);
                 if sum < wanted {

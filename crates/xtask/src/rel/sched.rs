@@ -42,7 +42,9 @@ fn target(bench: &Bench) -> PathBuf {
 /// `target`. Two copies of the sources must not share it: cargo may take one for the other.
 pub(super) fn schedules(bench: &Bench, target: &Path) -> Result<Command, Vec<String>> {
     let target = target.to_string_lossy();
-    let environment = [("RUSTFLAGS", SHUTTLE), ("CARGO_TARGET_DIR", &*target)];
+    // The build takes far longer than the schedules of the short form.
+    let level = ("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+    let environment = [("RUSTFLAGS", SHUTTLE), ("CARGO_TARGET_DIR", &*target), level];
     let binary = bench.built_test("schedules", &environment)?;
     let mut command = Command::new(binary);
     command.args(["--ignored", "--exact", "rel", "--nocapture", "--test-threads=1"]);

@@ -60,6 +60,12 @@ const SURE_MAX: u64 = 6_000;
 /// The same while a cut is on trial. Less evidence suffices: harm shows that the cut was too small,
 /// and a cut that does not help is taken back.
 const SURE_ON_TRIAL: u64 = 1_000;
+/// A cut also needs so many thousandths of the recent samples with harm, averaged over this many
+/// samples in which background work does not rest. A host that stops the machine for some
+/// milliseconds a few times a second shows harm in a row now and then, and whatever is done then
+/// seems to have helped.
+const OFTEN: u64 = 30;
+const OFTEN_SAMPLES: u64 = 512;
 /// The page cache takes a write in less time. One that takes longer waits for the device.
 const CACHED_WRITE_NS: u64 = 50_000;
 /// Clients without a request that waits for the device for this time do not wait for it.
@@ -91,6 +97,8 @@ pub(crate) struct DeviceModel {
     sure: u64,
     /// How many thousandths of the samples show harm while background work rests.
     noise: u64,
+    /// The same while it does not rest, in millionths.
+    often: u64,
     /// When background work began to rest.
     rests_since: Option<Instant>,
     /// The end of the time for which deep work is held.
@@ -115,6 +123,7 @@ impl DeviceModel {
             catch_up_until: Instant::default(),
             sure: 0,
             noise: 0,
+            often: 0,
             rests_since: None,
             brake_until: Instant::default(),
             free: 1000,
@@ -298,6 +307,8 @@ impl DeviceModel {
             self.noise = (self.noise * (NOISE_SAMPLES - 1) + now) / NOISE_SAMPLES;
             return;
         }
+        let often = if harmed { 1_000_000 } else { 0 };
+        self.often = (self.often * (OFTEN_SAMPLES - 1) + often) / OFTEN_SAMPLES;
         let held = now.0 < self.brake_until.0 + WINDOW_NS;
         if !harmed {
             // No harm while deep work is held does not prove that the estimate is right.
@@ -317,7 +328,8 @@ impl DeviceModel {
         self.brake_until = Instant(now.0 + BRAKE_NS);
         let on_trial = self.read.is_on_trial() || self.write.is_on_trial();
         let least = if on_trial { SURE_ON_TRIAL } else { SURE };
-        if self.sure < (least + 8 * self.noise).min(SURE_MAX) {
+        let is_rare = self.often < 1000 * OFTEN;
+        if is_rare || self.sure < (least + 8 * self.noise).min(SURE_MAX) {
             return;
         }
         self.sure = 0;

@@ -56,7 +56,7 @@ fn syncs_that_take_long_for_another_reason_do_not() {
     assert!(after >= before / 4 * 3, "{after} of {before}");
 }
 
-/// Feeds two seconds at rest, then one in which compactions read 150 MB/s beside reads of clients.
+/// Feeds two seconds at rest, then three in which compactions read 150 MB/s beside reads of clients.
 /// In every tenth sample these reads take five times as long, while compactions wait for the device
 /// for `waits` thousandths of the time. Otherwise they hardly wait.
 fn paced(believed: u64, waits: u64) -> u64 {
@@ -65,7 +65,7 @@ fn paced(believed: u64, waits: u64) -> u64 {
         write_bytes_per_second: believed,
         barrier_ns: 1_000_000,
     });
-    for nth in 1..300 {
+    for nth in 1..500 {
         let slow = nth > 200 && nth % 10 == 0;
         let mut sample = Sample::default();
         let read_ns = if slow { 500_000 } else { 100_000 };
@@ -87,6 +87,36 @@ fn paced_work_that_waits_with_clients_cuts_what_is_believed() {
     assert!(cut < 300_000_000, "{cut}");
     // On a busy processor clients wait as long, but compactions do not wait for the device.
     assert_eq!(paced(believed, 150), believed);
+}
+
+/// Feeds two seconds at rest, then a minute beside compactions. In four samples in a row of each
+/// `of` the reads of clients take five times as long. Returns the lowest estimate.
+fn with_hiccups(of: u64) -> u64 {
+    let mut model = DeviceModel::new(DeviceProfile {
+        read_bytes_per_second: 200_000_000,
+        write_bytes_per_second: 200_000_000,
+        barrier_ns: 1_000_000,
+    });
+    let mut least = u64::MAX;
+    for nth in 1..6200 {
+        let mut sample = Sample::default();
+        let slow = nth > 300 && nth % of < 4;
+        let ns = if slow { 500_000 } else { 100_000 };
+        sample.classes[IoClass::Client.index()] = reads(100, 400_000, 100 * ns);
+        if nth > 200 {
+            sample.classes[IoClass::Deep(1).index()] = reads(12, 500_000, SAMPLE_NS);
+        }
+        model.observe(Instant(nth * SAMPLE_NS), SAMPLE_NS, &sample, (0, 0));
+        least = least.min(model.profile().read_bytes_per_second);
+    }
+    least
+}
+
+#[test]
+fn hiccups_of_the_machine_cut_nothing() {
+    assert_eq!(with_hiccups(400), 200_000_000);
+    let least = with_hiccups(20);
+    assert!(least < 200_000_000, "{least}");
 }
 
 /// Feeds two seconds at rest, one beside compactions without harm, a sample of `pause_ns`, and then

@@ -89,7 +89,7 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
 }
 
 pub(super) fn replay(bench: &Bench, suite: &Suite, case: u64) -> Outcome {
-    run(bench, suite, Amount { seconds: 0, at_least: 1 }, Some(case))
+    run(bench, suite, Amount { at_least: 1, ..Amount::default() }, Some(case))
 }
 
 /// The engine's test binary, built with the bugs.
