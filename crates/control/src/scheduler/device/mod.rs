@@ -6,9 +6,10 @@
 //! 2. `look_for_harm` compares the time of each sample's client requests with the usual time, which
 //!    is learned while background work rests. Clients are harmed if their requests take twice as
 //!    long while background work waits for the device: they have queued behind it.
-//! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once there is enough evidence, the
-//!    estimate is cut to what was delivered lately without harm. Harm that is seen while background
-//!    work rests counts against that evidence, because a busy processor slows clients down, too.
+//! 3. Each such sample holds deep work for [`BRAKE_NS`]. Once there is enough evidence, and harm is
+//!    not rare, the estimate is cut to what was delivered lately without harm. Harm that is seen
+//!    while background work rests counts against that evidence, because a busy processor slows
+//!    clients down, too.
 //! 4. A cut that does not help is taken back at the end of its trial.
 //! 5. If the debt is urgent and the estimate limits background work, a probe asks for more for a
 //!    moment. The estimate is raised once the device has delivered it.
