@@ -230,8 +230,8 @@ impl Bench {
         self.built_test("it", environment)
     }
 
-    /// Builds a test binary and returns its path. With the features of the whole workspace it is the
-    /// one that `cargo xtask test` has built.
+    /// Builds a test binary and returns its path. With the features of the whole workspace it is
+    /// the one that `cargo xtask test` has built.
     pub(crate) fn built_test(
         &self,
         test: &str,

@@ -56,9 +56,9 @@ fn syncs_that_take_long_for_another_reason_do_not() {
     assert!(after >= before / 4 * 3, "{after} of {before}");
 }
 
-/// Feeds two seconds at rest, then three in which compactions read 150 MB/s beside reads of clients.
-/// In every tenth sample these reads take five times as long, while compactions wait for the device
-/// for `waits` thousandths of the time. Otherwise they hardly wait.
+/// Feeds two seconds at rest, then three in which compactions read 150 MB/s beside reads of
+/// clients. In every tenth sample these reads take five times as long, while compactions wait for
+/// the device for `waits` thousandths of the time. Otherwise they hardly wait.
 fn paced(believed: u64, waits: u64) -> u64 {
     let mut model = DeviceModel::new(DeviceProfile {
         read_bytes_per_second: believed,
