@@ -135,7 +135,7 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// Returns the amount of a part of the suite's short form.
+    /// Returns the amount of the suite's short form, divided by `divide`.
     fn until(suite: &Suite, divide: u64) -> Amount {
         let at_least = suite.bars.first().map_or(1, |bar| bar.short.div_ceil(divide));
         Amount { seconds: 0, at_least, divided: divide > 1 }
@@ -336,7 +336,7 @@ impl Bench {
         }
     }
 
-    /// Compares the sums of all results with the bars, or with a part of them.
+    /// Compares the sums of all results with the bars, divided by `divide`.
     fn check(&self, long: bool, divide: u64) -> Outcome {
         let text = fs::read_to_string(self.results())
             .map_err(|error| vec![format!("{}: {error}", self.results().display())])?;
