@@ -6,7 +6,7 @@
 //!    hold up nobody.
 //! 2. [`ControlPlane::pressure`] adds to each column family its part of them, in proportion to the
 //!    bytes of its tables. So writers are slowed down for them as for levels beyond their targets.
-//! 3. [`ControlPlane::reclaim_pace`] has them given back sooner if they are a 64th of the other
+//! 3. [`ControlPlane::reclaim_pace`] has them given back sooner if they are a 256th of the other
 //!    tables, and in a hurry from half of the limit on, where writers begin to be slowed down.
 //!    There the column families have one limit together. It also hurries if dead tables are a sixth
 //!    of the others, because the limit of a small database is many times its size.
@@ -26,8 +26,8 @@ use crate::write_controller::{Pressure, excess_of, is_spacious};
 
 /// Dead tables of this part of the other tables' bytes are given back soon, but not fewer than
 /// `DEAD_MIN_SOON` bytes.
-const DEAD_PART_SOON: u64 = 64;
-const DEAD_MIN_SOON: u64 = 64 << 20;
+const DEAD_PART_SOON: u64 = 256;
+const DEAD_MIN_SOON: u64 = 16 << 20;
 /// Those of this part are given back in a hurry, but not fewer than `DEAD_MIN` bytes. While other
 /// programs have the processors, steps take long, and the pauses after them, too.
 const DEAD_PART: u64 = 6;

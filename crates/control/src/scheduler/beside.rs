@@ -13,7 +13,7 @@ use crate::types::{Instant, JobId};
 /// meanwhile.
 const RECLAIM_NS: u64 = 5 * NS_PER_SECOND;
 /// The same where they take much space.
-const RECLAIM_SOON_NS: u64 = NS_PER_SECOND;
+const RECLAIM_SOON_NS: u64 = NS_PER_SECOND / 2;
 const RECLAIM_MIN: u64 = 16 << 20;
 /// Beside clients, a compaction may take several tables together if it is done within this time.
 const GROUP_NS: u64 = NS_PER_SECOND;
@@ -41,7 +41,7 @@ pub enum ReclaimHaste {
     /// They wait until their neighbours are dead, too, and go over five seconds.
     #[default]
     Later,
-    /// They wait for nothing and go over one second, with a pause after each slow step.
+    /// They wait for nothing and go over half a second, with a pause after each slow step.
     Soon,
     /// As soon, with short pauses.
     Now,

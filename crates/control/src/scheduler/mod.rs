@@ -1,7 +1,7 @@
 //! The I/O scheduler: it decides which job may move bytes next, and how many.
 //!
-//! 1. [`IoScheduler::add`] puts a job into the queue, which is ordered by lane, then by share, then
-//!    by arrival (`key`).
+//! 1. [`IoScheduler::add`] puts a job into the queue, which is ordered by lane, then by arrival;
+//!    deep jobs by their turn (`key`).
 //! 2. [`IoScheduler::sample`] takes in a sample. It updates the monitor and the device model, and
 //!    the allocation if that changes enough (`due`). It pauses or resumes deep jobs at peaks of
 //!    clients.
@@ -37,6 +37,8 @@ mod rate_limiter;
 mod running;
 mod scrub;
 mod slice;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,21 +62,10 @@ use phases::Phases;
 use rate_limiter::RateLimiter;
 pub(crate) use running::Lane;
 pub(crate) use running::thousandths;
-use running::{Running, RunningState, Source};
+use running::{Place, Running, RunningState, Source};
 pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
-
-/// A place in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    rank: u8,
-    /// What its database has moved; 0 if it is alone.
-    of_database: u64,
-    share: u64,
-    arrival: u64,
-    job: JobId,
-}
 
 /// Number of barriers at the end of a job: one for its file and one for the manifest.
 pub(crate) const BARRIERS: u64 = 2;
@@ -595,6 +586,7 @@ impl IoScheduler {
         };
         let deep = self.options.priority && running.lane == Lane::Deep;
         let of_database = self.members.moved(running.database);
-        Place { rank, of_database, share: if deep { running.share } else { 0 }, arrival, job }
+        let (turn, arrival) = if deep { (running.turn(), 0) } else { (0, arrival) };
+        Place { rank, of_database, turn, arrival, job }
     }
 }

@@ -1,7 +1,25 @@
-//! A running job, as the scheduler sees it.
+//! A running job, as the scheduler sees it, and its place in the queue.
 
 use crate::event::PauseReason;
-use crate::types::{DatabaseId, IoClass};
+use crate::types::{DatabaseId, IoClass, JobId};
+
+/// A deep job moves this many bytes, times its urgency, in a turn. The jobs of a turn go one after
+/// the other, the oldest first: each takes its bytes twice until it ends, and side by side all would
+/// end late. Longer jobs share the device, turn by turn.
+const TURN_BYTES: u64 = 64 << 20;
+
+/// A place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) rank: u8,
+    /// What its database has moved; 0 if it is alone.
+    pub(super) of_database: u64,
+    /// Of a deep job; 0 for others.
+    pub(super) turn: u64,
+    /// Of other jobs. In a turn the oldest job is first.
+    pub(super) arrival: u64,
+    pub(super) job: JobId,
+}
 
 /// The lanes: flushes, compactions out of level 0, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,8 +63,7 @@ pub(super) struct Running {
     /// Bytes that it has read and written.
     pub(super) read: u64,
     pub(super) written: u64,
-    /// Bytes that it has moved, divided by its urgency. Among deep jobs the one with the least is
-    /// next.
+    /// Bytes that it has moved, divided by its urgency.
     pub(super) share: u64,
 }
 
@@ -66,6 +83,11 @@ impl Running {
     /// one of them, because files are read ahead and written behind.
     pub(super) fn moved(&self) -> u64 {
         self.read.max(self.written)
+    }
+
+    /// Returns its turn among deep jobs.
+    pub(super) fn turn(&self) -> u64 {
+        self.share / TURN_BYTES
     }
 
     pub(super) fn is_granted(&self) -> bool {

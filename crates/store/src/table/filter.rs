@@ -9,6 +9,7 @@
 //! What must stay true: a filter never says no for a key that was added, on any machine. The choice
 //! of bits is part of the on-disk format.
 
+use super::kept::{self, Kept};
 use crate::base::decoder::{Decoder, to_usize};
 use crate::base::error::CorruptionKind;
 use crate::base::xxh3::xxh3_64;
@@ -29,10 +30,13 @@ pub fn hash_key(user_key: &[u8]) -> u64 {
 #[repr(align(64))]
 struct Line([u64; LINE_BYTES / 8]);
 
+/// Memory of the filters of closed tables.
+static KEPT: Kept<Line> = Kept::new();
+
 /// A filter in memory.
 #[derive(Debug)]
 pub(super) struct Filter {
-    lines: Box<[Line]>,
+    lines: Vec<Line>,
     probes: u8,
 }
 
@@ -66,13 +70,20 @@ impl Filter {
         }
         let (chunks, _) = decoder.0.as_chunks::<8>();
         let (lines, _) = chunks.as_chunks::<{ LINE_BYTES / 8 }>();
-        let lines = lines.iter().map(|line| Line(line.map(u64::from_le_bytes))).collect();
-        Ok(Filter { lines, probes })
+        let mut filter = Filter { lines: KEPT.take(lines.len()), probes };
+        filter.lines.extend(lines.iter().map(|line| Line(line.map(u64::from_le_bytes))));
+        Ok(filter)
     }
 
     /// Returns the bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.lines)
+        kept::bytes_of(&self.lines)
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        KEPT.give_back(std::mem::take(&mut self.lines));
     }
 }
 

@@ -20,6 +20,7 @@ use std::cmp::Ordering;
 use sateen_control::Comparator;
 
 use super::format::{BLOCK_BYTES_MAX, BLOCK_TRAILER_BYTES, BlockHandle};
+use super::kept::{self, Kept};
 use crate::base::decoder::{Decoder, push_varint, shared_prefix, to_usize};
 use crate::base::error::CorruptionKind;
 
@@ -83,16 +84,31 @@ impl IndexBuilder {
     }
 }
 
+/// Memory of the indexes of closed tables.
+static KEPT_BYTES: Kept<u8> = Kept::new();
+static KEPT_NARROW: Kept<u32> = Kept::new();
+static KEPT_WIDE: Kept<u64> = Kept::new();
+
 /// Ends of blocks. Small tables, which nearly all are, need four bytes for each.
 #[derive(Debug)]
 enum Ends {
-    Narrow(Box<[u32]>),
-    Wide(Box<[u64]>),
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
 }
 
 impl Default for Ends {
     fn default() -> Ends {
-        Ends::Narrow(Box::default())
+        Ends::Narrow(Vec::new())
+    }
+}
+
+impl Ends {
+    /// Adds the end of the next block, which is not beyond that of the data.
+    fn push(&mut self, end: u64) {
+        match self {
+            Ends::Narrow(ends) => ends.push(u32::try_from(end).unwrap_or(u32::MAX)),
+            Ends::Wide(ends) => ends.push(end),
+        }
     }
 }
 
@@ -102,11 +118,11 @@ pub(super) struct Index {
     /// The prefix of all separators.
     common: Box<[u8]>,
     /// The first eight bytes of each separator behind `common`, as a number with the same order.
-    heads: Box<[u64]>,
+    heads: Vec<u64>,
     /// End of each separator's rest in `tails`.
-    tail_ends: Box<[u32]>,
+    tail_ends: Vec<u32>,
     /// The separators without `common`, one after the other.
-    tails: Box<[u8]>,
+    tails: Vec<u8>,
     /// End of each block in the table.
     ends: Ends,
 }
@@ -127,10 +143,18 @@ impl Index {
         if blocks > decoder.0.len() / 2 {
             return Err(TOO_LARGE);
         }
-        let mut heads = Vec::with_capacity(blocks);
-        let mut tail_ends = Vec::with_capacity(blocks);
-        let mut tails = Vec::with_capacity(decoder.0.len() - blocks);
-        let mut ends = Vec::with_capacity(blocks);
+        let is_narrow = u32::try_from(data_end).is_ok();
+        let mut index = Index {
+            common: common.into(),
+            heads: KEPT_WIDE.take(blocks),
+            tail_ends: KEPT_NARROW.take(blocks),
+            tails: KEPT_BYTES.take(decoder.0.len() - 2 * blocks),
+            ends: if is_narrow {
+                Ends::Narrow(KEPT_NARROW.take(blocks))
+            } else {
+                Ends::Wide(KEPT_WIDE.take(blocks))
+            },
+        };
         let mut end = 0u64;
         let mut last: &[u8] = &[];
         for i in 0..blocks {
@@ -140,28 +164,21 @@ impl Index {
                 return Err(CorruptionKind::Order);
             }
             last = tail;
-            heads.push(head(tail));
-            tails.extend_from_slice(tail);
-            tail_ends.push(u32::try_from(tails.len()).map_err(|_| TOO_LARGE)?);
+            index.heads.push(head(tail));
+            index.tails.extend_from_slice(tail);
+            index.tail_ends.push(u32::try_from(index.tails.len()).map_err(|_| TOO_LARGE)?);
             end += u64::from(bytes) + BLOCK_TRAILER_BYTES as u64;
             if end > data_end || to_usize(bytes) > BLOCK_BYTES_MAX {
                 return Err(TOO_LARGE);
             }
-            ends.push(end);
+            index.ends.push(end);
         }
         if end != data_end || !decoder.is_empty() {
             return Err(CorruptionKind::Malformed(
                 "index does not cover the data blocks of its table",
             ));
         }
-        let narrow: Result<Box<[u32]>, _> = ends.iter().map(|&end| u32::try_from(end)).collect();
-        Ok(Index {
-            common: common.into(),
-            heads: heads.into(),
-            tail_ends: tail_ends.into(),
-            tails: tails.into(),
-            ends: narrow.map_or_else(|_| Ends::Wide(ends.into()), Ends::Narrow),
-        })
+        Ok(index)
     }
 
     /// Returns the number of data blocks.
@@ -207,13 +224,13 @@ impl Index {
     /// Returns the bytes of memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         let ends = match &self.ends {
-            Ends::Narrow(ends) => size_of_val(&**ends),
-            Ends::Wide(ends) => size_of_val(&**ends),
+            Ends::Narrow(ends) => kept::bytes_of(ends),
+            Ends::Wide(ends) => kept::bytes_of(ends),
         };
         self.common.len()
-            + size_of_val(&*self.heads)
-            + size_of_val(&*self.tail_ends)
-            + self.tails.len()
+            + kept::bytes_of(&self.heads)
+            + kept::bytes_of(&self.tail_ends)
+            + kept::bytes_of(&self.tails)
             + ends
     }
 
@@ -259,6 +276,18 @@ impl Index {
         match &self.ends {
             Ends::Narrow(ends) => ends.get(i).copied().map(u64::from),
             Ends::Wide(ends) => ends.get(i).copied(),
+        }
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        KEPT_WIDE.give_back(std::mem::take(&mut self.heads));
+        KEPT_NARROW.give_back(std::mem::take(&mut self.tail_ends));
+        KEPT_BYTES.give_back(std::mem::take(&mut self.tails));
+        match std::mem::take(&mut self.ends) {
+            Ends::Narrow(ends) => KEPT_NARROW.give_back(ends),
+            Ends::Wide(ends) => KEPT_WIDE.give_back(ends),
         }
     }
 }

@@ -11,8 +11,9 @@
 //!    memory.
 //! 5. `separated` encodes where values are that are not in the table, `value_files` reads them, and
 //!    `gathered` reads several at the same time.
-//! 6. `observed` tells an observer of the data blocks that readers need.
-//! 7. `walk` reads a damaged table without its index.
+//! 6. `kept` keeps memory of indexes and filters for the next tables.
+//! 7. `observed` tells an observer of the data blocks that readers need.
+//! 8. `walk` reads a damaged table without its index.
 //!
 //! What must stay true: a table never changes once it is written (format rule F2).
 
@@ -25,6 +26,7 @@ pub mod fuzz;
 mod gathered;
 mod index;
 mod iter;
+mod kept;
 mod many;
 mod observed;
 mod on_miss;

@@ -124,6 +124,8 @@ struct ReclaimState {
     /// When the next step is due, and its size.
     next_step: Instant,
     step: StepSize,
+    /// The end of the last step with a rate, what it freed, and how long it took.
+    last_step: (Instant, u64, Duration),
     /// While above zero, nothing is punched or unlinked: a checkpoint is linking files.
     holds: u32,
     /// The part of `holds` that [`Reclaimer::keep`] made.
@@ -368,6 +370,12 @@ impl Reclaimer {
                 return Ok(None);
             }
             self.bury(&mut state, now);
+            if let Some(rate) = rate {
+                // The pace may have risen since then.
+                let (ended, freed, took) = state.last_step;
+                let next = ended + step::pause(freed, rate, took, pace.haste);
+                state.next_step = state.next_step.min(next);
+            }
             if rate.is_some() && now < state.next_step {
                 self.note_reclaimable(&state);
                 return Ok(state.next_round(now, early));
@@ -414,7 +422,9 @@ impl Reclaimer {
             if is_synced {
                 state.step.learn(step - left, took);
             }
-            state.next_step = now + took + step::pause(step - left, rate, took, pace.haste);
+            let (ended, freed) = (now + took, step - left);
+            state.last_step = (ended, freed, took);
+            state.next_step = ended + step::pause(freed, rate, took, pace.haste);
         }
         self.failing.store(result.is_err(), Ordering::Relaxed);
         self.note_reclaimable(state);

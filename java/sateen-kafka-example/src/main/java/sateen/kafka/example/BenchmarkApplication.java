@@ -32,7 +32,7 @@ import sateen.kafka.SateenDslStoreSuppliers;
  * each key under exactly-once, and writes the first eight bytes of each value to its output.
  *
  * <pre>
- * ADDRESS STATE sateen|rocksdb MEMORY_BYTES
+ * ADDRESS STATE sateen|rocksdb MEMORY_BYTES DIRECT
  * </pre>
  *
  * <p>It prints {@code running RESTORED_RECORDS MILLISECONDS} when it has its state (the time from the first
@@ -41,7 +41,8 @@ import sateen.kafka.SateenDslStoreSuppliers;
 final class BenchmarkApplication {
     /** The topics, before the name of the stores. */
     static final String INPUT = "bench-input-", OUTPUT = "bench-output-";
-    static final String MEMORY_BYTES = "benchmark.memory.bytes";
+    static final String MEMORY_BYTES = "benchmark.memory.bytes", DIRECT = "benchmark.direct";
+    private static final String STORE = "last";
 
     private BenchmarkApplication() {}
 
@@ -59,9 +60,14 @@ final class BenchmarkApplication {
         // Outputs leave at once, as where the time to an output matters.
         settings.put(StreamsConfig.producerPrefix("linger.ms"), 1);
         settings.put(MEMORY_BYTES, arguments[3]);
+        settings.put(DIRECT, arguments[4]);
         if (stores.equals("sateen")) {
             settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, SateenDslStoreSuppliers.class.getName());
             settings.put(SateenConfig.MEMORY_BUDGET_BYTES, arguments[3]);
+            if (Boolean.parseBoolean(arguments[4])) {
+                settings.put(SateenConfig.STORE_OPTIONS_PREFIX + STORE,
+                    "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true");
+            }
         } else {
             settings.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG,
                 BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class.getName());
@@ -91,7 +97,7 @@ final class BenchmarkApplication {
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(INPUT + stores, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
             .groupByKey(Grouped.with(Serdes.ByteArray(), Serdes.ByteArray()))
-            .reduce((old, last) -> last, Materialized.as("last"))
+            .reduce((old, last) -> last, Materialized.as(STORE))
             .toStream().mapValues(value -> Arrays.copyOf(value, 8))
             .to(OUTPUT + stores, Produced.with(Serdes.ByteArray(), Serdes.ByteArray()));
         return builder.build();
@@ -121,7 +127,7 @@ final class BenchmarkApplication {
         }
     }
 
-    /** One block cache for all RocksDB stores, in which memtables count, too, up to half of it. */
+    /** One block cache for all RocksDB stores, in which memtables count, too, up to half of it; direct I/O. */
     public static final class BoundedMemory implements RocksDBConfigSetter {
         private static Cache cache;
         private static WriteBufferManager memtables;
@@ -140,6 +146,9 @@ final class BenchmarkApplication {
             tables.setCacheIndexAndFilterBlocks(true);
             options.setTableFormatConfig(tables);
             options.setWriteBufferManager(memtables);
+            boolean direct = Boolean.parseBoolean(settings.get(DIRECT).toString());
+            options.setUseDirectReads(direct);
+            options.setUseDirectIoForFlushAndCompaction(direct);
         }
 
         @Override

@@ -33,11 +33,16 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *
  * <p>A burst of {@code rate} records a second lasts five seconds, and a quarter of it the next five. Inputs
  * are sent when they are due, whether earlier ones have been answered or not.
+ *
+ * <p>With {@code direct} neither engine uses the page cache. {@code within} is a command that runs the
+ * application, such as one that limits its disk; it must replace itself by the application.
  */
 public final class StoreBenchmark {
-    private static final Map<String, String> DEFAULTS = Map.of("directory", "", "state", "", "stores",
-        "rocksdb,sateen", "seconds", "60", "rate", "4000", "keys", "500000", "value-bytes", "400",
-        "memory-bytes", String.valueOf(64 << 20), "restorations", "3");
+    private static final Map<String, String> DEFAULTS = Map.ofEntries(Map.entry("directory", ""),
+        Map.entry("state", ""), Map.entry("stores", "rocksdb,sateen"), Map.entry("seconds", "60"),
+        Map.entry("rate", "4000"), Map.entry("keys", "500000"), Map.entry("value-bytes", "400"),
+        Map.entry("memory-bytes", String.valueOf(64 << 20)), Map.entry("restorations", "3"),
+        Map.entry("direct", "false"), Map.entry("within", ""));
 
     private final Map<String, String> settings;
     private final String address, stores;
@@ -251,9 +256,12 @@ public final class StoreBenchmark {
 
         Application() throws IOException {
             Path log = Path.of(settings.get("directory"), "application-" + stores + ".log");
-            List<String> command = List.of(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
+            List<String> command = new ArrayList<>(
+                Stream.of(settings.get("within").split(" ")).filter(word -> !word.isEmpty()).toList());
+            command.addAll(List.of(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
                 "--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path"),
-                BenchmarkApplication.class.getName(), address, state.toString(), stores, settings.get("memory-bytes"));
+                BenchmarkApplication.class.getName(), address, state.toString(), stores, settings.get("memory-bytes"),
+                settings.get("direct")));
             process = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
             output = process.inputReader();
