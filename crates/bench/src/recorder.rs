@@ -2,11 +2,15 @@
 //!
 //! The hot path touches the thread's own memory only. A thread passes a second on when it records
 //! the first operation that ends after it. An operation therefore counts in the second in which it
-//! ends.
+//! ends. Once all threads are beyond a second, only its quantiles are kept: the process is measured,
+//! too, and a run may take hours.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sateen_workload::{CompactHistogram, Histogram};
+
+use crate::result::Latencies;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -17,12 +21,43 @@ struct Window {
     latency: [CompactHistogram; 3],
 }
 
+/// One second of all threads.
+#[derive(Debug)]
+enum Second {
+    /// Threads may still pass on windows.
+    Open([CompactHistogram; 3]),
+    Over(Latencies),
+}
+
+impl Default for Second {
+    fn default() -> Second {
+        Second::Open(Default::default())
+    }
+}
+
+impl Second {
+    fn latencies(&self) -> Latencies {
+        match self {
+            Second::Open(latency) => {
+                let mut sums: [Histogram; 3] = Default::default();
+                for (sum, part) in sums.iter_mut().zip(latency) {
+                    sum.merge_compact(part);
+                }
+                Latencies::of(&sums)
+            }
+            Second::Over(latencies) => *latencies,
+        }
+    }
+}
+
 /// The latencies of all threads by second. Threads pass windows on; readers merge the windows of a
-/// second into one, so that the memory of a long run does not grow with the number of threads.
+/// second into one.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     handed_on: Mutex<Vec<Window>>,
-    seconds: Mutex<Vec<[CompactHistogram; 3]>>,
+    seconds: Mutex<Vec<Second>>,
+    /// The second in which each thread is; no earlier one gets a window from it.
+    threads: Mutex<Vec<Arc<AtomicU64>>>,
 }
 
 impl Windows {
@@ -33,36 +68,39 @@ impl Windows {
     /// Merges the windows that were passed on. A thread that does not measure calls this at
     /// intervals.
     pub(crate) fn gather(&self) {
-        drop(self.gathered());
-    }
-
-    fn gathered(&self) -> MutexGuard<'_, Vec<[CompactHistogram; 3]>> {
         let mut seconds = lock(&self.seconds);
+        // Before the windows are taken: a thread passes one on, and then says that it is beyond.
+        let threads = lock(&self.threads);
+        let over = threads.iter().map(|second| second.load(Ordering::Acquire)).min().unwrap_or(0);
+        drop(threads);
         let handed_on = std::mem::take(&mut *lock(&self.handed_on));
         let mut sum = Histogram::new();
         for Window { second, latency } in handed_on {
             if seconds.len() <= second {
-                seconds.resize_with(second + 1, Default::default);
+                seconds.resize_with(second + 1, Second::default);
             }
-            for (all, part) in seconds[second].iter_mut().zip(latency) {
+            let Second::Open(all) = &mut seconds[second] else {
+                debug_assert!(false, "second {second} was over");
+                continue;
+            };
+            for (all, part) in all.iter_mut().zip(latency) {
                 sum.clear();
                 sum.merge_compact(all);
                 sum.merge_compact(&part);
                 *all = sum.compact();
             }
         }
-        seconds
+        let over = usize::try_from(over).unwrap_or(usize::MAX).min(seconds.len());
+        let open = |second: &&mut Second| matches!(second, Second::Open(_));
+        for second in seconds[..over].iter_mut().rev().take_while(open) {
+            *second = Second::Over(second.latencies());
+        }
     }
 
-    /// Returns the histograms of one second up to now, for all threads together.
-    pub(crate) fn merged(&self, second: u64) -> [Histogram; 3] {
-        let mut merged: [Histogram; 3] = Default::default();
-        if let Some(latency) = self.gathered().get(second as usize) {
-            for (sum, part) in merged.iter_mut().zip(latency) {
-                sum.merge_compact(part);
-            }
-        }
-        merged
+    /// Returns the latencies of one second up to now, of all threads together.
+    pub(crate) fn latencies(&self, second: u64) -> Latencies {
+        self.gather();
+        lock(&self.seconds).get(second as usize).map(Second::latencies).unwrap_or_default()
     }
 }
 
@@ -73,6 +111,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The recorder of one thread.
 pub(crate) struct Recorder<'a> {
     windows: &'a Windows,
+    /// `second`, for readers.
+    is_in: Arc<AtomicU64>,
     current: [Histogram; 3],
     second: u64,
     second_end_ns: u64,
@@ -89,9 +129,13 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
+    /// Returns the recorder of a thread. All are made before the first operation.
     pub(crate) fn new(windows: &'a Windows) -> Recorder<'a> {
+        let is_in = Arc::<AtomicU64>::default();
+        lock(&windows.threads).push(is_in.clone());
         Recorder {
             windows,
+            is_in,
             current: Default::default(),
             second: 0,
             second_end_ns: SECOND_NS,
@@ -116,6 +160,7 @@ impl<'a> Recorder<'a> {
             self.hand_on();
             self.second = now_ns / SECOND_NS;
             self.second_end_ns = (self.second + 1) * SECOND_NS;
+            self.is_in.store(self.second, Ordering::Release);
         }
         self.current[kind].record(latency_ns);
     }
@@ -133,6 +178,7 @@ impl<'a> Recorder<'a> {
     /// Passes the rest on. A thread calls this at its end.
     pub(crate) fn finish(&mut self) {
         self.hand_on();
+        self.is_in.store(u64::MAX, Ordering::Release);
     }
 
     #[cold]
@@ -164,13 +210,34 @@ mod tests {
         two.record(0, 20, 7);
         one.finish();
         two.finish();
-        let counts = |second| windows.merged(second).map(|histogram| histogram.count());
-        assert_eq!(counts(0), [3, 0, 0]);
-        assert_eq!((windows.merged(0)[0].quantile(0.5), windows.merged(0)[0].max()), (5, 7));
-        assert_eq!(counts(1), [0, 0, 0]);
-        assert_eq!(counts(3), [0, 1, 0]);
+        let of = |second| windows.latencies(second);
+        assert_eq!(of(0).done, [3, 0, 0]);
+        let reads = of(0).latency[0].unwrap();
+        assert_eq!((reads.p50, reads.max, of(0).all.unwrap().count), (5, 7, 3));
+        assert_eq!((of(1).done, of(3).done), ([0, 0, 0], [0, 1, 0]));
         assert_eq!(one.total[0].count() + two.total[0].count(), 3);
-        assert_eq!(windows.merged(3)[1].max(), 2 * SECOND_NS);
+        assert_eq!(of(3).latency[1].unwrap().max, 2 * SECOND_NS);
+    }
+
+    #[test]
+    fn a_second_is_over_when_all_threads_are_beyond_it() {
+        let windows = Windows::default();
+        let (mut one, mut two) = (Recorder::new(&windows), Recorder::new(&windows));
+        one.record(0, 10, 5);
+        one.record(0, 2 * SECOND_NS, 5);
+        two.record(0, 20, 7);
+        let is_open = |second: usize| {
+            windows.gather();
+            matches!(lock(&windows.seconds).get(second), Some(Second::Open(_)))
+        };
+        assert!(is_open(0));
+        two.record(0, SECOND_NS, 8);
+        assert!(!is_open(0));
+        two.finish();
+        assert_eq!(windows.latencies(0).done, [2, 0, 0]);
+        assert_eq!((is_open(1), windows.latencies(1).done), (false, [1, 0, 0]));
+        one.finish();
+        assert_eq!((is_open(2), windows.latencies(2).done), (false, [1, 0, 0]));
     }
 
     #[test]

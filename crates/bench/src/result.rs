@@ -64,6 +64,24 @@ impl Quantiles {
     }
 }
 
+/// The operations that ended in a second, by kind and of all kinds together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Latencies {
+    pub(crate) done: [u64; 3],
+    pub(crate) latency: [Option<Quantiles>; 3],
+    pub(crate) all: Option<Quantiles>,
+}
+
+impl Latencies {
+    pub(crate) fn of(kinds: &[Histogram; 3]) -> Latencies {
+        Latencies {
+            done: std::array::from_fn(|kind| kinds[kind].count()),
+            latency: std::array::from_fn(|kind| Quantiles::of(&kinds[kind])),
+            all: Quantiles::of_all(kinds),
+        }
+    }
+}
+
 /// One second of the measured phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Second {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recorder::Windows;
-use crate::result::{KINDS, Measured, Quantiles, Second};
+use crate::result::{KINDS, Latencies, Measured, Second};
 use crate::store::{Counters, StalledBy, Store};
 use crate::system::{self, DiskBytes};
 use crate::trace::Watch;
@@ -123,12 +123,12 @@ impl<'a> Sampler<'a> {
         let Some(shown) = second.checked_sub(2) else {
             return;
         };
-        let merged = self.windows.merged(shown);
-        let done: u64 = merged.iter().map(sateen_workload::Histogram::count).sum();
+        let Latencies { done, latency, all } = self.windows.latencies(shown);
+        let done: u64 = done.iter().sum();
         let (label, interval) = match self.live {
             Live::Nothing => return,
             Live::Figures => {
-                let p99_ns = Quantiles::of_all(&merged).map(|all| all.p99);
+                let p99_ns = all.map(|all| all.p99);
                 return Told::Second { second: shown, done, p99_ns }.tell();
             }
             Live::Lines(label, interval) => (label, interval),
@@ -138,8 +138,8 @@ impl<'a> Sampler<'a> {
         }
         let number = shown + 1;
         let mut line = format!("{label}  {number:>4} s  {:>8}/s", units::count(done as f64));
-        for (kind, histogram) in KINDS.iter().zip(&merged) {
-            if let Some(latency) = Quantiles::of(histogram) {
+        for (kind, latency) in KINDS.iter().zip(latency) {
+            if let Some(latency) = latency {
                 line.push_str(&format!("  {kind} p99 {:>8}", units::time(latency.p99)));
             }
         }
@@ -169,10 +169,8 @@ impl<'a> Sampler<'a> {
         let count = self.seconds.len().max(offered.len());
         self.seconds.resize(count, Second::default());
         for (number, second) in (0u64..).zip(&mut self.seconds) {
-            let merged = self.windows.merged(number);
-            second.done = std::array::from_fn(|kind| merged[kind].count());
-            second.latency = std::array::from_fn(|kind| Quantiles::of(&merged[kind]));
-            second.all = Quantiles::of_all(&merged);
+            let Latencies { done, latency, all } = self.windows.latencies(number);
+            (second.done, second.latency, second.all) = (done, latency, all);
             second.offered = if open_loop {
                 offered.get(number as usize).copied().unwrap_or(0)
             } else {

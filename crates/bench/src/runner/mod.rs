@@ -176,8 +176,10 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         let mut threads = Vec::new();
         for thread in 0..phase.threads + usize::from(extra.is_some()) {
             let (done, shared, extra) = (done.clone(), &shared, extra.as_ref());
+            let aside = phase.overload && thread >= phase.threads;
+            let recorder = Recorder::new(if aside { shared.aside } else { shared.windows });
             threads.push(scope.spawn(move || {
-                let part = client_thread(store, phase, shared, thread, extra);
+                let part = client_thread(store, phase, shared, thread, extra, recorder);
                 drop(done);
                 part
             }));
@@ -225,6 +227,7 @@ fn client_thread<'a>(
     shared: &Shared<'a>,
     thread: usize,
     extra: Option<&Spec>,
+    mut recorder: Recorder<'a>,
 ) -> Result<Part<'a>> {
     // With the default slack the kernel may wake a sleeper 50 us late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -243,7 +246,6 @@ fn client_thread<'a>(
         keys: vec![Vec::new(); phase.spec.reads_together.max(1) as usize - 1],
         tally: Tally::default(),
     };
-    let mut recorder = Recorder::new(if overloads { shared.aside } else { shared.windows });
     if store.databases() > 1 {
         recorder = recorder.by_database(store.databases());
     }

@@ -1,7 +1,7 @@
 //! The I/O scheduler: it decides which job may move bytes next, and how many.
 //!
 //! 1. [`IoScheduler::add`] puts a job into the queue, which is ordered by lane, then by arrival;
-//!    deep jobs by their turn (`key`).
+//!    deep jobs by their [turn](turns) (`key`).
 //! 2. [`IoScheduler::sample`] takes in a sample. It updates the monitor and the device model, and
 //!    the allocation if that changes enough (`due`). It pauses or resumes deep jobs at peaks of
 //!    clients.
@@ -39,6 +39,7 @@ mod scrub;
 mod slice;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,6 +67,7 @@ use running::{Place, Running, RunningState, Source};
 pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
+use turns::{Turns, turn};
 
 /// Number of barriers at the end of a job: one for its file and one for the manifest.
 pub(crate) const BARRIERS: u64 = 2;
@@ -112,6 +114,7 @@ pub(crate) struct IoScheduler {
     queue: BTreeSet<Place>,
     /// Number of arrivals so far.
     place: u64,
+    turns: Turns,
     members: Members,
     last_job: JobId,
 }
@@ -136,6 +139,7 @@ impl IoScheduler {
             jobs: BTreeMap::new(),
             queue: BTreeSet::new(),
             place: 0,
+            turns: Turns::default(),
             members: Members::default(),
             last_job: JobId(0),
         };
@@ -169,8 +173,6 @@ impl IoScheduler {
     /// Queues a new job for its first grant. `score` is the size of its level relative to the
     /// target.
     pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
-        // A new job gets no credit for what others moved before.
-        let deep = self.jobs.values().filter(|job| job.lane == Lane::Deep);
         let database = self.members.current;
         self.members.begins(database, self.jobs.values().map(|job| job.database));
         let running = Running {
@@ -182,7 +184,7 @@ impl IoScheduler {
             paused: None,
             read: 0,
             written: 0,
-            share: deep.map(|job| job.share).min().unwrap_or(0),
+            share: self.turns.first_share(&self.jobs),
         };
         self.wait(job, running);
     }
@@ -196,6 +198,7 @@ impl IoScheduler {
         running.written = running.written.saturating_add(written);
         let moved = running.moved() - before;
         running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
+        self.turns.moved(&running);
         match running.state {
             RunningState::Granted(bytes, source) => {
                 self.slices.observe(running.lane, bytes, cpu_ns);
@@ -221,6 +224,7 @@ impl IoScheduler {
             RunningState::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
             RunningState::Away => {}
         }
+        self.turns.ended(&self.jobs);
         self.call_next();
     }
 
@@ -385,7 +389,7 @@ impl IoScheduler {
         self.members.refill(now, self.slices.bytes_max());
         let waiting = || self.queue.iter().filter(|place| !self.is_held(place.job));
         let next = if self.limiter.is_reversed() {
-            // The lowest rank goes first. Within a rank the order of arrival stays.
+            // The lowest rank goes first. Within a rank the order stays.
             let rank = waiting().next_back()?.rank;
             *waiting().find(|place| place.rank == rank)?
         } else {
@@ -561,7 +565,7 @@ impl IoScheduler {
         self.charge(source, more_read, to_i64(written) - to_i64(granted));
     }
 
-    /// Puts a job at the end of the queue.
+    /// Puts a job into the queue.
     fn wait(&mut self, job: JobId, running: Running) {
         self.place += 1;
         let running = Running { state: RunningState::Waiting(self.place), ..running };
@@ -586,7 +590,7 @@ impl IoScheduler {
         };
         let deep = self.options.priority && running.lane == Lane::Deep;
         let of_database = self.members.moved(running.database);
-        let (turn, arrival) = if deep { (running.turn(), 0) } else { (0, arrival) };
+        let (turn, arrival) = if deep { (turn(running), 0) } else { (0, arrival) };
         Place { rank, of_database, turn, arrival, job }
     }
 }

@@ -3,11 +3,6 @@
 use crate::event::PauseReason;
 use crate::types::{DatabaseId, IoClass, JobId};
 
-/// A deep job moves this many bytes, times its urgency, in a turn. The jobs of a turn go one after
-/// the other, the oldest first: each takes its bytes twice until it ends, and side by side all would
-/// end late. Longer jobs share the device, turn by turn.
-const TURN_BYTES: u64 = 64 << 20;
-
 /// A place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -83,11 +78,6 @@ impl Running {
     /// one of them, because files are read ahead and written behind.
     pub(super) fn moved(&self) -> u64 {
         self.read.max(self.written)
-    }
-
-    /// Returns its turn among deep jobs.
-    pub(super) fn turn(&self) -> u64 {
-        self.share / TURN_BYTES
     }
 
     pub(super) fn is_granted(&self) -> bool {

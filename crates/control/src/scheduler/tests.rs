@@ -52,3 +52,27 @@ fn a_job_that_comes_later_waits_for_the_turn_only() {
     // It begins in the turn of the first, and so behind it.
     assert_eq!((0..100).position(|_| step(&mut scheduler) == 2), Some(256 - 200));
 }
+
+#[test]
+fn a_job_is_served_again_whatever_jobs_begin_meanwhile() {
+    let mut scheduler = scheduler();
+    // A long job, and two short ones at a time.
+    (1..=3).for_each(|job| scheduler.add(JobId(job), IoClass::Deep(1), 1.0));
+    let mut left = [(2, 40), (3, 40)].map(|(job, steps)| (JobId(job), steps));
+    let mut next = 4;
+    let mut longs = 0;
+    for _ in 0..1000 {
+        let served = step(&mut scheduler);
+        longs += u64::from(served == 1);
+        let Some(short) = left.iter_mut().find(|(job, _)| job.0 == served) else { continue };
+        short.1 -= 1;
+        if short.1 == 0 {
+            scheduler.remove(short.0);
+            *short = (JobId(next), 40);
+            scheduler.add(JobId(next), IoClass::Deep(1), 1.0);
+            next += 1;
+        }
+    }
+    // A third of the steps, or a turn less.
+    assert!(longs >= 1000 / 3 - 64, "{longs}");
+}

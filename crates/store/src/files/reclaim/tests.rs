@@ -114,6 +114,19 @@ fn beside_clients_a_file_goes_step_by_step() {
 }
 
 #[test]
+fn a_pause_ends_earlier_once_there_is_haste() {
+    let (fixture, metas) = Fixture::new(&[5 << 20]);
+    fixture.reclaimer.retire(metas.into_iter());
+    let next = |pace| fixture.reclaimer.reclaim(Instant(0), pace).unwrap().unwrap();
+    let slow = ReclaimPace { rate: Some(1 << 20), ..PACED };
+    let first = next(slow);
+    assert!(first.since(Instant(0)) >= Duration::from_secs(1));
+    let earlier = next(IN_A_HURRY);
+    assert!(earlier < first, "{earlier:?}");
+    assert_eq!(next(slow), earlier, "a pause never becomes longer");
+}
+
+#[test]
 fn where_holes_cannot_be_a_file_is_cut_shorter_step_by_step() {
     let (fixture, metas) = Fixture::new(&[5 << 20]);
     fixture.reclaimer.no_holes.store(true, Ordering::Relaxed);

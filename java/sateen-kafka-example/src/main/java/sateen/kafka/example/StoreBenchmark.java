@@ -35,7 +35,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * are sent when they are due, whether earlier ones have been answered or not.
  *
  * <p>With {@code direct} neither engine uses the page cache. {@code within} is a command that runs the
- * application, such as one that limits its disk; it must replace itself by the application.
+ * application, such as one that limits its disk: words with blanks between. It must replace itself by
+ * the application.
  */
 public final class StoreBenchmark {
     private static final Map<String, String> DEFAULTS = Map.ofEntries(Map.entry("directory", ""),
@@ -72,6 +73,10 @@ public final class StoreBenchmark {
                 System.exit(2);
             }
             settings.put(name, arguments[at + 1]);
+        }
+        if (!Set.of("true", "false").contains(settings.get("direct"))) {
+            System.err.println("direct is true or false; not " + settings.get("direct"));
+            System.exit(2);
         }
         Path directory = Path.of(settings.get("directory")).toAbsolutePath();
         if (settings.get("state").isEmpty()) {
