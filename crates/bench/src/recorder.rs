@@ -2,8 +2,8 @@
 //!
 //! The hot path touches the thread's own memory only. A thread passes a second on when it records
 //! the first operation that ends after it. An operation therefore counts in the second in which it
-//! ends. Once all threads are beyond a second, only its quantiles are kept: the process is measured,
-//! too, and a run may take hours.
+//! ends. Once all threads are beyond a second, only its quantiles are kept: the process is
+//! measured, too, and a run may take hours.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

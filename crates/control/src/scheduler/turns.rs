@@ -1,8 +1,8 @@
 //! Turns of deep jobs.
 //!
 //! A deep job moves [`TURN_BYTES`] times its urgency in a turn. The jobs of a turn go one after the
-//! other, the oldest first: until a job ends, there are its inputs and its outputs, and side by side
-//! all would end late. Longer jobs share the device, turn by turn.
+//! other, the oldest first: until a job ends, there are its inputs and its outputs, and side by
+//! side all would end late. Longer jobs share the device, turn by turn.
 //!
 //! What must stay true: a waiting job's turn comes, whatever jobs begin meanwhile. A new job
 //! therefore begins where deep work is by now, and not with the job that has moved the least.

@@ -82,6 +82,13 @@ pub mod leaf {
     #[cfg(not(shuttle))]
     pub use super::lock;
 
+    /// Returns the lock if it is free.
+    pub fn try_lock<T: ?Sized>(
+        mutex: &std::sync::Mutex<T>,
+    ) -> Option<std::sync::MutexGuard<'_, T>> {
+        mutex.try_lock().ok()
+    }
+
     #[cfg(shuttle)]
     pub fn lock<T: ?Sized>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

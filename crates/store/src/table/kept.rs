@@ -1,13 +1,15 @@
 //! Memory of indexes and filters that serves again, for all threads.
 //!
-//! A table is opened by the thread that wrote it and closed by any. The allocator keeps freed memory
-//! for the thread that had allocated it. So the heap of each thread would grow to the most that its
-//! own tables ever took at a time.
+//! A table is opened by the thread that wrote it and closed by any. The allocator keeps freed
+//! memory for the thread that had allocated it. So the heap of each thread would grow to the most
+//! that its own tables ever took at a time.
 //!
 //! What must stay true: the memory kept of a kind has a limit.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+
+use crate::base::sync::leaf::try_lock;
 
 /// Bytes and number of vectors that are kept of a kind, the youngest.
 const BYTES_MAX: usize = 1 << 20;
@@ -33,7 +35,7 @@ impl<T> Kept<T> {
         let capacity = len.next_multiple_of(Self::STEP);
         // A much larger one would waste the rest.
         let fits = |one: &Vec<T>| (len..=capacity + capacity / 8).contains(&one.capacity());
-        let found = self.0.try_lock().ok().and_then(|mut kept| {
+        let found = try_lock(&self.0).and_then(|mut kept| {
             let at = kept.iter().rposition(fits)?;
             kept.remove(at)
         });
@@ -47,7 +49,7 @@ impl<T> Kept<T> {
             return;
         }
         let mut oldest = Vec::new();
-        let Ok(mut kept) = self.0.try_lock() else { return };
+        let Some(mut kept) = try_lock(&self.0) else { return };
         kept.push_back(vector);
         let mut bytes: usize = kept.iter().map(bytes_of).sum();
         while bytes > BYTES_MAX || kept.len() > VECTORS_MAX {
