@@ -375,10 +375,10 @@ impl Reclaimer {
                 let (ended, freed, took) = state.last_step;
                 let next = ended + step::pause(freed, rate, took, pace.haste);
                 state.next_step = state.next_step.min(next);
-            }
-            if rate.is_some() && now < state.next_step {
-                self.note_reclaimable(&state);
-                return Ok(state.next_round(now, early));
+                if now < state.next_step {
+                    self.note_reclaimable(&state);
+                    return Ok(state.next_round(now, early));
+                }
             }
             state.busy = true;
             let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
