@@ -46,6 +46,13 @@ pub(crate) struct Phase<'a> {
     pub(crate) trace: Option<&'a std::path::Path>,
 }
 
+impl Phase<'_> {
+    /// Returns true if a thread is the extra writer that overloads the first database.
+    fn overloads(&self, thread: usize) -> bool {
+        self.overload && thread >= self.threads
+    }
+}
+
 /// The operations of one thread.
 struct Work<'a> {
     stream: OpStream,
@@ -176,8 +183,8 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         let mut threads = Vec::new();
         for thread in 0..phase.threads + usize::from(extra.is_some()) {
             let (done, shared, extra) = (done.clone(), &shared, extra.as_ref());
-            let aside = phase.overload && thread >= phase.threads;
-            let recorder = Recorder::new(if aside { shared.aside } else { shared.windows });
+            let overloads = phase.overloads(thread);
+            let recorder = Recorder::new(if overloads { shared.aside } else { shared.windows });
             threads.push(scope.spawn(move || {
                 let part = client_thread(store, phase, shared, thread, extra, recorder);
                 drop(done);
@@ -236,7 +243,7 @@ fn client_thread<'a>(
         Some(spec) => Work::extra_writer(phase, spec),
         None => Work::new(phase, Share { thread, threads: phase.threads }),
     };
-    let overloads = phase.overload && !counted;
+    let overloads = phase.overloads(thread);
     let mut client = ClientLoop {
         client: if overloads { store.client_of_first() } else { store.client() },
         store,
