@@ -206,6 +206,8 @@ pub struct Sample {
     /// Bytes of dead tables that can be given back now or soon. Those that a snapshot, an iterator,
     /// a lease or a checkpoint keeps are not among them.
     pub dead_bytes: u64,
+    /// Whether writers wait for memory that column families or databases share.
+    pub memory_is_awaited: bool,
 }
 
 /// How the processors of the machine were used lately, in thousandths of the time of all of them.

@@ -109,9 +109,9 @@ impl ControlPlane {
         self.note_waits();
     }
 
-    /// Tells the scheduler whether writers are held back.
+    /// Tells the scheduler whether writers are held back, here or for memory.
     pub(super) fn note_waits(&mut self) {
-        let all = self.admission.state != AdmissionState::Open;
+        let all = self.admission.state != AdmissionState::Open || self.memory_is_awaited;
         self.scheduler.set_writers_wait(all || !self.families_admitted.is_empty());
     }
 

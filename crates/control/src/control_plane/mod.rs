@@ -14,6 +14,7 @@
 mod admission;
 mod away;
 mod flushes;
+mod sampling;
 mod scrubbing;
 mod shared;
 mod slots;
@@ -81,6 +82,8 @@ pub struct ControlPlane {
     /// last sample of this database.
     is_sampled_apart: bool,
     sampled_at: Instant,
+    /// Whether writers wait for memory that column families or databases share.
+    memory_is_awaited: bool,
     families: BTreeMap<ColumnFamilyId, ColumnFamily>,
     jobs: BTreeMap<JobId, Job>,
     in_flight: InFlight,
@@ -104,7 +107,7 @@ pub struct ControlPlane {
     /// Whether an event has arrived since the last look for work.
     dirty: bool,
     /// Whether a sample has arrived since writers were last judged.
-    sampled: bool,
+    has_sample: bool,
     drains: MeasuredDrains,
     dead: DeadTables,
     reads: ReadCosts,
@@ -123,6 +126,7 @@ impl ControlPlane {
             database: DatabaseId::default(),
             is_sampled_apart: false,
             sampled_at: Instant::default(),
+            memory_is_awaited: false,
             families: BTreeMap::new(),
             jobs: BTreeMap::new(),
             in_flight: InFlight::default(),
@@ -138,7 +142,7 @@ impl ControlPlane {
             paused: false,
             compactions_stopped: false,
             dirty: false,
-            sampled: false,
+            has_sample: false,
             drains: MeasuredDrains::default(),
             dead: DeadTables::default(),
             reads: ReadCosts::default(),
@@ -167,26 +171,7 @@ impl ControlPlane {
                 }
                 return;
             }
-            Event::Sample(sample) => {
-                let over_ns = if self.is_sampled_apart {
-                    now.0.saturating_sub(self.sampled_at.0).max(1)
-                } else {
-                    self.scheduler.sample(now, &sample)
-                };
-                self.sampled_at = now;
-                let of_clients = sample.user_bytes + sample.reads.gets + sample.reads.scans;
-                self.scheduler.set_served(now, of_clients > 0);
-                self.dead = DeadTables::of(sample.dead_bytes, &self.families);
-                let running = [Lane::Flush, Lane::Level0].map(|lane| self.scheduler.works(lane));
-                let urgent = self.urgent_deep_work();
-                self.drains.observe(now, &sample, running, urgent);
-                self.families.values_mut().for_each(|family| family.sampled(over_ns));
-                if self.reads.observe(&sample, over_ns) {
-                    self.learn_reads();
-                }
-                self.sampled = true;
-                return;
-            }
+            Event::Sample(sample) => return self.sampled(now, &sample),
             _ => self.dirty = true,
         }
         match event {
@@ -260,7 +245,7 @@ impl ControlPlane {
             self.dirty = true;
         }
         self.dirty |= self.scheduler.take_call();
-        if std::mem::take(&mut self.sampled) | self.dirty {
+        if std::mem::take(&mut self.has_sample) | self.dirty {
             self.fit_slots();
             self.admit_smoothly();
             self.note_waits();
@@ -395,7 +380,7 @@ impl ControlPlane {
             && self.scheduler.has_preempted()
         {
             // Level 0 goes before paused jobs if no compaction out of it runs.
-            let level0_first = self.options.scheduler.preemption == Preemption::Off
+            let level0_first = self.scheduler.preemption() == Preemption::Off
                 && self.scheduler.running(Lane::Level0) == 0;
             if !(level0_first && self.start_next(now, true)) {
                 self.scheduler.resume();
@@ -431,7 +416,7 @@ impl ControlPlane {
 
     /// Starts the most urgent compaction. Returns false if there is nothing more to look for.
     fn start_next(&mut self, now: Instant, level0_only: bool) -> bool {
-        let clears_way = self.options.scheduler.preemption != Preemption::Off;
+        let clears_way = self.scheduler.preemption() != Preemption::Off;
         let group_bytes_max = self.scheduler.group_bytes_max();
         // The most urgent column family goes first.
         let Some((_, cf)) = self.most_urgent(now, level0_only) else { return false };
@@ -462,7 +447,7 @@ impl ControlPlane {
         let running = self.compactions_running();
         let all = self.scheduler.slots_of_all(self.slots());
         let is_free = self.scheduler.compactions_of_all(false) < all;
-        if self.options.scheduler.preemption != Preemption::Off {
+        if self.scheduler.preemption() != Preemption::Off {
             // A compaction out of level 0 always finds a slot: it takes that of a deep one (SILK
             // §5.2.2), whichever database that is of.
             let level0 = self.scheduler.compactions_of_all(true);
@@ -477,7 +462,7 @@ impl ControlPlane {
     /// Serves deep compactions that have claimed what level 0 waits for like level 0, and ends them
     /// early. Their finished work is kept or discarded, as the options say (SILK §5.2.2).
     fn clear_the_way(&mut self) {
-        if self.options.scheduler.preemption == Preemption::Off {
+        if self.scheduler.preemption() == Preemption::Off {
             return;
         }
         let group_bytes_max = self.scheduler.group_bytes_max();
@@ -494,7 +479,7 @@ impl ControlPlane {
                 if job.manual || job.discarded {
                     continue;
                 }
-                if self.options.scheduler.preempt_discard {
+                if self.scheduler.preempt_discard() {
                     job.discarded = true;
                     self.actions.push_back(Action::Discard { job: id });
                 } else {
@@ -527,7 +512,7 @@ impl ControlPlane {
         let over = own || self.scheduler.compactions_of_all(false) > all;
         let over = plan.class == IoClass::L0 && over;
         self.actions.push_back(Action::StartCompaction { job, plan });
-        if over && self.options.scheduler.preemption != Preemption::Off {
+        if over && self.scheduler.preemption() != Preemption::Off {
             self.scheduler.preempt(job, own);
         }
         true

@@ -120,6 +120,7 @@ impl Sample {
         self.reads.block_hits += other.reads.block_hits;
         self.reads.block_misses += other.reads.block_misses;
         self.dead_bytes += other.dead_bytes;
+        self.memory_is_awaited |= other.memory_is_awaited;
     }
 
     /// Returns true if the database had a small part in what all of `total` did: at most a quarter

@@ -71,7 +71,12 @@ impl IoScheduler {
                 self.queue.remove(&self.key(job, &running, place));
                 self.jobs.insert(job, Running { state: RunningState::Away, ..running });
             }
-            (RunningState::Away, false) => self.wait(job, running),
+            (RunningState::Away, false) => {
+                self.begins(running.database);
+                self.comes_back(job);
+                let running = self.jobs.get(&job).copied().unwrap_or(running);
+                self.wait(job, running);
+            }
             (RunningState::Away, true) | (_, false) => {}
         }
     }
@@ -93,7 +98,7 @@ impl IoScheduler {
         // A job of a paused database may keep its grant as long as the pause lasts.
         let jobs = || self.unpaused_jobs().map(|job| (job, self.served_in(job.lane)));
         let steps = jobs().filter(|(job, lane)| *lane != Lane::Flush && job.is_granted()).count();
-        let high = jobs().any(|(_, lane)| lane != Lane::Deep);
+        let high = jobs().any(|(job, lane)| lane != Lane::Deep && !job.is_away());
         Limits {
             no_step: beside && steps >= STEPS_BESIDE_CLIENTS_MAX,
             brake_ns: if beside { self.device.braked_for_ns(now) } else { 0 },

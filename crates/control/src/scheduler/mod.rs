@@ -8,8 +8,8 @@
 //! 3. [`IoScheduler::grant`] returns the next grant.
 //!    - With `bandwidth` on, it gives what clients leave of the device (SILK §5.2.1): from the main
 //!      bucket, from the floor of flushes and level 0, or from the credit of deep work
-//!      (`grant_leftover`).
-//!    - Otherwise a rate limiter with RocksDB's behaviour decides (`grant_limited`).
+//!      (`grant_leftover`), below the limit of the rate limiter if there is one.
+//!    - Otherwise the rate limiter, which has RocksDB's behaviour, decides (`grant_limited`).
 //! 4. [`IoScheduler::stepped`] settles the grant by the bytes that were really moved, and queues
 //!    the job again.
 //! 5. [`IoScheduler::remove`] gives back an unused grant at the end of a job.
@@ -46,7 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
 use crate::event::{Note, Sample};
 use crate::options::{ControlOptions, DeviceProfile, SchedulerOptions};
-use crate::types::{Instant, IoClass, JobId};
+use crate::types::{DatabaseId, Instant, IoClass, JobId};
 use allocator::Allocation;
 pub(crate) use allocator::Demand;
 pub use beside::{ReclaimHaste, ReclaimPace};
@@ -67,7 +67,7 @@ use running::{Place, Running, RunningState, Source};
 pub(crate) use scrub::Scrub;
 pub use scrub::ScrubStep;
 use slice::Slices;
-use turns::{Turns, turn};
+use turns::{Turns, share, turn};
 
 /// Number of barriers at the end of a job: one for its file and one for the manifest.
 pub(crate) const BARRIERS: u64 = 2;
@@ -174,7 +174,7 @@ impl IoScheduler {
     /// target.
     pub(crate) fn add(&mut self, job: JobId, class: IoClass, score: f64) {
         let database = self.members.current;
-        self.members.begins(database, self.jobs.values().map(|job| job.database));
+        self.begins(database);
         let running = Running {
             database,
             lane: Lane::of(class),
@@ -184,7 +184,7 @@ impl IoScheduler {
             paused: None,
             read: 0,
             written: 0,
-            share: self.turns.first_share(&self.jobs),
+            share: self.turns.first_share(database, self.jobs.values().copied()),
         };
         self.wait(job, running);
     }
@@ -197,7 +197,7 @@ impl IoScheduler {
         running.read = running.read.saturating_add(read);
         running.written = running.written.saturating_add(written);
         let moved = running.moved() - before;
-        running.share = running.share.saturating_add(scale(moved, 1000, running.urgency));
+        running.share = running.share.saturating_add(share(&running, moved));
         self.turns.moved(&running);
         match running.state {
             RunningState::Granted(bytes, source) => {
@@ -224,7 +224,7 @@ impl IoScheduler {
             RunningState::Granted(bytes, source) => self.settle(&running, bytes, source, 0, 0),
             RunningState::Away => {}
         }
-        self.turns.ended(&self.jobs);
+        self.turns.ended(running.database, &self.jobs);
         self.call_next();
     }
 
@@ -244,11 +244,14 @@ impl IoScheduler {
         let now = self.last_refill;
         let Allocation { read, write, floor_read, floor_write, .. } = self.allocation;
         let limits = self.limits(now);
+        let refill_ns = self.limiter.next_refill().map_or(0, |at| at.0.saturating_sub(now.0));
         let wait = |place: &Place| {
             let job = self.jobs.get(&place.job).filter(|job| job.paused.is_none())?;
             let lane = job.lane;
             // Those of other databases look for themselves.
             let held_ns = self.members.wait_ns(job.database)?;
+            let limited = self.limiter.holds(lane, self.slices.bytes_max());
+            let held_ns = if limited { held_ns.max(refill_ns) } else { held_ns };
             let served_in = self.served_in(lane);
             // The end of a step is an event of its own.
             if served_in != Lane::Flush && limits.no_step {
@@ -282,10 +285,9 @@ impl IoScheduler {
 
     /// Returns the current limit in bytes per second; `None` if there is none.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
-        if self.options.bandwidth {
-            return Some(self.allocation.write).filter(|rate| *rate < UNLIMITED / 2);
-        }
-        self.limiter.bytes_per_second()
+        let left = Some(self.allocation.write).filter(|rate| *rate < UNLIMITED / 2);
+        let left = left.filter(|_| self.options.bandwidth);
+        left.into_iter().chain(self.limiter.bytes_per_second()).min()
     }
 
     /// Returns the estimate of the device, or the bandwidth that the options set.
@@ -337,9 +339,9 @@ impl IoScheduler {
         let rate = if self.options.bandwidth {
             self.allocation.read.min(self.allocation.write).min(device).max(device / 3)
         } else {
-            self.limiter.bytes_per_second().unwrap_or(u64::MAX).min(device)
+            device
         };
-        scale(debt, NS_PER_SECOND, rate)
+        scale(debt, NS_PER_SECOND, rate.min(self.limiter.compacted_per_second()))
     }
 
     /// Takes in a sample, and changes the allocation if that is worth it. Returns the time since
@@ -381,43 +383,25 @@ impl IoScheduler {
         self.demand = self.members.demand_of_all(demand);
     }
 
-    // ---- the limiter ----------------------------------------------------------------------------
-
-    fn grant_limited(&mut self, now: Instant) -> Option<(JobId, u64)> {
-        self.queue.first()?;
-        self.limiter.refill(now);
-        self.members.refill(now, self.slices.bytes_max());
-        let waiting = || self.queue.iter().filter(|place| !self.is_held(place.job));
-        let next = if self.limiter.is_reversed() {
-            // The lowest rank goes first. Within a rank the order stays.
-            let rank = waiting().next_back()?.rank;
-            *waiting().find(|place| place.rank == rank)?
-        } else {
-            *waiting().next()?
-        };
-        if !self.is_served_now(next.job) {
-            return None;
-        }
-        let bytes = self.limiter.take(self.slices.bytes_max())?;
-        self.give(next, bytes, Source::Limiter);
-        Some((next.job, bytes))
-    }
-
     // ---- what clients leave ---------------------------------------------------------------------
 
     /// Grants from what clients leave: to the first job in the queue that some source can serve.
     fn grant_leftover(&mut self, now: Instant) -> Option<(JobId, u64)> {
         self.queue.first()?;
         self.refill(now);
+        self.limiter.refill(now);
         let limits = self.limits(now);
         let braked = limits.brake_ns > 0;
         let mut found = None;
-        let mut lacking = (false, false);
-        for place in &self.queue {
+        let (mut lacking, mut limited) = ((false, false), false);
+        for place in self.in_order() {
             let Some(job) = self.jobs.get(&place.job) else { continue };
             let lane = self.served_in(job.lane);
-            let held = job.paused.is_some() || !self.members.may_move(job.database);
-            if held || lane != Lane::Flush && limits.no_step {
+            if self.is_held(place.job) || lane != Lane::Flush && limits.no_step {
+                continue;
+            }
+            if self.limiter.holds(job.lane, self.slices.bytes_max()) {
+                limited = true;
                 continue;
             }
             // Flushes read nothing.
@@ -432,7 +416,7 @@ impl IoScheduler {
                 }
                 // Level 0 may use credit, too. Otherwise deep work would use it up and leave level
                 // 0 only its floor.
-                _ => (self.credit > 0).then_some(Source::Credit),
+                _ => self.may_use_credit(job.database).then_some(Source::Credit),
             };
             if let Some(source) = source {
                 found = Some((*place, source));
@@ -445,14 +429,17 @@ impl IoScheduler {
         let late = self.demand.level0_is_late() || self.debt_is_urgent();
         let urgent = late || !self.monitor.clients_active();
         self.device.wanted(lacking.0 && !paced.0, lacking.1 && !paced.1, urgent);
+        if limited {
+            self.limiter.note_drained();
+        }
         let (place, source) = found?;
         if !self.is_served_now(place.job) {
             return None;
         }
         let lane = self.jobs.get(&place.job)?.lane;
-        let slice = self.slice_bytes(lane);
-        self.give(place, slice, source);
-        Some((place.job, slice))
+        let bytes = self.limiter.take(lane, self.slice_bytes(lane))?;
+        self.give(place, bytes, source);
+        Some((place.job, bytes))
     }
 
     /// Returns the bytes of the next slice in `lane`.
@@ -507,11 +494,15 @@ impl IoScheduler {
     /// it causes. The longer the overdue debt would take to drain, the larger that share is. So a
     /// long peak delays deep work but never stops it. Returns true if credit was added.
     fn earn_credit(&mut self, user_bytes: u64, over_ns: u64) -> bool {
-        if !self.options.debt_floor || self.members.one_is_greedy() {
+        if !self.options.debt_floor {
             self.credit = 0;
             return false;
         }
-        let late = self.overdue_ns().saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
+        // A greedy database earns nothing.
+        let others = self.members.written_beside_greedy(self.last_sample);
+        let user_bytes = others.map_or(user_bytes, |rate| scale(rate, over_ns, NS_PER_SECOND));
+        let overdue_ns = self.without_greedy().overdue_ns;
+        let late = overdue_ns.saturating_sub(DEBT_NS_MIN).min(DEBT_NS_MAX - DEBT_NS_MIN);
         let share = scale(user_bytes, late, DEBT_NS_MAX - DEBT_NS_MIN);
         let most = scale(self.device().slowest() / CREDIT_PART, over_ns, NS_PER_SECOND);
         let due = share.saturating_mul(self.monitor.deep_amplification());
@@ -519,6 +510,11 @@ impl IoScheduler {
         let most = to_i64(self.slices.bytes_max().saturating_mul(CREDIT_SLICES_MAX));
         self.credit = self.credit.saturating_add(to_i64(earned)).min(most);
         earned > 0
+    }
+
+    /// Returns true if the jobs of a database may use credit.
+    fn may_use_credit(&self, database: DatabaseId) -> bool {
+        self.credit > 0 && !self.members.is_greedy(database)
     }
 
     fn note_allocation(&mut self) {
@@ -557,8 +553,9 @@ impl IoScheduler {
 
     /// Settles a grant of `granted` bytes by the bytes that were really moved.
     fn settle(&mut self, job: &Running, granted: u64, source: Source, read: u64, written: u64) {
+        self.limiter.settle(job.lane, granted, read, written);
         if source == Source::Limiter {
-            return self.limiter.settle(granted, read, written);
+            return;
         }
         let granted_read = if job.lane == Lane::Flush { 0 } else { granted };
         let more_read = to_i64(read) - to_i64(granted_read);

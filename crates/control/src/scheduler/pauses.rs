@@ -20,6 +20,16 @@ use crate::options::Preemption;
 use crate::types::JobId;
 
 impl IoScheduler {
+    /// Returns how deep jobs give way. All databases of the device have one choice.
+    pub(crate) fn preemption(&self) -> Preemption {
+        self.options.preemption
+    }
+
+    /// Returns true if a job that gives way for good loses its work.
+    pub(crate) fn preempt_discard(&self) -> bool {
+        self.options.preempt_discard
+    }
+
     /// Pauses a deep job because the job `by`, out of level 0, needs its slot. With `own` it is one
     /// of the database that asks, which has more jobs than slots. A job of a paused database has no
     /// slot to give.
@@ -79,6 +89,7 @@ impl IoScheduler {
         let paused = self.jobs.iter().filter(|(_, job)| own(job) && job.is_preempted());
         let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
         let Some(next) = next.map(|(id, _)| *id) else { return false };
+        self.comes_back(next);
         self.pause(next, None);
         true
     }

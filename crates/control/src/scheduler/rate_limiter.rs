@@ -1,9 +1,14 @@
 //! A rate limiter for background I/O with RocksDB's behaviour, and its tuner. It never sleeps: a
 //! job that finds it empty asks again at the next refill.
+//!
+//! What clients leave of the device is granted below its limit, if there is one.
+//! [`IoScheduler::grant_limited`] grants where the limiter alone decides.
 
+use super::{IoScheduler, Lane, Place, Source};
 use crate::arithmetic::{nanoseconds, to_i64};
+use crate::options::RateLimitMode::{AllIo, ReadsOnly, WritesOnly};
 use crate::options::RateLimiterOptions;
-use crate::types::Instant;
+use crate::types::{Instant, JobId};
 
 /// Number of refill periods between two runs of the tuner.
 const REFILLS_PER_TUNE: u64 = 100;
@@ -69,6 +74,12 @@ impl RateLimiter {
         self.bytes_per_second
     }
 
+    /// Returns the rate at which compactions, which write about what they read, can go on.
+    pub(crate) fn compacted_per_second(&self) -> u64 {
+        let counted = if self.options.mode == AllIo { 2 } else { 1 };
+        self.bytes_per_second.map_or(u64::MAX, |rate| (rate / counted).max(1))
+    }
+
     /// Returns true if lower priorities go first at this refill.
     pub(crate) fn is_reversed(&self) -> bool {
         let fairness = u64::from(self.options.fairness);
@@ -98,24 +109,42 @@ impl RateLimiter {
         self.available_bytes = self.available_bytes.saturating_add(gained).min(bytes);
     }
 
-    /// Takes up to `want` bytes. Returns `None` if so few are left that it is better to wait.
-    pub(crate) fn take(&mut self, want: u64) -> Option<u64> {
-        let Some(rate) = self.bytes_per_second else { return Some(want) };
+    /// Returns true if the bytes of jobs in `lane` count. Flushes read nothing.
+    fn counts(&self, lane: Lane) -> bool {
+        self.bytes_per_second.is_some() && (lane != Lane::Flush || self.options.mode != ReadsOnly)
+    }
+
+    /// Returns true if so few bytes are left that a job in `lane`, which could use `want` bytes,
+    /// had better wait.
+    pub(crate) fn holds(&self, lane: Lane, want: u64) -> bool {
+        let Some(rate) = self.bytes_per_second.filter(|_| self.counts(lane)) else { return false };
         let available = u64::try_from(self.available_bytes).unwrap_or(0);
         let full = u64::try_from(self.refill_bytes(rate)).unwrap_or(1);
-        if available < (want.min(full) / 4).max(1) {
-            self.drained = true;
+        available < (want.min(full) / 4).max(1)
+    }
+
+    /// Notes that a job had to wait, of which the tuner learns.
+    pub(crate) fn note_drained(&mut self) {
+        self.drained = true;
+    }
+
+    /// Takes up to `want` bytes for a job in `lane`. Returns `None` if it had better wait.
+    pub(crate) fn take(&mut self, lane: Lane, want: u64) -> Option<u64> {
+        if self.holds(lane, want) {
+            self.note_drained();
             return None;
         }
-        let taken = want.min(available);
+        if !self.counts(lane) {
+            return Some(want);
+        }
+        let taken = want.min(u64::try_from(self.available_bytes).unwrap_or(0));
         self.available_bytes -= to_i64(taken);
         Some(taken)
     }
 
-    /// Settles a grant of `granted` bytes by the bytes that were really moved.
-    pub(crate) fn settle(&mut self, granted: u64, read: u64, written: u64) {
-        if self.bytes_per_second.is_some() {
-            use crate::options::RateLimitMode::{AllIo, ReadsOnly, WritesOnly};
+    /// Settles a grant of `granted` bytes to a job in `lane` by the bytes that were really moved.
+    pub(crate) fn settle(&mut self, lane: Lane, granted: u64, read: u64, written: u64) {
+        if self.counts(lane) {
             let used = match self.options.mode {
                 ReadsOnly => read,
                 WritesOnly => written,
@@ -166,5 +195,31 @@ impl RateLimiter {
         self.bytes_per_second = Some(tuned);
         self.drains = 0;
         self.last_tune = now;
+    }
+}
+
+impl IoScheduler {
+    /// Returns the next grant below the limit, whatever clients do.
+    pub(super) fn grant_limited(&mut self, now: Instant) -> Option<(JobId, u64)> {
+        self.queue.first()?;
+        self.limiter.refill(now);
+        self.members.refill(now, self.slices.bytes_max());
+        let next = *self.in_order().find(|place| !self.is_held(place.job))?;
+        if !self.is_served_now(next.job) {
+            return None;
+        }
+        let lane = self.jobs.get(&next.job)?.lane;
+        let bytes = self.limiter.take(lane, self.slices.bytes_max())?;
+        self.give(next, bytes, Source::Limiter);
+        Some((next.job, bytes))
+    }
+
+    /// Returns the queue, with the lowest rank first if the limiter says so. Within a rank the order
+    /// stays.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Place> {
+        let reversed = self.limiter.is_reversed();
+        let last = self.queue.last().map_or(0, |place| place.rank);
+        let ranks = (0..=last).map(move |rank| if reversed { last - rank } else { rank });
+        ranks.flat_map(|rank| self.queue.iter().filter(move |place| place.rank == rank))
     }
 }

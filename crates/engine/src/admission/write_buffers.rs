@@ -161,9 +161,14 @@ impl WriteBufferManager {
         self.0.cache.is_some()
     }
 
+    /// Returns true if writers wait for memory.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.0.waiters.load(Ordering::SeqCst) > 0
+    }
+
     /// Wakes the writers that wait for memory.
     fn wake(&self) {
-        if self.0.waiters.load(Ordering::SeqCst) > 0 {
+        if self.is_awaited() {
             // The lock is taken so that a writer that has looked, but does not sleep yet, misses no
             // wake-up.
             drop(lock(&self.0.waiting));
@@ -300,18 +305,20 @@ impl Ledger {
 
     /// Returns all memory of the database and ends the counting.
     fn close(&self) {
-        self.change(|_| (0, 0));
-        lock(&self.0).open = false;
+        self.change(|entries| {
+            entries.open = false;
+            (0, 0)
+        });
     }
 
     /// Sets the used bytes and the mutable bytes to what `to` returns.
-    fn change(&self, to: impl FnOnce(&Entries) -> (u64, u64)) {
+    fn change(&self, to: impl FnOnce(&mut Entries) -> (u64, u64)) {
         let manager = &self.1.0;
         let mut entries = lock_timed(&self.0);
         if !entries.open {
             return;
         }
-        let (used, mutable) = to(&entries);
+        let (used, mutable) = to(&mut entries);
         // The difference may be negative; wrapping addition subtracts it.
         manager.used.fetch_add(used.wrapping_sub(entries.used), Ordering::Relaxed);
         manager.mutable.fetch_add(mutable.wrapping_sub(entries.mutable), Ordering::Relaxed);

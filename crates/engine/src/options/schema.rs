@@ -214,9 +214,9 @@ option_struct! {
         /// all of it while no client waits for the device. Without it they take as much as they
         /// can.
         scheduler_bandwidth: bool = true, Flag, mutable, none;
-        /// Flushes run before compactions out of level 0, and these before deeper ones, which run
-        /// by urgency. Without it all jobs share the bandwidth as equals, and `scheduler_floor`
-        /// does not count. The rate limit serves flushes first in any case.
+        /// Flushes run before compactions out of level 0, and these before deeper ones, which take
+        /// turns: the more urgent, the longer. Without it all jobs share the bandwidth as equals,
+        /// and `scheduler_floor` does not count. The rate limit serves flushes first in any case.
         scheduler_priority: bool = true, Flag, mutable, none;
         /// Which deep compaction is paused when a compaction out of level 0 needs its slot: `off`
         /// (none, level 0 waits), `least-loss` or `random`. A compaction that holds tables which

@@ -159,8 +159,9 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Memory of the block cache and of all memtables together. Memtables take at most half of it,
-    /// and the cache has what they leave.
+    /// Memory of the block cache and of all memtables together. Memtables are flushed early once
+    /// they take half of it, and the cache has what they leave. No write waits for that, so that
+    /// memtables may take more for a moment ([`WriteBufferManager::set_allow_stall`]).
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> RuntimeBuilder {
         self.memory_budget = Some(bytes);

@@ -16,6 +16,7 @@ pub mod perf;
 pub mod prefix;
 pub mod random;
 pub mod retry;
+pub mod reused;
 pub mod sync;
 pub mod system;
 pub mod waited;

@@ -3,15 +3,10 @@
 //! A table is opened by the thread that wrote it and closed by any. The allocator keeps freed
 //! memory for the thread that had allocated it. So the heap of each thread would grow to the most
 //! that its own tables ever took at a time.
-//!
-//! What must stay true: the memory kept of a kind has a limit.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
+use crate::base::reused::Reused;
 
-use crate::base::sync::leaf::try_lock;
-
-/// Bytes and number of vectors that are kept of a kind, the youngest.
+/// Bytes and number of vectors that are kept of a kind.
 const BYTES_MAX: usize = 1 << 20;
 const VECTORS_MAX: usize = 256;
 /// A larger one would take the place of too many.
@@ -19,15 +14,14 @@ const VECTOR_BYTES_MAX: usize = BYTES_MAX / 8;
 /// Capacities are multiples of so many bytes. More vectors fit then.
 const STEP_BYTES: usize = 512;
 
-/// Vectors of closed tables, the youngest last. Nobody waits for them: where another thread is at
-/// them, memory is allocated and freed as usual.
-pub(super) struct Kept<T>(Mutex<VecDeque<Vec<T>>>);
+/// Vectors of closed tables.
+pub(super) struct Kept<T>(Reused<Vec<T>>);
 
 impl<T> Kept<T> {
     const STEP: usize = if size_of::<T>() < STEP_BYTES { STEP_BYTES / size_of::<T>() } else { 1 };
 
     pub(super) const fn new() -> Kept<T> {
-        Kept(Mutex::new(VecDeque::new()))
+        Kept(Reused::new(bytes_of, BYTES_MAX, VECTORS_MAX))
     }
 
     /// Returns an empty vector with room for `len` elements.
@@ -35,30 +29,15 @@ impl<T> Kept<T> {
         let capacity = len.next_multiple_of(Self::STEP);
         // A much larger one would waste the rest.
         let fits = |one: &Vec<T>| (len..=capacity + capacity / 8).contains(&one.capacity());
-        let found = try_lock(&self.0).and_then(|mut kept| {
-            let at = kept.iter().rposition(fits)?;
-            kept.remove(at)
-        });
-        found.unwrap_or_else(|| Vec::with_capacity(capacity))
+        self.0.take(fits).unwrap_or_else(|| Vec::with_capacity(capacity))
     }
 
     /// Keeps the memory of a vector.
     pub(super) fn give_back(&self, mut vector: Vec<T>) {
         vector.clear();
-        if !(1..=VECTOR_BYTES_MAX).contains(&bytes_of(&vector)) {
-            return;
+        if (1..=VECTOR_BYTES_MAX).contains(&bytes_of(&vector)) {
+            self.0.give_back(vector);
         }
-        let mut oldest = Vec::new();
-        let Some(mut kept) = try_lock(&self.0) else { return };
-        kept.push_back(vector);
-        let mut bytes: usize = kept.iter().map(bytes_of).sum();
-        while bytes > BYTES_MAX || kept.len() > VECTORS_MAX {
-            let Some(one) = kept.pop_front() else { break };
-            bytes -= bytes_of(&one);
-            oldest.push(one);
-        }
-        // They are freed without the lock.
-        drop(kept);
     }
 }
 
@@ -71,11 +50,6 @@ pub(super) fn bytes_of<T>(vector: &Vec<T>) -> usize {
 mod tests {
     use super::*;
 
-    /// Returns the capacities of what is kept.
-    fn capacities(kept: &Kept<u64>) -> Vec<usize> {
-        kept.0.lock().unwrap().iter().map(Vec::capacity).collect()
-    }
-
     #[test]
     fn memory_serves_again_if_it_fits() {
         let kept = Kept::<u64>::new();
@@ -85,32 +59,18 @@ mod tests {
         kept.give_back(one);
         // Neither for more than it has room for, nor where it would be wasted.
         assert_eq!((kept.take(129).capacity(), kept.take(10).capacity()), (192, 64));
-        assert_eq!(capacities(&kept), [128]);
         let again = kept.take(127);
         assert_eq!((again.len(), again.capacity()), (0, 128));
-        assert!(capacities(&kept).is_empty());
+        assert!(kept.0.take(|_| true).is_none());
     }
 
     #[test]
-    fn the_oldest_are_freed_beyond_the_limits() {
-        let most = VECTOR_BYTES_MAX / size_of::<u64>();
-        for (len, count) in [(64, VECTORS_MAX), (most, 8)] {
-            let kept = Kept::<u64>::new();
-            kept.give_back(Vec::with_capacity(len - 1));
-            (0..300).for_each(|_| kept.give_back(Vec::with_capacity(len)));
-            assert_eq!(capacities(&kept), vec![len; count]);
-            // One that is too large displaces none.
-            kept.give_back(Vec::with_capacity(most + 1));
-            assert_eq!(capacities(&kept), vec![len; count]);
-        }
-    }
-
-    #[test]
-    fn nobody_waits() {
+    fn neither_large_nor_empty_ones_are_kept() {
         let kept = Kept::<u64>::new();
-        let held = kept.0.lock().unwrap();
-        kept.give_back(kept.take(10));
-        drop(held);
-        assert!(capacities(&kept).is_empty());
+        kept.give_back(Vec::new());
+        kept.give_back(Vec::with_capacity(VECTOR_BYTES_MAX / size_of::<u64>() + 1));
+        assert!(kept.0.take(|_| true).is_none());
+        kept.give_back(Vec::with_capacity(VECTOR_BYTES_MAX / size_of::<u64>()));
+        assert!(kept.0.take(|_| true).is_some());
     }
 }

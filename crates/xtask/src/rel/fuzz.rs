@@ -18,8 +18,7 @@ const SECONDS: u64 = 30;
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-    -Cllvm-args=-simplifycfg-branch-fold-threshold=0 -Zsanitizer=address -Ccodegen-units=1 \
-    -Cdebug-assertions";
+    -Cllvm-args=-simplifycfg-branch-fold-threshold=0 -Zsanitizer=address -Cdebug-assertions";
 
 /// Builds and runs all targets.
 pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u64>) -> Outcome {
@@ -33,9 +32,11 @@ pub(super) fn run(bench: &Bench, suite: &Suite, amount: Amount, first: Option<u6
     let target = super::target(&bench.root).join("fuzz");
     let mut build = Command::new("cargo");
     // The caller's toolchain would take precedence over the requested one.
-    build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", FLAGS);
-    if amount.seconds == 0 {
-        // The short form fuzzes for less time than the build takes.
+    build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    // The short form fuzzes for less time than the build takes.
+    let short = amount.seconds == 0;
+    build.env("RUSTFLAGS", format!("{FLAGS} -Ccodegen-units={}", if short { 16 } else { 1 }));
+    if short {
         build.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
     }
     build.args(["+nightly", "build", "--release", "--target", TRIPLE, "--target-dir"]).arg(&target);

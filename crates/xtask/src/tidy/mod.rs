@@ -70,7 +70,6 @@ const PLACES: &[Place] = &[
             "crates/store/src/base/",
             "crates/store/src/block_cache.rs",
             "crates/store/src/memtable/",
-            "crates/store/src/table/kept.rs",
             "crates/store/src/vfs/",
             "crates/engine/src/metrics/",
             "crates/engine/src/timeline/",

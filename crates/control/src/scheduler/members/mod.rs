@@ -1,11 +1,10 @@
 //! The databases that share the scheduler of one device.
 //!
-//! 1. [`Members::begins`] lifts a database that had no job to what the others have moved, so that
-//!    rest earns nothing. If no database had one, all begin anew. [`IoScheduler::has_moved`]
-//!    charges moved bytes by weight. Within a lane the database with the least is served first.
+//! 1. [`IoScheduler::begins`] lifts a database that had nothing to do to what the others have moved,
+//!    so that rest earns nothing. If none had, all begin anew. [`IoScheduler::has_moved`] charges
+//!    moved bytes by weight. Within a lane the database with the least is served first.
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
-//! 3. [`IoScheduler::may_take_slot`] gives a free slot to the database with the best [`Claim`].
-//!    [`IoScheduler::call_next`] calls the next one when a slot becomes free.
+//! 3. [`slots`] gives a free slot to the database with the best [`Claim`].
 //! 4. [`Members::look_for_greedy`] looks for a database in overload. [`Members::beside_greedy`] is
 //!    then the demand of the others, to whose clients its work leaves some room.
 //! 5. Only the database that asks gets an answer ([`IoScheduler::is_served_now`]). Another one
@@ -13,13 +12,15 @@
 //!
 //! What must stay true: a database that is alone is scheduled as if there were no others.
 
-use std::cmp::Reverse;
+mod slots;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Demand, IoScheduler, Lane, Running, RunningState};
 use crate::arithmetic::{NS_PER_SECOND, scale, to_i64};
 use crate::event::Note;
 use crate::types::{DatabaseId, Instant, JobId};
+pub(crate) use slots::Claim;
 
 /// The weight of a database that has none.
 const WEIGHT: u64 = 100;
@@ -35,17 +36,6 @@ const GREEDY_NS: u64 = 5 * NS_PER_SECOND;
 const SERVED_NS: u64 = 10 * NS_PER_SECOND;
 /// What a database wrote is known for this time. One at rest has no samples.
 const FILL_NS: u64 = NS_PER_SECOND;
-
-/// What a database would start if it had a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
-    /// Whether it is a compaction out of level 0.
-    pub(crate) level0: bool,
-    /// When its writers will be held back; `u64::MAX` if that is not foreseen.
-    pub(crate) stall_ns: u64,
-    /// The size of the level relative to its target, in thousandths.
-    pub(crate) score: u64,
-}
 
 /// A database.
 #[derive(Clone, Debug)]
@@ -96,7 +86,8 @@ impl Member {
     /// Returns its demand. While it is paused, nothing of it is urgent.
     fn demand(&self) -> Demand {
         if self.paused {
-            return Demand { level0_due: 0, writers_wait: false, ..self.demand };
+            let none = Demand { level0_due: 0, writers_wait: false, ..self.demand };
+            return Demand { debt: 0, debt_tolerated: 0, ..none };
         }
         self.demand
     }
@@ -171,25 +162,18 @@ impl Members {
         if self.is_shared() { self.of(database).map_or(0, |member| member.moved) } else { 0 }
     }
 
-    /// Gives a database no credit for the time in which it had no jobs. `working` are the databases
-    /// of the jobs. If there are none, nobody has been kept waiting, and what was moved before does
-    /// not count any more. Otherwise the flush of a busy database would wait until those of all
-    /// others have ended, for what it moved minutes ago.
-    pub(super) fn begins(
-        &mut self,
-        database: DatabaseId,
-        working: impl Iterator<Item = DatabaseId>,
-    ) {
-        let working: BTreeSet<_> = working.collect();
-        if working.is_empty() {
-            self.all.values_mut().for_each(|member| member.moved = 0);
-        }
-        if working.contains(&database) {
-            return;
-        }
-        let least = working.iter().filter_map(|of| self.of(*of)).map(|member| member.moved).min();
-        if let (Some(least), Some(member)) = (least, self.all.get_mut(&database)) {
-            member.moved = member.moved.max(least);
+    /// Lifts a database to what the others that work have moved. If there are none, nobody has been
+    /// kept waiting, and what was moved before does not count any more. Otherwise the flush of a
+    /// busy database would wait until those of all others have ended, for what it moved minutes ago.
+    fn lift(&mut self, database: DatabaseId, working: &BTreeSet<DatabaseId>) {
+        let others = working.iter().filter(|of| **of != database).filter_map(|of| self.of(*of));
+        match others.map(|member| member.moved).min() {
+            Some(least) => {
+                if let Some(member) = self.all.get_mut(&database) {
+                    member.moved = member.moved.max(least);
+                }
+            }
+            None => self.all.values_mut().for_each(|member| member.moved = 0),
         }
     }
 
@@ -241,17 +225,20 @@ impl Members {
     pub(super) fn demand_of_all(&mut self, own: Demand) -> Demand {
         let writers_wait = self.own().demand.writers_wait;
         self.own().demand = Demand { writers_wait, ..own };
-        self.all.values().map(Member::demand).reduce(Demand::and).unwrap_or(own)
+        self.demand()
+    }
+
+    /// Returns the demand of all.
+    fn demand(&self) -> Demand {
+        self.all.values().map(Member::demand).reduce(Demand::and).unwrap_or_default()
     }
 
     /// Sets whether the writers of the database that asks are held back. Returns the demand of all
     /// if that has changed.
     pub(super) fn set_writers_wait(&mut self, wait: bool) -> Option<Demand> {
         let own = &mut self.own().demand;
-        if std::mem::replace(&mut own.writers_wait, wait) == wait {
-            return None;
-        }
-        self.all.values().map(Member::demand).reduce(Demand::and)
+        let changed = std::mem::replace(&mut own.writers_wait, wait) != wait;
+        changed.then(|| self.demand())
     }
 
     /// Looks whether a database is greedy: what is urgent is urgent to it alone, and others have
@@ -284,6 +271,19 @@ impl Members {
     /// Returns true if a database is greedy.
     pub(super) fn one_is_greedy(&self) -> bool {
         self.greedy.is_some()
+    }
+
+    /// Returns true if this database is greedy.
+    pub(super) fn is_greedy(&self, database: DatabaseId) -> bool {
+        self.greedy.is_some_and(|(greedy, _)| greedy == database)
+    }
+
+    /// Returns the bytes a second that the clients of all but the greedy database write, if there is
+    /// one.
+    pub(super) fn written_beside_greedy(&self, now: Instant) -> Option<u64> {
+        let (greedy, _) = self.greedy?;
+        let others = self.all.iter().filter(|(id, _)| **id != greedy);
+        Some(others.map(|(_, member)| member.fill_at(now)).sum())
     }
 
     /// Returns the demand of all but the greedy database, if there is one.
@@ -341,8 +341,7 @@ impl IoScheduler {
         self.members.all.remove(&database);
         self.members.restless.remove(&database);
         self.members.called.remove(&database);
-        let demands = self.members.all.values().map(Member::demand);
-        self.demand = demands.reduce(Demand::and).unwrap_or_default();
+        self.demand = self.members.demand();
         self.queue_again();
         self.call_next();
     }
@@ -364,8 +363,36 @@ impl IoScheduler {
 
     /// Sets the weight and the ceiling of the database that asks.
     pub(crate) fn set_share(&mut self, weight: u32, ceiling: Option<u64>) {
+        let current = self.members.current;
         let own = self.members.own();
-        (own.weight, own.ceiling) = (u64::from(weight).max(1), ceiling);
+        own.weight = u64::from(weight).max(1);
+        if own.ceiling != ceiling {
+            (own.ceiling, own.tokens) = (ceiling, 0);
+            let working = self.working();
+            self.lift(current, &working);
+        }
+    }
+
+    /// Gives a database that had nothing to do, or could not do it, no credit for that time.
+    pub(super) fn begins(&mut self, database: DatabaseId) {
+        let working = self.working();
+        if !working.contains(&database) {
+            self.lift(database, &working);
+        }
+    }
+
+    /// Returns the databases that have jobs which may move bytes.
+    fn working(&self) -> BTreeSet<DatabaseId> {
+        let moves = |job: &&Running| !job.is_away() && !job.is_preempted();
+        let working = self.jobs.values().filter(moves).map(|job| job.database);
+        working.filter(|id| self.members.may_move(*id)).collect()
+    }
+
+    fn lift(&mut self, database: DatabaseId, working: &BTreeSet<DatabaseId>) {
+        if self.members.is_shared() {
+            self.members.lift(database, working);
+            self.queue_again();
+        }
     }
 
     /// Sets whether the writers of the database that asks are held back.
@@ -377,11 +404,14 @@ impl IoScheduler {
 
     /// Pauses or continues the jobs of the database that asks.
     pub(crate) fn set_paused(&mut self, paused: bool) {
+        let current = self.members.current;
+        self.begins(current);
         let own = self.members.own();
         own.paused = paused;
         if paused {
             own.claim = None;
         }
+        self.demand = self.members.demand();
         self.call_next();
     }
 
@@ -432,15 +462,18 @@ impl IoScheduler {
     /// Returns the bytes a second that the clients of all databases write, and the number of
     /// databases that are written to.
     pub(crate) fn written_databases(&self) -> (u64, u64) {
-        let fills = self.members.all.values().map(|member| member.fill).filter(|fill| fill.1 > 0);
-        fills.fold((0, 0), |all, one| (all.0.saturating_add(one.0), all.1 + 1))
+        let members = self.members.all.values().filter(|member| member.fill.1 > 0);
+        let fills = members.map(|member| member.fill_at(self.last_sample)).filter(|fill| *fill > 0);
+        fills.fold((0, 0), |all, fill| (all.0.saturating_add(fill), all.1 + 1))
     }
 
     /// Charges bytes to a database, and gives its jobs their new places.
     pub(super) fn has_moved(&mut self, database: DatabaseId, bytes: u64) {
         let shared = self.members.is_shared();
         let Some(member) = self.members.all.get_mut(&database) else { return };
-        member.tokens = member.tokens.saturating_sub(to_i64(bytes));
+        if member.ceiling.is_some() {
+            member.tokens = member.tokens.saturating_sub(to_i64(bytes));
+        }
         if !shared || bytes == 0 {
             return;
         }
@@ -471,94 +504,6 @@ impl IoScheduler {
     /// Returns the jobs of the databases that are not paused.
     pub(super) fn unpaused_jobs(&self) -> impl Iterator<Item = &Running> {
         self.jobs.values().filter(move |job| self.members.works(job.database))
-    }
-
-    /// Returns the number of compactions that run, in all databases that are not paused. With
-    /// `level0` only those out of level 0.
-    pub(crate) fn compactions_of_all(&self, level0: bool) -> usize {
-        let counts = |job: &&Running| {
-            let lane = job.own_lane == Lane::Level0 || !level0 && job.own_lane == Lane::Deep;
-            lane && !job.is_preempted()
-        };
-        self.unpaused_jobs().filter(counts).count()
-    }
-
-    /// Sets the slots of the database that asks, and returns those of the device: as many as the
-    /// database with the most may use.
-    pub(crate) fn slots_of_all(&mut self, own: usize) -> usize {
-        self.members.own().slots = own;
-        self.device_slots()
-    }
-
-    fn device_slots(&self) -> usize {
-        self.members.all.values().map(|member| member.slots).max().unwrap_or(1)
-    }
-
-    /// Returns the order of claims: level 0 first, then those with the fewest compactions for their
-    /// weight, then those whose writers will be held back first.
-    fn rank(&self, database: DatabaseId, claim: &Claim) -> impl Ord + use<> {
-        let jobs = self.jobs.values().filter(|job| job.database == database);
-        let held = jobs.filter(|job| job.own_lane != Lane::Flush && !job.is_preempted()).count();
-        let weight = self.members.of(database).map_or(WEIGHT, |member| member.weight);
-        let used = scale(held as u64, 1000 * WEIGHT, weight);
-        (!claim.level0, used, claim.stall_ns, Reverse(claim.score), database)
-    }
-
-    /// Returns the database with the best claim. With `over`, it is one that may take the slot of a
-    /// deep job.
-    fn best_claim(&self, over: bool) -> Option<DatabaseId> {
-        let has_level0 = |database: DatabaseId| {
-            let own = self.jobs.values().filter(|job| job.database == database);
-            own.filter(|job| job.own_lane == Lane::Level0).count() > 0
-        };
-        let claims = self.members.all.iter().filter_map(|(id, m)| Some((*id, m.claim.as_ref()?)));
-        let claims = claims.filter(|(id, claim)| !over || claim.level0 && !has_level0(*id));
-        claims.min_by_key(|(id, claim)| self.rank(*id, claim)).map(|(id, _)| id)
-    }
-
-    /// Returns true if the database that asks may take a free slot for `claim`. If another one has
-    /// a better claim, that one is called.
-    pub(crate) fn may_take_slot(&mut self, claim: Claim, over: bool) -> bool {
-        if !self.members.is_shared() {
-            return true;
-        }
-        let current = self.members.current;
-        self.members.own().claim = Some(claim);
-        let best = self.best_claim(over).filter(|best| *best != current);
-        if let Some(best) = best {
-            self.call(best);
-        }
-        best.is_none()
-    }
-
-    /// Sets or withdraws the claim of the database that asks, and calls another one if a slot is
-    /// free.
-    pub(crate) fn set_claim(&mut self, claim: Option<Claim>) {
-        self.members.own().claim = claim;
-        self.call_next();
-    }
-
-    /// Returns true, once, if the database that asks was called.
-    pub(crate) fn take_call(&mut self) -> bool {
-        let current = self.members.current;
-        self.members.called.remove(&current)
-    }
-
-    fn call(&mut self, database: DatabaseId) {
-        self.members.called.insert(database);
-        self.members.restless.insert(database);
-    }
-
-    /// Calls the databases that can use a free slot: those with a paused job, and the one with the
-    /// best claim.
-    pub(super) fn call_next(&mut self) {
-        if !self.members.is_shared() || self.compactions_of_all(false) >= self.device_slots() {
-            return;
-        }
-        let current = self.members.current;
-        let paused = self.jobs.values().filter(|job| job.is_preempted()).map(|job| job.database);
-        let called: BTreeSet<_> = paused.chain(self.best_claim(false)).collect();
-        called.into_iter().filter(|id| *id != current).for_each(|id| self.call(id));
     }
 }
 

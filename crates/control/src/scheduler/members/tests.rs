@@ -93,6 +93,66 @@ fn a_ceiling_holds_a_database_and_leaves_the_rest_to_the_other() {
 }
 
 #[test]
+fn a_ceiling_counts_from_when_it_is_set_to_when_it_is_lifted() {
+    let mut scheduler = two();
+    add(&mut scheduler, 0, 1, IoClass::Deep(1));
+    let moved = run(&mut scheduler, 1, 11);
+    assert!(moved[0] > 990 * MB, "{moved:?}");
+    scheduler.asks(DatabaseId(0));
+    scheduler.set_share(100, Some(10 * MB));
+    add(&mut scheduler, 1, 2, IoClass::Deep(1));
+    let moved = run(&mut scheduler, 11, 21);
+    assert!(moved[0] <= 102 * MB && moved[0] > 95 * MB, "{moved:?}");
+    scheduler.asks(DatabaseId(0));
+    scheduler.set_share(100, None);
+    let moved = run(&mut scheduler, 21, 31);
+    assert!(moved[0].abs_diff(moved[1]) < 2 * MB, "it is not owed what was held: {moved:?}");
+}
+
+#[test]
+fn a_database_that_could_do_nothing_earns_nothing() {
+    let mut scheduler = two();
+    add(&mut scheduler, 0, 1, IoClass::Deep(1));
+    add(&mut scheduler, 1, 2, IoClass::Deep(1));
+    for (from, back) in [(1, true), (40, false)] {
+        // Its work is paused, or another process does it.
+        scheduler.asks(DatabaseId(1));
+        if back {
+            scheduler.set_paused(true)
+        } else {
+            scheduler.set_away(JobId(2), true)
+        }
+        let moved = run(&mut scheduler, from, from + 20);
+        assert!(moved[0] > 1990 * MB && moved[1] == 0, "{moved:?}");
+        scheduler.asks(DatabaseId(1));
+        if back {
+            scheduler.set_paused(false)
+        } else {
+            scheduler.set_away(JobId(2), false)
+        }
+        let moved = run(&mut scheduler, from + 20, from + 30);
+        assert!(moved[0].abs_diff(moved[1]) < 2 * MB, "{moved:?}");
+    }
+}
+
+#[test]
+fn a_database_at_rest_writes_nothing() {
+    let mut scheduler = two();
+    for database in 0..2 {
+        scheduler.asks(DatabaseId(database));
+        scheduler.set_fill(10 * MB, 1);
+        scheduler.set_served(Instant(SECOND), true);
+    }
+    scheduler.sample(Instant(SECOND), &crate::event::Sample::default());
+    assert_eq!(scheduler.written_databases(), (20 * MB, 2));
+    // It has no more samples.
+    scheduler.asks(DatabaseId(0));
+    scheduler.set_served(Instant(3 * SECOND), true);
+    scheduler.sample(Instant(3 * SECOND), &crate::event::Sample::default());
+    assert_eq!(scheduler.written_databases(), (10 * MB, 1));
+}
+
+#[test]
 fn rest_earns_nothing() {
     let mut scheduler = two();
     add(&mut scheduler, 0, 1, IoClass::Deep(1));
@@ -249,6 +309,12 @@ type Phase = ([u64; 2], bool, [bool; 2]);
 /// Returns the bytes a second that background work gets at the end, in MB. The device does 200.
 fn after(phases: &[Phase]) -> u64 {
     let mut scheduler = two_beside_clients(200 * MB);
+    go_through(&mut scheduler, phases, Demand::default());
+    scheduler.allocation.write / MB
+}
+
+/// Goes through the phases. The second database has `demand` all the time.
+fn go_through(scheduler: &mut IoScheduler, phases: &[Phase], demand: Demand) {
     for (fill, served, waits) in phases {
         for _ in 0..200 {
             let now = Instant(scheduler.last_sample.0 + 10_000_000);
@@ -257,13 +323,25 @@ fn after(phases: &[Phase]) -> u64 {
                 scheduler.set_fill(fill[database as usize] * MB, 1);
                 scheduler.set_served(now, served);
                 scheduler.set_writers_wait(waits[database as usize]);
-                scheduler.set_demand(Demand::default());
+                let demand = if database == 1 { demand } else { Demand::default() };
+                scheduler.set_demand(demand);
             }
             let user_bytes = fill.iter().sum::<u64>() * MB / 100;
             scheduler.sample(now, &crate::event::Sample { user_bytes, ..Default::default() });
         }
     }
-    scheduler.allocation.write / MB
+}
+
+#[test]
+fn deep_work_of_others_earns_credit_beside_a_database_in_overload() {
+    let overload = ([90, 2], true, [true, false]);
+    let late = Demand { debt: 20_000 * MB, ..Demand::default() };
+    for (demand, earns) in [(late, true), (Demand::default(), false)] {
+        let mut scheduler = two_beside_clients(200 * MB);
+        go_through(&mut scheduler, &[overload], demand);
+        assert_eq!(scheduler.may_use_credit(DatabaseId(1)), earns);
+        assert!(!scheduler.may_use_credit(DatabaseId(0)), "it has earned none");
+    }
 }
 
 #[test]

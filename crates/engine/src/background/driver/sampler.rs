@@ -75,6 +75,8 @@ impl Driver {
             ..self.env.metrics.client_reads()
         };
         sample.dead_bytes = self.tree.reclaimer.reclaimable_bytes();
+        let buffers = self.writes.write_buffers.as_ref();
+        sample.memory_is_awaited = buffers.is_some_and(|buffers| buffers.manager.is_awaited());
         sample.reads = reads.since(&sampler.reads);
         sampler.reads = reads;
         let quiet = sample.user_bytes == 0 && totals == sampler.totals;

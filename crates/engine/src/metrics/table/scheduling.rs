@@ -81,7 +81,8 @@ pub(super) const SCHEDULING: &[Family] = &[
     gauge(
         "sateen_compaction_debt_seconds",
         "seconds",
-        "Time that deep compactions need to catch up at their current bandwidth.",
+        "Time that deep compactions need to catch up at their current bandwidth; those of all \
+         databases of a common runtime.",
         |m, s| {
             s.number(seconds(m.scheduler.debt_ns));
         },

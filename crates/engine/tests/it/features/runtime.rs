@@ -6,9 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
-use sateen::{Db, EventListener, FlushInfo, Health, Options, Runtime, SealInfo, WalMode};
+use sateen::{
+    CompactRangeOptions, Db, EventListener, FlushInfo, Health, Options, Runtime, SealInfo, WalMode,
+};
 
-use crate::support::common::{own_test, tiny};
+use crate::support::common::{assert_sound, own_test, tiny};
 
 /// After this on any machine what does not hang has come to an end.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -198,6 +200,52 @@ fn databases_that_are_scheduled_differently_share_no_threads() {
     let last = Options { device_bandwidth: Some(100 << 20), ..options(&runtime) };
     let last = open(&vfs, "/last", last);
     assert!(last.runtime_metrics().databases > 1);
+}
+
+/// Fills databases with 2 MiB each and compacts them. Returns the bytes a second that flushes and
+/// compactions of all wrote, at most.
+fn written_a_second(databases: &[Db]) -> u64 {
+    let started = Instant::now();
+    for db in databases {
+        for n in 0..2048 {
+            // No compression makes it smaller.
+            let mixed = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31);
+            let value: Vec<u8> =
+                (0..128).flat_map(|i| mixed(mixed(n << 8 | i)).to_be_bytes()).collect();
+            db.put(mixed(n).to_be_bytes(), value).unwrap();
+        }
+    }
+    for db in databases {
+        db.flush().unwrap();
+        let rewrite = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
+        db.compact_range(None, None, &rewrite).unwrap();
+    }
+    let took = started.elapsed();
+    let written = |db: &Db| {
+        let metrics = db.metrics();
+        metrics.flushes.bytes_out + metrics.compactions.iter().map(|of| of.bytes_out).sum::<u64>()
+    };
+    let written: u64 = databases.iter().map(written).sum();
+    assert!(written > 3 * 1024 * 1024 * databases.len() as u64, "{written}");
+    (written as f64 / took.as_secs_f64()) as u64
+}
+
+#[test]
+fn limits_of_bandwidth_are_kept_by_one_database_and_by_several() {
+    const LIMIT: u64 = 4 << 20;
+    let runtime = Runtime::builder().build();
+    let plain = Options { background_threads: 2, ..Options::default() };
+    let ceiling = Options { bandwidth_ceiling: LIMIT, ..plain.clone() };
+    let limited = Options { rate_limit_bytes_per_second: LIMIT, ..plain };
+    let shared = Options { runtime: Some(runtime.clone()), ..limited.clone() };
+    // A period's bytes and a step may go beyond it.
+    let most = LIMIT + LIMIT / 2;
+    for (options, count) in [(ceiling, 1), (limited, 1), (shared, 2)] {
+        let databases: Vec<_> = (0..count).map(|_| open(&vfs(), "/db", options.clone())).collect();
+        let rate = written_a_second(&databases);
+        assert!(rate <= most, "{rate} bytes a second: {count}");
+        databases.iter().for_each(assert_sound);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sateen::vfs::MemVfs;
-use sateen::{Db, Error, FlushOptions, Options, SpaceManager, WalMode};
+use sateen::{CompactRangeOptions, Db, Error, FlushOptions, Options, SpaceManager, WalMode};
 
 use crate::support::common::{as_vfs, assert_sound, tiny};
 
@@ -80,6 +80,24 @@ fn writes_are_refused_at_the_limit_and_go_on_below_it() {
     assert!(refused.is_no_space(), "{refused}");
     load.finish().unwrap();
     assert!(!db.contains_key("loaded").unwrap());
+}
+
+#[test]
+fn files_that_wait_to_be_deleted_count() {
+    let (space, vfs) = (SpaceManager::new(0), MemVfs::new());
+    space.set_delete_rate(1);
+    let db = open(&vfs, &space);
+    for round in 0..3_u8 {
+        (0..20_000_u32).for_each(|n| db.put(n.to_be_bytes(), [round; 200]).unwrap());
+        db.flush().unwrap();
+        db.compact_range(None, None, &CompactRangeOptions::default()).unwrap();
+    }
+    let (used, obsolete) = (space.used_bytes(), space.obsolete_bytes());
+    // One of three rounds is live. At most a first step of 1 MiB was given back.
+    assert!(obsolete > 4 << 20 && used > obsolete + (2 << 20), "{used} used, {obsolete} obsolete");
+    space.set_delete_rate(0);
+    until("they are deleted", || space.obsolete_bytes() == 0);
+    assert!(space.used_bytes() < used - (4 << 20), "{} of {used}", space.used_bytes());
 }
 
 #[test]

@@ -119,6 +119,25 @@ fn memory_is_given_back_when_memtables_are_stored() {
 }
 
 #[test]
+fn a_dropped_column_family_makes_nobody_store_early() {
+    let manager = WriteBufferManager::new(LIMIT);
+    let db = open(&manager, 1);
+    let other = db.create_column_family("other", ColumnFamilyOptions::default()).unwrap();
+    (0..7400_u32).for_each(|n| other.put(n.to_be_bytes(), [7; VALUE]).unwrap());
+    assert!(manager.mutable_bytes() > LIMIT / 8 * 7, "{}", manager.mutable_bytes());
+    db.drop_column_family(&other).unwrap();
+    // The handle keeps the memory, which no flush can free.
+    assert!(manager.memory_bytes() > LIMIT / 8 * 7 && manager.mutable_bytes() < LIMIT / 8);
+    fill(&db, 0..500);
+    assert_eq!(db.metrics().flushes.count, 0);
+    drop(other);
+    assert!(manager.memory_bytes() < LIMIT / 2, "{}", manager.memory_bytes());
+    assert_sound(&db);
+    db.close().unwrap();
+    assert_eq!((manager.memory_bytes(), manager.mutable_bytes()), (0, 0));
+}
+
+#[test]
 fn an_option_limits_one_database() {
     let mut options = Options { background_threads: 0, ..Options::default() };
     options.set("db_write_buffer_size", "2MiB").unwrap();

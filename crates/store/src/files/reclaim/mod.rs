@@ -111,8 +111,10 @@ struct ReclaimState {
     leases: Leases,
     /// Files that no version named at open, and that an earlier reader may still read.
     orphans: Vec<PathBuf>,
-    /// Files without live tables that are not unlinked yet.
+    /// Files without live tables that are not unlinked yet, and the bytes of those that a step has
+    /// taken.
     unlink: Vec<DeadFile>,
+    unlinking: u64,
     /// Files that existed at open with the extents of their live tables. Their other content is
     /// unknown.
     unseen: Vec<(FileId, Extents)>,
@@ -265,14 +267,6 @@ impl Reclaimer {
         lock(&self.state).accounts.files().collect()
     }
 
-    /// Returns the bytes of tables that no version names and that are not freed yet.
-    pub fn obsolete_bytes(&self) -> u64 {
-        let state = lock(&self.state);
-        let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
-        let unlink = state.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>();
-        zombies + unlink + state.accounts.dead_bytes()
-    }
-
     /// Returns the space of each file that holds a table.
     pub fn spaces(&self) -> Vec<FileSpace> {
         lock(&self.state).accounts.spaces(self.can_punch())
@@ -381,6 +375,7 @@ impl Reclaimer {
                 }
             }
             state.busy = true;
+            state.unlinking = state.unlink.iter().map(|dead| dead.rest.bytes()).sum();
             let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
             (std::mem::take(&mut state.unlink), step)
         };
@@ -414,7 +409,7 @@ impl Reclaimer {
         };
         let result = failed.map_or(punched.and(synced), Err);
         let state = &mut *lock(&self.state);
-        state.busy = false;
+        (state.busy, state.unlinking) = (false, 0);
         state.unlink.extend(unlink.into_iter().chain(kept));
         state.note_removed(removed);
         if let Some(rate) = rate {

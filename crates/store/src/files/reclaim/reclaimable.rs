@@ -1,13 +1,27 @@
-//! How much can be freed: what the pace is computed from, and what counts as space with a limit.
+//! How much is dead: what the pace is computed from, what counts as space with a limit, and what
+//! metrics show.
 //!
-//! What must stay true: bytes that something keeps are in neither. These are pinned tables, those
-//! that a lease needs, files with another name, and all files during a hold.
+//! What must stay true: [`Reclaimer::reclaimable_bytes`] has no bytes that something keeps. These are
+//! pinned tables, those that a lease needs, files with another name, and all files during a hold.
 
 use super::{ReclaimState, Reclaimer};
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::lock;
 
 impl Reclaimer {
+    /// Returns the bytes of tables that no version names and that are not freed yet.
+    pub fn obsolete_bytes(&self) -> u64 {
+        let state = lock(&self.state);
+        let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
+        zombies + state.unlink_bytes() + state.accounts.dead_bytes()
+    }
+
+    /// Returns the bytes of files without live tables that are not unlinked yet. [`Self::spaces`]
+    /// leaves them out.
+    pub fn unlink_bytes(&self) -> u64 {
+        lock(&self.state).unlink_bytes()
+    }
+
     /// Returns the cost of everything that can be freed now or soon: a small hole costs as much as
     /// a larger one.
     pub fn due_cost(&self) -> u64 {
@@ -28,5 +42,11 @@ impl Reclaimer {
         let own = state.unlink.iter().filter(|dead| !dead.shared);
         let bytes = || own.map(|dead| dead.rest.bytes()).sum::<u64>() + state.accounts.due_bytes();
         self.reclaimable.store(if kept { 0 } else { bytes() }, Ordering::Relaxed);
+    }
+}
+
+impl ReclaimState {
+    fn unlink_bytes(&self) -> u64 {
+        self.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>() + self.unlinking
     }
 }

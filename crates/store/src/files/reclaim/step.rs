@@ -21,6 +21,10 @@ const WAIT_MAX: Duration = Duration::from_millis(2);
 const REST: u32 = 4;
 /// The same where dead tables take much space.
 const REST_IN_A_HURRY: u32 = 1;
+/// A longer duration is that of a process or a device that was stopped, and says nothing.
+const TOOK_MAX: Duration = Duration::from_secs(1);
+/// The duration of a barrier that is believed at once. The belief at most doubles at a step.
+const FIXED_MIN: Duration = Duration::from_millis(2);
 
 /// The size of the next step.
 pub(super) struct StepSize {
@@ -45,7 +49,8 @@ impl StepSize {
     /// Learns from a step with a barrier that freed `freed` bytes and took `took`.
     pub(super) fn learn(&mut self, freed: u64, took: Duration) {
         if freed <= BYTES_MIN {
-            self.fixed = Some(self.fixed.map_or(took, |fixed| (fixed * 7 + took) / 8));
+            let fixed = self.fixed.unwrap_or(took.min(TOOK_MAX));
+            self.fixed = Some((fixed * 7 + took.min(fixed * 8 + FIXED_MIN)) / 8);
         }
         let wait = took.saturating_sub(self.fixed.unwrap_or_default());
         if wait > WAIT_MAX {
@@ -61,7 +66,7 @@ impl StepSize {
 pub(super) fn pause(freed: u64, rate: u64, took: Duration, haste: ReclaimHaste) -> Duration {
     let ns = u128::from(freed) * 1_000_000_000 / u128::from(rate.max(1));
     let rest = if haste == ReclaimHaste::Now { REST_IN_A_HURRY } else { REST };
-    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took * rest)
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX)).max(took.min(TOOK_MAX) * rest)
 }
 
 #[cfg(test)]
@@ -108,6 +113,19 @@ mod tests {
         let mut size = StepSize::default();
         size.learn(4096, Duration::ZERO);
         assert_eq!(size.bytes(RATE), BYTES_MIN);
+    }
+
+    #[test]
+    fn a_stop_of_the_machine_says_little() {
+        let mut size = StepSize::default();
+        let ms = Duration::from_millis;
+        (0..10).for_each(|_| size.learn(BYTES_MIN, ms(2)));
+        size.learn(BYTES_MIN, Duration::from_secs(600));
+        assert!(size.fixed.is_some_and(|fixed| fixed <= ms(5)), "{:?}", size.fixed);
+        assert_eq!(pause(0, 1, Duration::from_secs(600), ReclaimHaste::Later), 4 * TOOK_MAX);
+        // A slow barrier is believed within a few steps.
+        (0..20).for_each(|_| size.learn(BYTES_MIN, ms(300)));
+        assert!(size.fixed.is_some_and(|fixed| fixed >= ms(200)), "{:?}", size.fixed);
     }
 
     #[test]

@@ -94,8 +94,8 @@ public final class SharedRuntime implements AutoCloseable {
             return this;
         }
 
-        /** Bytes of the block cache and all memtables together. Memtables take at most half of it, and the
-         * cache has what they leave. */
+        /** Bytes of the block cache and all memtables together. Memtables are flushed early once they take
+         * half of it, and the cache has what they leave. No write waits for that. */
         public Builder memoryBudget(long bytes) {
             memoryBudget = positive("the memory budget", bytes);
             return this;
