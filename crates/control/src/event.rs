@@ -206,7 +206,7 @@ pub struct Sample {
     /// Bytes of dead tables that can be given back now or soon. Those that a snapshot, an iterator,
     /// a lease or a checkpoint keeps are not among them.
     pub dead_bytes: u64,
-    /// Whether writers wait for memory that column families or databases share.
+    /// Whether writers of the database wait for memory that column families or databases share.
     pub memory_is_awaited: bool,
 }
 

@@ -250,8 +250,7 @@ impl IoScheduler {
             let lane = job.lane;
             // Those of other databases look for themselves.
             let held_ns = self.members.wait_ns(job.database)?;
-            let limited = self.limiter.holds(lane, self.slices.bytes_max());
-            let held_ns = if limited { held_ns.max(refill_ns) } else { held_ns };
+            let held_ns = if self.is_limited(lane) { held_ns.max(refill_ns) } else { held_ns };
             let served_in = self.served_in(lane);
             // The end of a step is an event of its own.
             if served_in != Lane::Flush && limits.no_step {
@@ -400,7 +399,7 @@ impl IoScheduler {
             if self.is_held(place.job) || lane != Lane::Flush && limits.no_step {
                 continue;
             }
-            if self.limiter.holds(job.lane, self.slices.bytes_max()) {
+            if self.is_limited(job.lane) {
                 limited = true;
                 continue;
             }

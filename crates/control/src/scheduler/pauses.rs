@@ -89,6 +89,7 @@ impl IoScheduler {
         let paused = self.jobs.iter().filter(|(_, job)| own(job) && job.is_preempted());
         let next = paused.max_by_key(|(id, job)| (job.urgency, Reverse(**id)));
         let Some(next) = next.map(|(id, _)| *id) else { return false };
+        self.begins(self.members.current);
         self.comes_back(next);
         self.pause(next, None);
         true
@@ -99,6 +100,9 @@ impl IoScheduler {
         let Some(mut running) = self.jobs.get(&job).copied() else { return };
         if running.lane != Lane::Deep {
             return;
+        }
+        if running.is_preempted() {
+            self.begins(running.database);
         }
         if let RunningState::Waiting(place) = running.state {
             self.queue.remove(&self.key(job, &running, place));

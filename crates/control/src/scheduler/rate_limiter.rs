@@ -31,8 +31,9 @@ pub(crate) struct RateLimiter {
     available_bytes: i64,
     last_refill: Option<Instant>,
     refills: u64,
-    /// Whether a job found the bucket empty since the last refill.
+    /// Whether a job found the bucket empty since the last refill, and before it.
     drained: bool,
+    was_drained: bool,
     drains: u64,
     last_tune: Instant,
 }
@@ -45,6 +46,7 @@ impl RateLimiter {
             last_refill: None,
             refills: 0,
             drained: false,
+            was_drained: false,
             drains: 0,
             last_tune: Instant::default(),
             options: RateLimiterOptions::default(),
@@ -59,6 +61,8 @@ impl RateLimiter {
         let same = self.options.bytes_per_second == options.bytes_per_second
             && self.options.auto_tune == options.auto_tune;
         if !same {
+            // It is counted anew, from a full bucket.
+            (self.last_refill, self.drains, self.drained) = (None, 0, false);
             let start = |bytes: u64| if options.auto_tune { bytes / 2 } else { bytes };
             self.bytes_per_second = options.bytes_per_second.map(|bytes| start(bytes).max(1));
         }
@@ -74,16 +78,18 @@ impl RateLimiter {
         self.bytes_per_second
     }
 
-    /// Returns the rate at which compactions, which write about what they read, can go on.
+    /// Returns the rate at which compactions, which write about what they read, can go on. A tuned
+    /// limit rises if they need that.
     pub(crate) fn compacted_per_second(&self) -> u64 {
         let counted = if self.options.mode == AllIo { 2 } else { 1 };
-        self.bytes_per_second.map_or(u64::MAX, |rate| (rate / counted).max(1))
+        self.options.bytes_per_second.map_or(u64::MAX, |rate| (rate / counted).max(1))
     }
 
-    /// Returns true if lower priorities go first at this refill.
+    /// Returns true if lower priorities go first at this refill. Where nobody waits for the limit,
+    /// none is kept waiting by it.
     pub(crate) fn is_reversed(&self) -> bool {
         let fairness = u64::from(self.options.fairness);
-        self.bytes_per_second.is_some() && fairness > 0 && self.refills % fairness == fairness - 1
+        self.was_drained && fairness > 0 && self.refills % fairness == fairness - 1
     }
 
     /// Refills the bucket for the periods that have passed.
@@ -102,7 +108,8 @@ impl RateLimiter {
         }
         self.last_refill = Some(Instant(last.0 + periods * period));
         self.refills += 1;
-        self.drains += u64::from(std::mem::take(&mut self.drained));
+        self.was_drained = std::mem::take(&mut self.drained);
+        self.drains += u64::from(self.was_drained);
         self.tune(now);
         let bytes = self.refill_bytes(self.bytes_per_second.unwrap_or(rate));
         let gained = bytes.saturating_mul(i64::try_from(periods).unwrap_or(i64::MAX));
@@ -204,14 +211,32 @@ impl IoScheduler {
         self.queue.first()?;
         self.limiter.refill(now);
         self.members.refill(now, self.slices.bytes_max());
-        let next = *self.in_order().find(|place| !self.is_held(place.job))?;
+        let most = self.slices.bytes_max();
+        let mut limited = false;
+        let next = self.in_order().find(|place| {
+            let lane = self.jobs.get(&place.job).filter(|_| !self.is_held(place.job));
+            let Some(lane) = lane.map(|job| job.lane) else { return false };
+            let held = self.limiter.holds(lane, most);
+            limited |= held;
+            !held
+        });
+        let next = next.copied();
+        if limited {
+            self.limiter.note_drained();
+        }
+        let next = next?;
         if !self.is_served_now(next.job) {
             return None;
         }
-        let lane = self.jobs.get(&next.job)?.lane;
-        let bytes = self.limiter.take(lane, self.slices.bytes_max())?;
+        let bytes = self.limiter.take(self.jobs.get(&next.job)?.lane, most)?;
         self.give(next, bytes, Source::Limiter);
         Some((next.job, bytes))
+    }
+
+    /// Returns true if the limit leaves too little for a slice of a job in `lane`.
+    pub(super) fn is_limited(&self, lane: Lane) -> bool {
+        let has_limit = self.limiter.bytes_per_second().is_some();
+        has_limit && self.limiter.holds(lane, self.slice_bytes(lane))
     }
 
     /// Returns the queue, with the lowest rank first if the limiter says so. Within a rank the order

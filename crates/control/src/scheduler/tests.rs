@@ -132,6 +132,10 @@ fn limited(mode: RateLimitMode, bandwidth: bool, fairness: u32) -> [u64; 2] {
     scheduler.add(JobId(2), IoClass::Deep(1), 1.0);
     let mut moved = [0; 2];
     for now in (NS_PER_SECOND..11 * NS_PER_SECOND).step_by(1_000_000).map(Instant) {
+        if bandwidth && now.0.is_multiple_of(10_000_000) {
+            // Clients are active, so slices are short.
+            scheduler.sample(now, &Sample { user_bytes: 1000, ..Sample::default() });
+        }
         // The flush is polled a few times only, because nothing may limit it.
         for _ in 0..4 {
             let Some((job, bytes)) = scheduler.grant(now) else { break };

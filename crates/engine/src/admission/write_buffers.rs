@@ -161,14 +161,9 @@ impl WriteBufferManager {
         self.0.cache.is_some()
     }
 
-    /// Returns true if writers wait for memory.
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.0.waiters.load(Ordering::SeqCst) > 0
-    }
-
     /// Wakes the writers that wait for memory.
     fn wake(&self) {
-        if self.is_awaited() {
+        if self.0.waiters.load(Ordering::SeqCst) > 0 {
             // The lock is taken so that a writer that has looked, but does not sleep yet, misses no
             // wake-up.
             drop(lock(&self.0.waiting));

@@ -292,6 +292,11 @@ impl EngineMetrics {
         StallGuard { meter, timeline: &self.timeline, cause, started, _waits }
     }
 
+    /// Returns true if writers wait for this cause.
+    pub(crate) fn are_waiting(&self, cause: StallCause) -> bool {
+        self.stalls[cause.index()].waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// Records the CPU time of a step of a flush or compaction, in nanoseconds.
     pub(crate) fn stepped(&self, cpu_ns: u64) {
         self.steps_cpu_ns.record(cpu_ns);

@@ -39,9 +39,7 @@ pub(crate) struct Tree {
 
 impl UsesSpace for Tree {
     fn used(&self) -> (u64, u64) {
-        let spaces = self.reclaimer.spaces();
-        let used = spaces.iter().map(|space| space.live_bytes + space.dead_bytes).sum::<u64>();
-        (used + self.reclaimer.unlink_bytes(), self.reclaimer.obsolete_bytes())
+        self.reclaimer.used_bytes()
     }
 }
 

@@ -24,8 +24,11 @@ pub(crate) use slots::Claim;
 
 /// The weight of a database that has none.
 const WEIGHT: u64 = 100;
-/// The time over which the unused bytes of a ceiling collect.
+/// The time over which the unused bytes of a ceiling collect, and the time between two refills.
 const CEILING_NS: u64 = 100_000_000;
+const REFILL_NS: u64 = 1_000_000;
+/// A database that begins has moved this much less than the one that has moved most, at most.
+const CREDIT_BYTES: u64 = 64 << 20;
 
 /// A database is greedy if it is late and writes more than this many times what all others write
 /// together. It stays so while it writes more than all others.
@@ -167,13 +170,14 @@ impl Members {
     /// busy database would wait until those of all others have ended, for what it moved minutes ago.
     fn lift(&mut self, database: DatabaseId, working: &BTreeSet<DatabaseId>) {
         let others = working.iter().filter(|of| **of != database).filter_map(|of| self.of(*of));
-        match others.map(|member| member.moved).min() {
-            Some(least) => {
-                if let Some(member) = self.all.get_mut(&database) {
-                    member.moved = member.moved.max(least);
-                }
-            }
-            None => self.all.values_mut().for_each(|member| member.moved = 0),
+        let moved = || others.clone().map(|member| member.moved);
+        let (Some(least), Some(most)) = (moved().min(), moved().max()) else {
+            return self.all.values_mut().for_each(|member| member.moved = 0);
+        };
+        // Another one may have little because it wanted little.
+        let least = least.max(most.saturating_sub(CREDIT_BYTES));
+        if let Some(member) = self.all.get_mut(&database) {
+            member.moved = member.moved.max(least);
         }
     }
 
@@ -203,13 +207,13 @@ impl Members {
     /// Returns when the ceiling of the database that asks lets its jobs move again.
     pub(super) fn free_at(&self, database: DatabaseId) -> Option<Instant> {
         let wait_ns = self.wait_ns(database).filter(|wait| *wait > 0)?;
-        Some(Instant(self.refilled.0.saturating_add(wait_ns)))
+        Some(Instant(self.refilled.0.saturating_add(wait_ns.max(REFILL_NS))))
     }
 
     /// Adds what has collected below the ceilings. At most one of `slice` bytes may pass at once.
     pub(super) fn refill(&mut self, now: Instant, slice: u64) {
         let over_ns = now.0.saturating_sub(self.refilled.0);
-        if over_ns < 1_000_000 {
+        if over_ns < REFILL_NS {
             return;
         }
         self.refilled = now;

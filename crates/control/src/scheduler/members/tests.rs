@@ -114,25 +114,39 @@ fn a_database_that_could_do_nothing_earns_nothing() {
     let mut scheduler = two();
     add(&mut scheduler, 0, 1, IoClass::Deep(1));
     add(&mut scheduler, 1, 2, IoClass::Deep(1));
-    for (from, back) in [(1, true), (40, false)] {
-        // Its work is paused, or another process does it.
+    scheduler.options.preemption = Preemption::LeastLoss;
+    for (from, what) in [(1, "paused"), (40, "away"), (80, "preempted")] {
         scheduler.asks(DatabaseId(1));
-        if back {
-            scheduler.set_paused(true)
-        } else {
-            scheduler.set_away(JobId(2), true)
+        match what {
+            "paused" => scheduler.set_paused(true),
+            "away" => scheduler.set_away(JobId(2), true),
+            _ => scheduler.preempt(JobId(9), true),
         }
         let moved = run(&mut scheduler, from, from + 20);
-        assert!(moved[0] > 1990 * MB && moved[1] == 0, "{moved:?}");
+        assert!(moved[0] > 1980 * MB && moved[1] == 0, "{what}: {moved:?}");
         scheduler.asks(DatabaseId(1));
-        if back {
-            scheduler.set_paused(false)
-        } else {
-            scheduler.set_away(JobId(2), false)
+        match what {
+            "paused" => scheduler.set_paused(false),
+            "away" => scheduler.set_away(JobId(2), false),
+            _ => assert!(scheduler.resume()),
         }
         let moved = run(&mut scheduler, from + 20, from + 30);
-        assert!(moved[0].abs_diff(moved[1]) < 2 * MB, "{moved:?}");
+        assert!(moved[0].abs_diff(moved[1]) < 2 * MB, "{what}: {moved:?}");
     }
+}
+
+#[test]
+fn one_that_wants_little_gives_a_newcomer_no_credit() {
+    let mut scheduler = two();
+    scheduler.join(DatabaseId(2));
+    add(&mut scheduler, 0, 1, IoClass::Deep(1));
+    run(&mut scheduler, 1, 11);
+    let moved = |scheduler: &IoScheduler, id| scheduler.members.moved(DatabaseId(id));
+    add(&mut scheduler, 1, 2, IoClass::Deep(1));
+    let before = moved(&scheduler, 1);
+    scheduler.members.all.get_mut(&DatabaseId(1)).unwrap().moved = before / 10;
+    add(&mut scheduler, 2, 3, IoClass::Deep(1));
+    assert_eq!(moved(&scheduler, 2), moved(&scheduler, 0) - CREDIT_BYTES);
 }
 
 #[test]

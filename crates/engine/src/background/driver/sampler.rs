@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sateen_control::{
     ClassSample, DeviceProfile, Event, IO_CLASSES, Instant, Processors, ReadSample, SAMPLE_PERIOD,
-    Sample,
+    Sample, StallCause,
 };
 use sateen_store::base::clock;
 use sateen_store::base::sync::atomic::Ordering;
@@ -75,11 +75,11 @@ impl Driver {
             ..self.env.metrics.client_reads()
         };
         sample.dead_bytes = self.tree.reclaimer.reclaimable_bytes();
-        let buffers = self.writes.write_buffers.as_ref();
-        sample.memory_is_awaited = buffers.is_some_and(|buffers| buffers.manager.is_awaited());
+        sample.memory_is_awaited = self.env.metrics.are_waiting(StallCause::WriteBuffers);
         sample.reads = reads.since(&sampler.reads);
         sampler.reads = reads;
-        let quiet = sample.user_bytes == 0 && totals == sampler.totals;
+        // Control hears that nobody waits any more before the database rests.
+        let quiet = sample.user_bytes == 0 && totals == sampler.totals && !sample.memory_is_awaited;
         let since = || sampler.quiet_since.unwrap_or_else(|| self.env.now());
         sampler.quiet_since = quiet.then(since);
         (sampler.totals, sampler.user_bytes) = (totals, user_bytes);

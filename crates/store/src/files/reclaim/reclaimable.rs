@@ -11,15 +11,15 @@ use crate::base::sync::lock;
 impl Reclaimer {
     /// Returns the bytes of tables that no version names and that are not freed yet.
     pub fn obsolete_bytes(&self) -> u64 {
-        let state = lock(&self.state);
-        let zombies = state.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
-        zombies + state.unlink_bytes() + state.accounts.dead_bytes()
+        lock(&self.state).obsolete_bytes()
     }
 
-    /// Returns the bytes of files without live tables that are not unlinked yet. [`Self::spaces`]
-    /// leaves them out.
-    pub fn unlink_bytes(&self) -> u64 {
-        lock(&self.state).unlink_bytes()
+    /// Returns the bytes of all tables that are not freed yet, and of those that no version names.
+    pub fn used_bytes(&self) -> (u64, u64) {
+        let state = lock(&self.state);
+        let spaces = state.accounts.spaces(self.can_punch());
+        let used: u64 = spaces.iter().map(|space| space.live_bytes + space.dead_bytes).sum();
+        (used + state.unlink_bytes(), state.obsolete_bytes())
     }
 
     /// Returns the cost of everything that can be freed now or soon: a small hole costs as much as
@@ -46,6 +46,12 @@ impl Reclaimer {
 }
 
 impl ReclaimState {
+    fn obsolete_bytes(&self) -> u64 {
+        let zombies = self.zombies.iter().map(|zombie| zombie.table.size_bytes).sum::<u64>();
+        zombies + self.unlink_bytes() + self.accounts.dead_bytes()
+    }
+
+    /// Returns the bytes of files without live tables that are not unlinked yet.
     fn unlink_bytes(&self) -> u64 {
         self.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>() + self.unlinking
     }
