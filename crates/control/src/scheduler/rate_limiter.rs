@@ -239,8 +239,8 @@ impl IoScheduler {
         has_limit && self.limiter.holds(lane, self.slice_bytes(lane))
     }
 
-    /// Returns the queue, with the lowest rank first if the limiter says so. Within a rank the order
-    /// stays.
+    /// Returns the queue, with the lowest rank first if the limiter says so. Within a rank the
+    /// order stays.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &Place> {
         let reversed = self.limiter.is_reversed();
         let last = self.queue.last().map_or(0, |place| place.rank);

@@ -1,6 +1,7 @@
 //! The databases that share the scheduler of one device.
 //!
-//! 1. [`IoScheduler::begins`] lifts a database that had nothing to do to what the others have moved,
+//! 1. [`IoScheduler::begins`] lifts a database that had nothing to do to what the others have
+//! moved,
 //!    so that rest earns nothing. If none had, all begin anew. [`IoScheduler::has_moved`] charges
 //!    moved bytes by weight. Within a lane the database with the least is served first.
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
@@ -167,7 +168,8 @@ impl Members {
 
     /// Lifts a database to what the others that work have moved. If there are none, nobody has been
     /// kept waiting, and what was moved before does not count any more. Otherwise the flush of a
-    /// busy database would wait until those of all others have ended, for what it moved minutes ago.
+    /// busy database would wait until those of all others have ended, for what it moved minutes
+    /// ago.
     fn lift(&mut self, database: DatabaseId, working: &BTreeSet<DatabaseId>) {
         let others = working.iter().filter(|of| **of != database).filter_map(|of| self.of(*of));
         let moved = || others.clone().map(|member| member.moved);
@@ -282,8 +284,8 @@ impl Members {
         self.greedy.is_some_and(|(greedy, _)| greedy == database)
     }
 
-    /// Returns the bytes a second that the clients of all but the greedy database write, if there is
-    /// one.
+    /// Returns the bytes a second that the clients of all but the greedy database write, if there
+    /// is one.
     pub(super) fn written_beside_greedy(&self, now: Instant) -> Option<u64> {
         let (greedy, _) = self.greedy?;
         let others = self.all.iter().filter(|(id, _)| **id != greedy);

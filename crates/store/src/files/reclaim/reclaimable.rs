@@ -1,8 +1,9 @@
 //! How much is dead: what the pace is computed from, what counts as space with a limit, and what
 //! metrics show.
 //!
-//! What must stay true: [`Reclaimer::reclaimable_bytes`] has no bytes that something keeps. These are
-//! pinned tables, those that a lease needs, files with another name, and all files during a hold.
+//! What must stay true: [`Reclaimer::reclaimable_bytes`] has no bytes that something keeps. These
+//! are pinned tables, those that a lease needs, files with another name, and all files during a
+//! hold.
 
 use super::{ReclaimState, Reclaimer};
 use crate::base::sync::atomic::Ordering;
