@@ -121,6 +121,9 @@ impl Tests {
         let tests = bugs.map(|bug| bug.test).filter(|test| *test != SCHEDULES);
         let tests: BTreeSet<_> = tests.collect();
         let count = tests.len();
+        if count == 0 {
+            return Ok(());
+        }
         let mut command = Command::new(&self.binary);
         command.arg("--exact").args(tests);
         let longest = TIME_MAX * u32::try_from(count).unwrap_or(u32::MAX);
