@@ -73,9 +73,8 @@ impl IoScheduler {
             }
             (RunningState::Away, false) => {
                 self.begins(running.database);
-                self.comes_back(job);
-                let running = self.jobs.get(&job).copied().unwrap_or(running);
                 self.wait(job, running);
+                self.comes_back(job);
             }
             (RunningState::Away, true) | (_, false) => {}
         }
@@ -89,7 +88,7 @@ impl IoScheduler {
     /// Returns true if a job of the database whose own lane is `lane` runs in this process.
     pub(crate) fn works(&self, lane: Lane) -> bool {
         let own = |job: &Running| job.database == self.members.current && job.own_lane == lane;
-        self.jobs.values().any(|job| own(job) && !job.is_preempted() && !job.is_away())
+        self.jobs.values().any(|job| own(job) && job.is_worked_on())
     }
 
     /// Returns the limits on compactions at `now`.
@@ -129,8 +128,7 @@ impl IoScheduler {
     /// Returns true if the scrub may read now: no flush or compaction out of level 0 runs, no job
     /// waits for a grant, and clients leave some bandwidth. Jobs of a paused database do not count.
     pub(crate) fn has_room(&mut self, now: Instant) -> bool {
-        let is_urgent =
-            |job: &Running| job.own_lane != Lane::Deep && !job.is_preempted() && !job.is_away();
+        let is_urgent = |job: &Running| job.own_lane != Lane::Deep && job.is_worked_on();
         let urgent = self.unpaused_jobs().any(is_urgent);
         let of = |job: &JobId| self.jobs.get(job).map(|job| job.database);
         let mut waiting = self.queue.iter().filter_map(|place| of(&place.job));

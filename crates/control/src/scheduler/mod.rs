@@ -160,14 +160,7 @@ impl IoScheduler {
         } else {
             self.note_allocation();
         }
-        self.queue = self
-            .jobs
-            .iter()
-            .filter_map(|(job, running)| match running.state {
-                RunningState::Waiting(place) => Some(self.key(*job, running, place)),
-                RunningState::Granted(..) | RunningState::Away => None,
-            })
-            .collect();
+        self.queue_again();
     }
 
     /// Queues a new job for its first grant. `score` is the size of its level relative to the

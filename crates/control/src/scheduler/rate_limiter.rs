@@ -235,6 +235,7 @@ impl IoScheduler {
 
     /// Returns true if the limit leaves too little for a slice of a job in `lane`.
     pub(super) fn is_limited(&self, lane: Lane) -> bool {
+        // Without a limit the size of a slice is not computed.
         let has_limit = self.limiter.bytes_per_second().is_some();
         has_limit && self.limiter.holds(lane, self.slice_bytes(lane))
     }

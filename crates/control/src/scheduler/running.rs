@@ -89,6 +89,11 @@ impl Running {
         matches!(self.state, RunningState::Away)
     }
 
+    /// Returns true if this process works on it: it is not away, and has a slot.
+    pub(super) fn is_worked_on(&self) -> bool {
+        !self.is_away() && !self.is_preempted()
+    }
+
     /// Returns true if it is paused because it has no slot.
     pub(super) fn is_preempted(&self) -> bool {
         matches!(self.paused, Some(PauseReason::Preempted { .. } | PauseReason::Slots))

@@ -45,7 +45,7 @@ impl Turns {
         jobs: impl Iterator<Item = Running>,
     ) -> u64 {
         let own = jobs.filter(|job| job.database == database && job.lane == Lane::Deep);
-        let least = own.filter(|job| !job.is_away() && !job.is_preempted());
+        let least = own.filter(Running::is_worked_on);
         let largest = self.largest.get(&database).copied().unwrap_or(0);
         let next = |job: &Running| (turn(job) + 1).saturating_mul(TURN_BYTES);
         least.min_by_key(|job| job.share).map_or(0, |job| largest.clamp(job.share, next(&job)))

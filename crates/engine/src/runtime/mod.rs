@@ -160,8 +160,9 @@ impl RuntimeBuilder {
     }
 
     /// Memory of the block cache and of all memtables together. Memtables are flushed early once
-    /// they take half of it, and the cache has what they leave. No write waits for that, so that
-    /// memtables may take more for a moment ([`WriteBufferManager::set_allow_stall`]).
+    /// they take half of it, and the cache has what they leave. No write waits for that
+    /// unless [`WriteBufferManager::set_allow_stall`] says so, and memtables may take more for a
+    /// moment.
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> RuntimeBuilder {
         self.memory_budget = Some(bytes);

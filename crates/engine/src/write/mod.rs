@@ -546,9 +546,9 @@ impl CommitPipeline {
         stage.active = Arc::new(active);
     }
 
-    /// Removes column families from those that take writes: later writes to them fail. What their
-    /// memtables hold is no memory any more that a flush could free, however long a client keeps
-    /// the handle. The caller leads.
+    /// Removes column families from those that take writes: later writes to them fail. Their
+    /// memtables count as sealed, because no flush will free them, however long a client keeps the
+    /// handle. The caller leads.
     pub(crate) fn remove_families(&self, stage: &mut Stage, ids: &BTreeSet<ColumnFamilyId>) {
         self.publisher.wait_applied(stage.next_ticket);
         let mut active = (*stage.active).clone();

@@ -1,5 +1,5 @@
-//! Pieces of memory that serve again, for all threads. The allocator and the system keep freed
-//! memory for the thread or the address that had it, or take it away; these lists do neither.
+//! Pieces of memory that serve again, for all threads. The allocator keeps freed memory for the
+//! thread that had it, and a page that was unmapped costs a fault when it is mapped again.
 //!
 //! What must stay true: what is kept has a limit, and nobody who takes or gives back waits. Where
 //! another thread is at the list, memory is allocated and freed as usual.

@@ -1,9 +1,9 @@
 //! The databases that share the scheduler of one device.
 //!
 //! 1. [`IoScheduler::begins`] lifts a database that had nothing to do to what the others have
-//! moved,
-//!    so that rest earns nothing. If none had, all begin anew. [`IoScheduler::has_moved`] charges
-//!    moved bytes by weight. Within a lane the database with the least is served first.
+//!    moved, so that rest earns nothing. If none of them had anything to do, all begin anew.
+//!    [`IoScheduler::has_moved`] charges moved bytes by weight. Within a lane the database with the
+//!    least is served first.
 //! 2. [`Members::may_move`] holds a database that is over its ceiling, or paused.
 //! 3. [`slots`] gives a free slot to the database with the best [`Claim`].
 //! 4. [`Members::look_for_greedy`] looks for a database in overload. [`Members::beside_greedy`] is
@@ -157,6 +157,10 @@ impl Members {
         self.all.get_mut(&self.current).unwrap_or(&mut self.gone)
     }
 
+    fn all_but(&self, database: DatabaseId) -> impl Iterator<Item = &Member> {
+        self.all.iter().filter(move |(id, _)| **id != database).map(|(_, member)| member)
+    }
+
     fn is_shared(&self) -> bool {
         self.all.len() > 1
     }
@@ -261,7 +265,7 @@ impl Members {
         if !is_late && was.is_none() {
             return;
         }
-        let others = || self.all.iter().filter(|(id, _)| **id != most).map(|(_, member)| member);
+        let others = || self.all_but(most);
         if others().any(Member::is_late) || !others().any(|member| member.has_clients(now)) {
             return;
         }
@@ -288,15 +292,13 @@ impl Members {
     /// is one.
     pub(super) fn written_beside_greedy(&self, now: Instant) -> Option<u64> {
         let (greedy, _) = self.greedy?;
-        let others = self.all.iter().filter(|(id, _)| **id != greedy);
-        Some(others.map(|(_, member)| member.fill_at(now)).sum())
+        Some(self.all_but(greedy).map(|member| member.fill_at(now)).sum())
     }
 
     /// Returns the demand of all but the greedy database, if there is one.
     pub(super) fn beside_greedy(&self) -> Option<Demand> {
         let (greedy, _) = self.greedy?;
-        let others = self.all.iter().filter(|(id, _)| **id != greedy);
-        others.map(|(_, member)| member.demand()).reduce(Demand::and)
+        self.all_but(greedy).map(Member::demand).reduce(Demand::and)
     }
 
     /// Adds a note for the database of a job.
@@ -389,8 +391,7 @@ impl IoScheduler {
 
     /// Returns the databases that have jobs which may move bytes.
     fn working(&self) -> BTreeSet<DatabaseId> {
-        let moves = |job: &&Running| !job.is_away() && !job.is_preempted();
-        let working = self.jobs.values().filter(moves).map(|job| job.database);
+        let working = self.jobs.values().filter(|job| job.is_worked_on()).map(|job| job.database);
         working.filter(|id| self.members.may_move(*id)).collect()
     }
 
@@ -487,8 +488,9 @@ impl IoScheduler {
         self.queue_again();
     }
 
-    /// Sorts the queue anew, as the places of jobs depend on what databases have moved.
-    fn queue_again(&mut self) {
+    /// Sorts the queue anew, as the places of jobs depend on options and on what databases have
+    /// moved.
+    pub(super) fn queue_again(&mut self) {
         let place = |(job, running): (&JobId, &Running)| match running.state {
             RunningState::Waiting(arrival) => Some(self.key(*job, running, arrival)),
             RunningState::Granted(..) | RunningState::Away => None,

@@ -375,7 +375,7 @@ impl Reclaimer {
                 }
             }
             state.busy = true;
-            state.unlinking = state.unlink.iter().map(|dead| dead.rest.bytes()).sum();
+            state.unlinking = state.unlink_bytes();
             let step = rate.map_or(UNPACED_STEP_BYTES, |rate| state.step.bytes(rate));
             (std::mem::take(&mut state.unlink), step)
         };

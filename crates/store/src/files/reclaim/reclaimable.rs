@@ -53,7 +53,7 @@ impl ReclaimState {
     }
 
     /// Returns the bytes of files without live tables that are not unlinked yet.
-    fn unlink_bytes(&self) -> u64 {
+    pub(super) fn unlink_bytes(&self) -> u64 {
         self.unlink.iter().map(|dead| dead.rest.bytes()).sum::<u64>() + self.unlinking
     }
 }
