@@ -96,10 +96,10 @@ impl Background {
         let filters = family.options().filters();
         let bottommost = control::bottommost(options.rewrite_last_level || filters);
         let comparator = family.comparator();
-        let request = |cf| {
+        let request = |tree: &Arc<ColumnFamilyData>| {
             let key = |key: Option<&[u8]>| key.map(|key| comparator.key(key));
-            let (begin, end) = (key(begin), key(end));
-            self.driver.request(self.env.now(), options.wait, |request| Event::CompactRange {
+            let (cf, begin, end) = (tree.id(), key(begin), key(end));
+            self.driver.request(tree, options.wait, |request| Event::CompactRange {
                 request,
                 cf,
                 begin,
@@ -107,16 +107,7 @@ impl Background {
                 bottommost,
             })
         };
-        let trees = family.trees_between(begin, end);
-        let requests = trees.map(|tree| {
-            // Control must know the current version before the request. A flush may have ended
-            // without having reported its tables. Control would take them for younger than the
-            // request.
-            let version = tree.super_version().version.clone();
-            self.driver.report(self.env.now(), Event::VersionInstalled { version });
-            request(tree.id())
-        });
-        let requests: Vec<_> = requests.collect();
+        let requests: Vec<_> = family.trees_between(begin, end).map(request).collect();
         if !options.wait {
             return Ok(());
         }
@@ -198,17 +189,9 @@ impl Background {
         }
         self.env.check_writable("dropping tables")?;
         let request = |tree: &Arc<ColumnFamilyData>| {
-            let version = tree.super_version().version.clone();
-            self.driver.report(self.env.now(), Event::VersionInstalled { version });
             let key = |key: Option<&[u8]>| key.map(|key| tree.comparator().key(key));
-            let (begin, end) = (key(begin), key(end));
-            let cf = tree.id();
-            self.driver.request(self.env.now(), true, |request| Event::DropTables {
-                request,
-                cf,
-                begin,
-                end,
-            })
+            let (cf, begin, end) = (tree.id(), key(begin), key(end));
+            self.driver.request(tree, true, |request| Event::DropTables { request, cf, begin, end })
         };
         let requests: Vec<_> = family.trees_between(begin, end).map(request).collect();
         let mut result = Ok(());

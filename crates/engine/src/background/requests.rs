@@ -12,17 +12,25 @@ use sateen_store::base::sync::{lock, wait_timeout};
 
 use crate::background::Background;
 use crate::background::driver::{Driver, IDLE_WAIT_MAX};
+use crate::tree::families::ColumnFamilyData;
 
 impl Driver {
-    /// Hands a request to control and returns its id. With `wait`, the caller must call
-    /// [`Background::wait_request`], which removes the result.
+    /// Hands a request about `tree` to control and returns its id. With `wait`, the caller must
+    /// call [`Background::wait_request`], which removes the result.
+    ///
+    /// Control hears of the current version before the request. A flush may have ended without
+    /// having reported its tables: control would take them for younger than the request, or not
+    /// know them at all.
     pub(crate) fn request(
         &self,
-        now: Instant,
+        tree: &ColumnFamilyData,
         wait: bool,
         event: impl FnOnce(RequestId) -> Event,
     ) -> RequestId {
+        let now = self.env.now();
+        let version = tree.super_version().version.clone();
         let mut shared = self.lend();
+        shared.plane.handle(now, Event::VersionInstalled { version });
         let request = RequestId(shared.next_request);
         shared.next_request += 1;
         if wait {

@@ -5,7 +5,7 @@
 //! 2. It asks control for one compaction for each tree, and waits for each.
 //! 3. The driver keeps the result of each compaction, and the results are added up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,13 +55,9 @@ impl Background {
         }
         let chosen = choose(family, files, output_level)?;
         let table_bytes = options.table_bytes.map(|bytes| bytes.max(TABLE_BYTES_MIN));
-        let ask = |(cf, files): (_, BTreeSet<FileId>)| {
-            let files = ChosenFiles::new(files, output_level, table_bytes);
-            self.driver.request(self.env.now(), true, |request| Event::CompactFiles {
-                request,
-                cf,
-                files,
-            })
+        let ask = |(tree, files): (&Arc<ColumnFamilyData>, BTreeSet<FileId>)| {
+            let (cf, files) = (tree.id(), ChosenFiles::new(files, output_level, table_bytes));
+            self.driver.request(tree, true, |request| Event::CompactFiles { request, cf, files })
         };
         let requests: Vec<_> = chosen.into_iter().map(ask).collect();
         let mut all: Option<CompactionInfo> = None;
@@ -100,11 +96,11 @@ impl Background {
 
 /// Returns the files of each tree of `family` that `files` name. Fails if the options allow no such
 /// compaction, or if a path is no table file of the family or lies below the output level.
-fn choose(
-    family: &Arc<ColumnFamilyData>,
+fn choose<'f>(
+    family: &'f Arc<ColumnFamilyData>,
     files: &[&Path],
     output_level: u8,
-) -> Result<BTreeMap<sateen_control::ColumnFamilyId, BTreeSet<FileId>>> {
+) -> Result<Vec<(&'f Arc<ColumnFamilyData>, BTreeSet<FileId>)>> {
     let refused = |text: String| Err(Error::InvalidArgument(text));
     let options = family.options();
     if let Some(why) = options.compaction_style.policy().refuses_chosen_files() {
@@ -117,14 +113,14 @@ fn choose(
     if files.is_empty() {
         return refused("no file to compact is named".into());
     }
-    let mut chosen: BTreeMap<_, BTreeSet<FileId>> = BTreeMap::new();
+    let mut chosen: Vec<_> = family.trees().map(|tree| (tree, BTreeSet::new())).collect();
     for path in files {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
         let Some(FileName::Table(file)) = name else {
             return refused(format!("{} is not the name of a table file", path.display()));
         };
         let mut found = false;
-        for tree in family.trees() {
+        for (tree, of_tree) in &mut chosen {
             let version = tree.super_version().version.clone();
             let tables = version.tables().filter(|(_, _, table)| table.placement.file() == file);
             for (level, ..) in tables {
@@ -135,7 +131,7 @@ fn choose(
                     ));
                 }
                 found = true;
-                chosen.entry(tree.id()).or_default().insert(file);
+                of_tree.insert(file);
             }
         }
         if !found {
@@ -146,5 +142,6 @@ fn choose(
             ));
         }
     }
+    chosen.retain(|(_, files)| !files.is_empty());
     Ok(chosen)
 }

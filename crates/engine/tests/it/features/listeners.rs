@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -282,6 +283,32 @@ fn compacting_the_newest_file_takes_what_is_older_along() {
     let gone = family.compact_files(&[deep], 5, &options).unwrap_err();
     assert!(gone.to_string().contains("is not a file of the column family"), "{gone}");
     assert_sound(&db);
+}
+
+/// Keeps a flush in its last step until the other end of the channel is dropped.
+struct Holds(Mutex<Receiver<()>>);
+
+impl EventListener for Holds {
+    fn flush_ended(&self, _db: &Db, _flush: &FlushInfo) {
+        self.0.lock().unwrap().recv().unwrap_err();
+    }
+}
+
+/// The tables of a flush are there before the flush has ended. They can be chosen at once.
+#[test]
+fn files_of_a_flush_that_has_not_ended_are_compacted() {
+    let (release, held) = channel();
+    let mut options = Options { background_threads: 2, ..tiny() };
+    options.column_family.disable_auto_compactions = true;
+    options.listeners.add(Arc::new(Holds(Mutex::new(held))));
+    let db = Db::open_with(as_vfs(&MemVfs::new()), "/db", options, &[]).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    let files: Vec<_> = db.live_tables().into_iter().map(|table| table.file).collect();
+    let made = db.compact_files(&files, 6, &CompactFilesOptions::default());
+    drop(release);
+    assert_eq!(made.unwrap().outputs.len(), 1);
+    assert_eq!(db.live_tables()[0].level, 6);
 }
 
 #[test]
