@@ -36,7 +36,7 @@ use crate::policy::{
 use crate::scheduler::{FILL, LONG, Smoothed};
 use crate::types::{FileId, Instant, IoClass, JobId, RequestId, SeqNo, TableId};
 use crate::version::Version;
-use crate::write_controller::{Load, Pressure};
+use crate::write_controller::Load;
 
 /// The compaction debt may be this part of the bottommost level. To work it off, compactions would
 /// have to rewrite that level, for an excess that is smaller by the multiplier of levels.
@@ -80,6 +80,8 @@ pub(crate) struct ColumnFamily {
     stripes: Stripes,
     /// The runs that writers feel.
     level0_runs: u32,
+    /// Bytes of values in value files to which tables refer.
+    value_bytes: u64,
     sealed: u32,
     sealed_bytes: u64,
     active_bytes: u64,
@@ -137,6 +139,7 @@ impl ColumnFamily {
             pending_bytes: 0,
             stripes: Stripes::default(),
             level0_runs: 0,
+            value_bytes: 0,
             sealed: 0,
             sealed_bytes: 0,
             active_bytes: 0,
@@ -223,6 +226,7 @@ impl ColumnFamily {
         self.pending_bytes = self.policy.debt(&self.view());
         let runs = self.policy.runs_felt(&self.view());
         self.level0_runs = u32::try_from(runs).unwrap_or(u32::MAX);
+        self.value_bytes = self.version.value_files().bytes().1;
         self.note_level0();
         self.load_changed = true;
         self.claims_changed();
@@ -283,20 +287,6 @@ impl ColumnFamily {
     /// Returns the debt that may wait, in bytes.
     pub(crate) fn debt_tolerated(&self) -> u64 {
         self.version.bottommost_bytes() / DEBT_PART_TOLERATED
-    }
-
-    /// Returns the state on which a smooth rate depends, without the progress of running jobs.
-    pub(crate) fn pressure(&self) -> Pressure {
-        Pressure {
-            sealed: self.sealed,
-            sealed_bytes: self.sealed_bytes,
-            active_bytes: self.active_bytes,
-            level0_runs: self.level0_runs,
-            debt: self.pending_bytes,
-            debt_tolerated: self.debt_tolerated(),
-            excess: self.excess(),
-            ..Pressure::default()
-        }
     }
 
     /// Returns the mean bytes of a run of level 0, if it is compacted in parts.

@@ -39,19 +39,19 @@ const DEAD_MIN: u64 = 128 << 20;
 pub(super) struct DeadTables {
     /// Bytes that can be given back.
     bytes: u64,
-    /// Bytes of the tables of all column families.
+    /// Bytes of the tables and values of all column families.
     of: u64,
 }
 
 impl DeadTables {
     pub(super) fn of(bytes: u64, families: &BTreeMap<ColumnFamilyId, ColumnFamily>) -> DeadTables {
-        let of = if bytes == 0 { 0 } else { table_bytes(families.values()) };
+        let of = if bytes == 0 { 0 } else { data_bytes(families.values()) };
         DeadTables { bytes, of }
     }
 }
 
-fn table_bytes<'a>(families: impl Iterator<Item = &'a ColumnFamily>) -> u64 {
-    families.map(ColumnFamily::table_bytes).sum()
+fn data_bytes<'a>(families: impl Iterator<Item = &'a ColumnFamily>) -> u64 {
+    families.map(ColumnFamily::data_bytes).sum()
 }
 
 impl ControlPlane {
@@ -60,7 +60,7 @@ impl ControlPlane {
         let mut pressure = family.pressure();
         let DeadTables { bytes, of } = self.dead;
         if of > 0 && family.is_limited_in_space() {
-            pressure.dead_bytes = scale(bytes, family.table_bytes().min(of), of);
+            pressure.dead_bytes = scale(bytes, family.data_bytes().min(of), of);
         }
         pressure
     }
@@ -86,7 +86,7 @@ impl ControlPlane {
         });
         let DeadTables { bytes, of } = self.dead;
         // Without tables all that is dead was theirs.
-        let live = table_bytes(limited());
+        let live = data_bytes(limited());
         let dead = if of == 0 { bytes } else { scale(bytes, live.min(of), of) };
         let part = if self.is_short_of_processor() { DEAD_PART_BUSY } else { DEAD_PART };
         let few = is_spacious(dead.saturating_mul(2), most);

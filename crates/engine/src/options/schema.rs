@@ -80,8 +80,8 @@ option_struct! {
         /// Compactions that run at the same time, at most. One that frees level 0 always gets a
         /// slot.
         max_background_compactions: u32 = 2, Count, mutable, "max_background_compactions", 1..;
-        /// The nice value of background threads, 0 to 19: how far their CPU priority is below the
-        /// clients'.
+        /// How far the CPU priority of background threads is below that of the thread that opens
+        /// the database, as a nice value from 0 to 19.
         background_thread_nice: u32 = 5, Count, fixed, none, ..=19;
         /// The share of the database in what databases that share a device may move in the
         /// background, relative to the `runtime_weight` of the others.

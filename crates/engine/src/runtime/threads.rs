@@ -31,6 +31,9 @@ const REST_SAMPLE_PERIOD: Duration = Duration::from_millis(1000 / LOOKS as u64);
 /// clients for a processor.
 const LOW_NICE: u32 = 10;
 
+/// The lowest priority, as a nice value.
+const NICE_MAX: i32 = 19;
+
 /// A sample that is this late is recorded: the thread waited for a processor.
 const LATE_MIN: Duration = Duration::from_millis(5);
 
@@ -228,9 +231,11 @@ pub(super) fn sample(device: &Arc<Device>, stop: &Arc<AtomicBool>) {
     }
 }
 
-/// Lowers the calling thread's CPU priority. If the process lacks the right, it stays as it is.
+/// Lowers the calling thread's CPU priority below what it inherited. If the process lacks the
+/// right, it stays as it is.
 fn lower_priority(nice: u32) {
     let own = rustix::thread::gettid();
-    let nice = i32::try_from(nice).unwrap_or(0);
-    let _refused = rustix::process::setpriority_process(Some(own), nice);
+    let before = rustix::process::getpriority_process(Some(own)).unwrap_or(0);
+    let nice = i32::try_from(nice).map_or(NICE_MAX, |nice| before.saturating_add(nice));
+    let _refused = rustix::process::setpriority_process(Some(own), nice.min(NICE_MAX));
 }

@@ -160,6 +160,23 @@ struct Account {
     dead_values: Extents,
 }
 
+impl Account {
+    /// Returns the bytes of the tables, or of the values that tables refer to. Several tables refer
+    /// to the same value while one of them is pinned or just replaced.
+    fn live_bytes(&self) -> u64 {
+        if self.value_bytes == 0 { self.live_bytes } else { self.live_bytes.min(self.value_bytes) }
+    }
+
+    /// Returns the bytes that the file takes. Of a value file that is all but its holes: not every
+    /// dead value is known, and pages with a live one stay.
+    fn used_bytes(&self) -> u64 {
+        match self.value_bytes {
+            0 => self.live_bytes + self.dead.bytes(),
+            bytes => bytes.saturating_sub(self.holes.bytes()),
+        }
+    }
+}
+
 /// A file without live tables.
 #[derive(Clone, Debug)]
 pub(super) struct DeadFile {
@@ -418,12 +435,17 @@ impl Accounts {
         self.changes
     }
 
+    /// Returns the bytes that all files take.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.files.values().map(Account::used_bytes).sum()
+    }
+
     /// Returns the space of each file. Bytes that a checkpoint shares do not count as this
     /// database's.
     pub(super) fn spaces(&self, can_punch: bool) -> Vec<FileSpace> {
         let space = |(&file, account): (&FileId, &Account)| FileSpace {
             file,
-            live_bytes: account.live_bytes,
+            live_bytes: account.live_bytes(),
             dead_bytes: account.dead.bytes(),
             gives_back: can_punch || account.shared_until.is_some(),
             punched_bytes: account.holes.bytes(),

@@ -47,7 +47,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Options of an ingestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngestOptions {
-    /// Remove the files once they are ingested. Default: false. RocksDB: `move_files`.
+    /// Remove the files once they are ingested. One that cannot be removed stays, and is no error.
+    /// Default: false. RocksDB: `move_files`.
     pub move_files: bool,
     /// Flush memtables that have keys in the range of a file. If false, such keys are an error.
     /// Default: true. RocksDB: `allow_blocking_flush`.
@@ -145,8 +146,8 @@ impl<'a> Ingestion<'a> {
         self.tell_ingested(family, &files);
         if options.move_files {
             for file in &files {
-                let removed = self.core.env.vfs.remove(&file.path);
-                removed.map_err(|error| Error::io("remove", &file.path, error))?;
+                // Its entries are in the database, whether or not it goes.
+                let _stays = self.core.env.vfs.remove(&file.path);
             }
         }
         Ok(())

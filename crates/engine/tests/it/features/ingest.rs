@@ -1,8 +1,9 @@
 //! Files written outside and taken in.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs};
+use sateen::vfs::{Fault, FaultRule, FaultVfs, MemVfs, Vfs, VfsOperation};
 use sateen::{
     CompactRangeOptions, Db, Error, IngestOptions, Options, ReadOptions, Regions, SstFileWriter,
     WriteOptions,
@@ -204,6 +205,26 @@ fn files_go_to_their_regions_and_are_moved_if_wanted() {
     family.ingest(std::slice::from_ref(&path), &moves).unwrap();
     assert!(!as_vfs(&vfs).exists(&path).unwrap());
     assert_eq!(read_all(&family, &ReadOptions::default()).len(), 150);
+    assert_sound(&db);
+}
+
+/// What was taken in is there, whether or not the file of it goes.
+#[test]
+fn a_file_that_cannot_be_removed_stays() {
+    let mem = MemVfs::new();
+    let vfs = Arc::new(FaultVfs::new(as_vfs(&mem)));
+    let db = Db::open_with(vfs.clone(), "/db", tiny(), &[]).unwrap();
+    let keys: Vec<_> = (0..20).map(key).collect();
+    let part =
+        |name, keys: &[Vec<u8>]| file(&mem, name, keys.iter().map(|key| (key, Some(&b"v"[..]))));
+    let parts = [part("one", &keys[..10]), part("two", &keys[10..])];
+    vfs.add(FaultRule::new(Fault::Io).path("/two").on(VfsOperation::Remove));
+    let import = db.import_column_family("new", Default::default(), &parts, true);
+    assert_eq!(read_all(&import.unwrap(), &ReadOptions::default()).len(), 20);
+    assert!(!mem.exists(&parts[0]).unwrap() && mem.exists(&parts[1]).unwrap());
+    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    db.ingest(&parts[1..], &moves).unwrap();
+    assert_eq!(read_all(&db.default_column_family(), &ReadOptions::default()).len(), 10);
     assert_sound(&db);
 }
 

@@ -29,13 +29,16 @@ impl Reclaimer {
         lock(&self.state).leases.counts()
     }
 
-    /// Looks for leases. If the marks cannot be read, there are none: readers then notice
-    /// themselves that a table is gone.
+    /// Looks for leases. Where the system has no marks, there are none: readers then notice
+    /// themselves that a table is gone. After another error nothing is freed until the next look.
     pub fn look_at_leases(&self, now: Instant) {
         let limits = *lock(&self.lease_limits);
         let (round, marks) = lock(&self.state).leases.begin();
         let marks = marks.and_then(|marks| marks.upgrade()).map(|marks| marks.marks());
-        let marks = marks.and_then(std::io::Result::ok).unwrap_or_default();
+        let marks = match marks {
+            Some(Err(error)) if !has_no_marks(&error) => return,
+            marks => marks.and_then(std::io::Result::ok).unwrap_or_default(),
+        };
         let ReclaimState { leases, zombies, .. } = &mut *lock(&self.state);
         let kept = |since| {
             let kept = zombies.iter().filter(|zombie| zombie.retired >= since);
@@ -63,4 +66,10 @@ impl Reclaimer {
             let _orphan = self.vfs.remove(&path);
         }
     }
+}
+
+/// Returns true if the system or the file system has no marks at all.
+fn has_no_marks(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)
 }

@@ -554,6 +554,9 @@ impl Reclaimer {
             .into_iter()
             .partition(|zombie| zombie.is_unpinned() && state.leases.frees(zombie.retired));
         state.zombies = kept;
+        if dead.is_empty() {
+            return;
+        }
         for Zombie { table, .. } in dead {
             self.tables.evict(table.id);
             state.unlink.extend(state.accounts.bury(&table, now, self.can_punch()));

@@ -18,9 +18,7 @@ impl Reclaimer {
     /// Returns the bytes of all tables that are not freed yet, and of those that no version names.
     pub fn used_bytes(&self) -> (u64, u64) {
         let state = lock(&self.state);
-        let spaces = state.accounts.spaces(self.can_punch());
-        let used: u64 = spaces.iter().map(|space| space.live_bytes + space.dead_bytes).sum();
-        (used + state.unlink_bytes(), state.obsolete_bytes())
+        (state.accounts.used_bytes() + state.unlink_bytes(), state.obsolete_bytes())
     }
 
     /// Returns the cost of everything that can be freed now or soon: a small hole costs as much as

@@ -1,7 +1,7 @@
 //! Tests of reclaiming: all dead space is freed, in steps beside clients, and files with another
 //! name keep every byte.
 
-use sateen_control::version::Placement;
+use sateen_control::version::{Placement, ValueRef, ValueRefs};
 use sateen_control::{SeqNo, TableId, UserKey};
 use tempfile::TempDir;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::files::CompactionFile;
 use crate::table::table_cache::TableCache;
 use crate::table::table_cache::TableCacheOptions;
-use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsOperation};
+use crate::vfs::{Fault, FaultRule, FaultVfs, PosixVfs, VfsLock, VfsOperation};
 
 const FILE: FileId = FileId(7);
 const PACED: ReclaimPace = ReclaimPace { rate: Some(40 << 20), haste: ReclaimHaste::Later };
@@ -520,4 +520,59 @@ fn a_failed_call_does_not_stop_freeing() {
     for (operation, count) in happened {
         assert!(count > 0, "{operation:?} never failed");
     }
+}
+
+/// The lock file of a database with one reader. Whether its marks can be read varies.
+#[derive(Debug, Default)]
+struct Marked(AtomicBool);
+
+impl VfsLock for Marked {
+    fn marks(&self) -> std::io::Result<Vec<u64>> {
+        let fails = self.0.load(Ordering::Relaxed);
+        if fails { Err(std::io::Error::other("no memory")) } else { Ok(vec![9]) }
+    }
+}
+
+#[test]
+fn readers_keep_their_tables_while_their_marks_cannot_be_read() {
+    let (fixture, metas) = Fixture::new(&[1 << 20]);
+    let marked = Arc::new(Marked::default());
+    let lock_file: Arc<dyn VfsLock> = marked.clone();
+    fixture.reclaimer.respect_leases(Arc::downgrade(&lock_file));
+    let limits = LeaseLimits { time: Duration::from_secs(60), bytes: u64::MAX };
+    fixture.reclaimer.limit_leases(limits);
+    let look = |second: u64| {
+        fixture.reclaimer.look_at_leases(Instant(second * 1_000_000_000));
+        fixture.reclaimer.reclaim_all(Instant(second * 1_000_000_000));
+        fixture.length().is_some()
+    };
+    assert!(look(1));
+    fixture.reclaimer.retire(metas.into_iter());
+    marked.0.store(true, Ordering::Relaxed);
+    assert!(look(2) && look(3));
+    marked.0.store(false, Ordering::Relaxed);
+    assert!(look(4), "the reader is still there");
+    assert!(!look(61), "its lease is over");
+}
+
+/// A compaction writes places of the same values anew, and its inputs may be pinned.
+#[test]
+fn values_count_once_whichever_tables_refer_to_them() {
+    let (fixture, metas) = Fixture::new(&[8192]);
+    let values = FileId(9);
+    let table = |id| {
+        let refers = ValueRef { file: values, bytes: 90_000, file_bytes: 102_400 };
+        let refs = ValueRefs { files: vec![refers], encoded: true };
+        Arc::new(TableMeta { values: refs, ..meta(TableId(id), 8192, 4096) })
+    };
+    let tables = [table(1), table(2)];
+    fixture.reclaimer.add(tables.iter());
+    assert_eq!(fixture.reclaimer.used_bytes().0, 8192 + 2 * 4096 + 102_400);
+    let live = |space: FileSpace| (space.file == values).then_some(space.live_bytes);
+    assert_eq!(fixture.reclaimer.spaces().into_iter().find_map(live), Some(102_400));
+    let mut holes = Extents::default();
+    holes.insert(4096..12_288);
+    lock(&fixture.reclaimer.state).accounts.add_holes(values, &holes);
+    assert_eq!(fixture.reclaimer.used_bytes().0, 8192 + 2 * 4096 + 102_400 - 8192);
+    drop(metas);
 }
