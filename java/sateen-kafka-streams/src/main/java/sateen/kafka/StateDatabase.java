@@ -59,6 +59,8 @@ final class StateDatabase {
     private final Progress progress;
     private final Restoration restoration;
     private final CommitSignal signal;
+    /** Whether the store belongs to the global task. */
+    private final boolean global;
     private final Map<String, Family> families = new ConcurrentHashMap<>();
     /** Families that are not used any more, which the next commit drops. */
     private final List<Family> dropped = new ArrayList<>();
@@ -74,6 +76,7 @@ final class StateDatabase {
         this.path = path;
         this.config = config;
         this.runtime = runtime;
+        global = context.taskId().subtopology() < 0;
         try {
             Files.createDirectories(path);
         } catch (IOException failed) {
@@ -375,7 +378,8 @@ final class StateDatabase {
 
     /**
      * Returns the offset up to which the store has the changelog, or null. Under exactly-once an empty
-     * store has the offset that Kafka calls unknown: it is restored, but is no damage.
+     * store of a partition has the offset that Kafka calls unknown: it is restored, but is no damage.
+     * For a global store null says the same; Kafka would seek to any other answer.
      */
     Long committedOffset(TopicPartition partition) {
         checkOpen();
@@ -389,7 +393,7 @@ final class StateDatabase {
         if (offset != null) {
             return offset;
         }
-        return config.exactlyOnce && isEmpty() ? OffsetCheckpoint.OFFSET_UNKNOWN : null;
+        return config.exactlyOnce && !global && isEmpty() ? OffsetCheckpoint.OFFSET_UNKNOWN : null;
     }
 
     private boolean isEmpty() {

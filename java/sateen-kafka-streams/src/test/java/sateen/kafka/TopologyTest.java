@@ -40,6 +40,7 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.ReadOnlySessionStore;
 import org.apache.kafka.streams.state.ReadOnlyWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -238,6 +239,28 @@ class TopologyTest {
                 assertEquals(List.of("default", "segment-17", "segment-18", "segment-19"), families);
                 assertNotNull(opened.columnFamily("segment-19").orElseThrow());
             }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"at_least_once", "exactly_once_v2"})
+    @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void aGlobalTableStartsEmptyAndGoesOn(String guarantee) {
+        StreamsBuilder builder = new StreamsBuilder();
+        var names = builder.globalTable("names", Consumed.with(Serdes.String(), Serdes.String()),
+            Materialized.as("names"));
+        builder.stream("left", Consumed.with(Serdes.String(), Serdes.String()))
+            .join(names, (key, value) -> key, (value, name) -> value + "=" + name)
+            .to("named", Produced.with(Serdes.String(), Serdes.String()));
+        Properties properties = properties(SateenDslStoreSuppliers.class, guarantee, 0);
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), properties,
+                Instant.ofEpochMilli(0))) {
+            driver.createInputTopic("names", Serdes.String().serializer(), Serdes.String().serializer())
+                .pipeInput("k", "name");
+            driver.createInputTopic("left", Serdes.String().serializer(), Serdes.String().serializer())
+                .pipeInput("k", "value");
+            assertEquals("value=name", driver.createOutputTopic("named", Serdes.String().deserializer(),
+                Serdes.String().deserializer()).readValue());
         }
     }
 }
