@@ -47,6 +47,8 @@ final class Progress {
     private boolean uncommitted;
     /** Whether an offset is stored. */
     private boolean known;
+    /** Whether one was stored at the open that says how much of the changelog the store has. */
+    private final boolean reached;
     private long streamTime;
 
     Progress(ColumnFamily stored) {
@@ -57,7 +59,12 @@ final class Progress {
         byte[] time = stored.get(STREAM_TIME);
         streamTime = time == null ? -1 : ByteBuffer.wrap(time).getLong();
         try (Cursor offsets = stored.cursor(ReadOptions.DEFAULT.between(OFFSETS, OFFSETS_END))) {
+            boolean some = false;
             known = offsets.seekToFirst();
+            for (boolean more = known; more; more = offsets.next()) {
+                some |= ByteBuffer.wrap(offsets.value()).getLong() >= 0;
+            }
+            reached = some;
         }
     }
 
@@ -81,6 +88,10 @@ final class Progress {
         return known;
     }
 
+    boolean wasReached() {
+        return reached;
+    }
+
     /** Returns the offset that is stored for a partition, or null. */
     Long offset(TopicPartition partition) {
         byte[] offset = stored.get(key(partition));
@@ -102,6 +113,12 @@ final class Progress {
     /** Notes that a batch with or without the mark was written. */
     void wrote(boolean mark) {
         uncommitted = mark;
+    }
+
+    /** Adds that nothing is known of a store. */
+    static void addNothing(WriteBatch batch, ColumnFamily stored) {
+        batch.deleteRange(stored, OFFSETS, OFFSETS_END);
+        batch.delete(stored, POSITION).delete(stored, STREAM_TIME).delete(stored, UNCOMMITTED);
     }
 
     /** Adds that no offset is known. */

@@ -36,6 +36,11 @@ class SateenKeyValueStore extends SateenStore implements KeyValueStore<Bytes, by
     }
 
     @Override
+    String shape() {
+        return Shape.of("key-value", this, "");
+    }
+
+    @Override
     void opened(StateDatabase opened, StateStoreContext storeContext) {
         entries = opened.family("entries");
     }

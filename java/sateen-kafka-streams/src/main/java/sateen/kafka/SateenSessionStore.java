@@ -29,6 +29,11 @@ class SateenSessionStore extends SegmentedStore implements SessionStore<Bytes, b
     }
 
     @Override
+    String shape() {
+        return Shape.of("session", this, intervalOfSegments());
+    }
+
+    @Override
     long time(byte[] key) {
         return end(key);
     }

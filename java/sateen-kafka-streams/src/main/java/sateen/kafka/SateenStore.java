@@ -28,6 +28,9 @@ abstract class SateenStore implements StateStore {
         this.name = name;
     }
 
+    /** Returns the {@link Shape} of the store. */
+    abstract String shape();
+
     /** Called with the open database, before anything is restored. */
     abstract void opened(StateDatabase opened, StateStoreContext storeContext);
 
@@ -61,7 +64,7 @@ abstract class SateenStore implements StateStore {
     }
 
     private void open() {
-        StateDatabase opened = StateDatabase.open(name, context);
+        StateDatabase opened = StateDatabase.open(name, context, shape());
         boolean done = false;
         try {
             opened(opened, context);
@@ -80,6 +83,9 @@ abstract class SateenStore implements StateStore {
             open();
         }
         StateDatabase open = database();
+        if (!records.isEmpty()) {
+            open.filled();
+        }
         restoring(records);
         long bytes = 0;
         try (WriteBatch batch = new WriteBatch()) {

@@ -94,6 +94,11 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
     }
 
     @Override
+    String shape() {
+        return Shape.of("versioned", this, Segments.interval(interval));
+    }
+
+    @Override
     void opened(StateDatabase opened, StateStoreContext storeContext) {
         latest = opened.family("latest");
         segments = new Segments(opened, storeContext, interval, retention);
@@ -107,7 +112,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
             synchronized (this) {
                 insert(Bytes.wrap(changed.key()), changed.value(), changed.timestamp());
             }
-            database().afterRestored(records.size());
+            database().afterRestored();
         }
     }
 

@@ -44,6 +44,11 @@ class SateenWindowStore extends SegmentedStore implements WindowStore<Bytes, byt
     }
 
     @Override
+    String shape() {
+        return Shape.of("window", this, intervalOfSegments() + " duplicates=" + retainDuplicates);
+    }
+
+    @Override
     long time(byte[] key) {
         return start(key);
     }

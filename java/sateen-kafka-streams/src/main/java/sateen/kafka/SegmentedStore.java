@@ -24,6 +24,11 @@ abstract class SegmentedStore extends SateenStore {
         this.retention = retention;
     }
 
+    /** Returns what a {@link Shape} says of the segments. */
+    final String intervalOfSegments() {
+        return Segments.interval(interval);
+    }
+
     /** Returns the time by which an entry belongs to a segment. */
     abstract long time(byte[] key);
 

@@ -45,6 +45,11 @@ final class Segments {
         dropExpired();
     }
 
+    /** Returns what a {@link Shape} says of segments: their interval is in the names of their families. */
+    static String interval(long interval) {
+        return " segments=" + interval + "ms";
+    }
+
     /** Returns the greatest time that was seen, or -1. */
     long time() {
         return streamTime;

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -68,10 +69,12 @@ final class StateDatabase {
     /** Iterators and readers share it; it is exclusive while the buffer goes to the disk. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private long bufferedBytes;
+    /** Whether the store was empty and without an offset when it was opened, and has got nothing since. */
+    private boolean unfilled;
     private volatile boolean open = true;
 
     private StateDatabase(String store, Path path, SateenConfig config, InstanceRuntime runtime,
-            StateStoreContext context) {
+            StateStoreContext context, String shape) {
         this.store = store;
         this.path = path;
         this.config = config;
@@ -93,12 +96,17 @@ final class StateDatabase {
         boolean done = false;
         try {
             database = opened;
+            call("open", () -> {
+                Shape.settle(opened, store, shape);
+                return null;
+            });
             for (ColumnFamily family : opened.columnFamilies()) {
                 if (family != opened.defaultColumnFamily()) {
                     families.put(family.name(), new Family(this, family));
                 }
             }
             progress = call("open", () -> new Progress(opened.defaultColumnFamily()));
+            unfilled = !progress.wasReached() && isEmpty();
             restoration = new Restoration(new Restored(), runtime.flushes());
             signal = config.exactlyOnce ? CommitSignal.of(context, store) : null;
             done = true;
@@ -109,8 +117,8 @@ final class StateDatabase {
         }
     }
 
-    /** Opens the database of a store below the directory of its task. */
-    static StateDatabase open(String store, StateStoreContext context) {
+    /** Opens the database of a store of a {@link Shape} below the directory of its task. */
+    static StateDatabase open(String store, StateStoreContext context, String shape) {
         Path path = new File(context.stateDir(), "sateen").toPath().resolve(store);
         SateenConfig config = new SateenConfig(context.appConfigs(), store);
         // Above the directory of the task is that of the instance.
@@ -118,7 +126,7 @@ final class StateDatabase {
             config.runtimeShared ? context.stateDir().toPath().toAbsolutePath().getParent() : path, config);
         boolean done = false;
         try {
-            StateDatabase opened = new StateDatabase(store, path, config, runtime, context);
+            StateDatabase opened = new StateDatabase(store, path, config, runtime, context, shape);
             done = true;
             return opened;
         } finally {
@@ -207,6 +215,7 @@ final class StateDatabase {
     /** Writes the buffer if a transaction was committed since the last write. Call it before each write. */
     void beforeWrite() {
         checkOpen();
+        filled();
         restoration.over();
         if (signal != null) {
             Map<TopicPartition, Long> committed = signal.committed();
@@ -214,6 +223,11 @@ final class StateDatabase {
                 write(committed, false);
             }
         }
+    }
+
+    /** Hears that the store is given records, even if it keeps none of them. */
+    void filled() {
+        unfilled = false;
     }
 
     /** Counts bytes that were buffered. */
@@ -249,10 +263,19 @@ final class StateDatabase {
     /**
      * Writes the buffer, the offsets and the position as one batch. No offsets at all remove those that
      * are stored, and an offset of null removes that of its partition.
+     *
+     * <p>An empty store that was given no record ignores offsets. Kafka commits those of a checkpoint file
+     * that an earlier version left, which are those of other files. If such an offset is the store's own, a
+     * replay of its changelog is all that is lost.
      */
     void commit(Map<TopicPartition, Long> offsets) {
         checkOpen();
-        write(offsets, offsets.isEmpty());
+        Map<TopicPartition, Long> own = offsets;
+        if (unfilled) {
+            own = new HashMap<>(offsets);
+            own.values().removeIf(offset -> offset != null && offset >= 0);
+        }
+        write(own, offsets.isEmpty());
     }
 
     private void write(Map<TopicPartition, Long> offsets, boolean forget) {
@@ -319,6 +342,7 @@ final class StateDatabase {
      */
     void restore(WriteBatch batch, int records, long bytes) {
         checkOpen();
+        filled();
         // Without any offset exactly-once would take the entries for those of an open transaction.
         boolean unlogged = (!config.exactlyOnce || progress.isKnown()) && restoration.unlogged(records, bytes);
         WriteOptions how = unlogged ? WriteOptions.WITHOUT_WAL : WriteOptions.DEFAULT;
@@ -328,15 +352,18 @@ final class StateDatabase {
         });
     }
 
-    /** Writes the buffer, which has entries of so many records of the changelog, if it has grown large. */
-    void afterRestored(int records) {
+    /**
+     * Writes the buffer, which has entries of the changelog, if it has grown large. All of it is logged: a
+     * record may move an entry from one family to another, and families are flushed one by one.
+     */
+    void afterRestored() {
         if (bufferedBytes <= config.uncommittedMaxBytes) {
             return;
         }
         lock.writeLock().lock();
         try (WriteBatch batch = new WriteBatch()) {
             addBuffers(batch);
-            restore(batch, records, bufferedBytes);
+            restore(batch, 0, bufferedBytes);
             clearBuffers();
         } finally {
             lock.writeLock().unlock();

@@ -126,11 +126,37 @@ class StateDatabaseTest {
         live.close();
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void offsetsOfOtherFilesAreNotThoseOfAnEmptyStore(boolean exactlyOnce) throws Exception {
+        Long nothing = exactlyOnce ? OffsetCheckpoint.OFFSET_UNKNOWN : null;
+        StateDatabase live = States.open(directory.resolve("live"), exactlyOnce);
+        live.family("entries");
+        live.commit(Map.of(CHANGELOG, 1000L));
+        assertEquals(nothing, live.committedOffset(CHANGELOG));
+        // The process may die before Kafka has removed its file, and commits the offset again.
+        StateDatabase again = States.open(crash("crashed"), exactlyOnce);
+        again.commit(Map.of(CHANGELOG, 1000L));
+        assertEquals(nothing, again.committedOffset(CHANGELOG));
+        again.close();
+        put(live, "a", "1");
+        live.commit(Map.of(CHANGELOG, 1L));
+        assertEquals(1L, live.committedOffset(CHANGELOG));
+        put(live, "a", null);
+        live.commit(Map.of(CHANGELOG, 2L));
+        live.close();
+        StateDatabase emptied = States.open(directory.resolve("live"), exactlyOnce);
+        emptied.commit(Map.of(CHANGELOG, 3L));
+        assertEquals(3L, emptied.committedOffset(CHANGELOG), "an emptied store has an offset of its own");
+        emptied.close();
+    }
+
     @Test
     void noOffsetsRemoveThoseThatWereStored() {
         StateDatabase live = States.open(directory.resolve("live"), false);
         TopicPartition other = new TopicPartition("changelog", 1);
         Map<TopicPartition, Long> offsets = new HashMap<>(Map.of(CHANGELOG, 1L, other, 2L));
+        put(live, "a", "1");
         live.commit(offsets);
         assertEquals(2L, live.committedOffset(other));
         offsets.put(other, null);
