@@ -30,15 +30,17 @@ import sateen.WriteBatch;
  * A store of all versions of a value that are not older than the retention.
  *
  * <p>A version is valid from its own time to that of the next version of its key. The family
- * {@code latest} has for each key the time and value of its newest version. Each older version is in the
- * segment of the time to which it is valid, so that it expires with the segment. Its key there is Kafka's
- * key and the time from which it is valid (8 bytes). A removal is a version without a value; the oldest
- * one needs no entry, because nothing before a version means nothing.
+ * {@code latest} has for each key the time and value of its newest version, unless that is a removal.
+ * Each older version is in the segment of the time to which it is valid, so that it expires with the
+ * segment. Its key there is Kafka's key and the time from which it is valid (8 bytes). A removal is a
+ * version without a value. If it is the newest one, it is in the segment of its own time, as if it were
+ * valid to that time: the keys of removed values expire too.
  *
  * <p>To put a version at a time:
  *
  * <ol>
- * <li>If no newer version exists, the newest one goes to the segment of this time ({@code retire}).
+ * <li>If no newer version exists, the newest one goes to the segment of this time ({@code retire}), and
+ *     this one becomes the newest ({@code renew}).
  * <li>Otherwise find the version that is valid at this time ({@code find}). It now ends at this time;
  *     the new version ends where that one ended.
  * </ol>
@@ -142,11 +144,11 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         }
         segments.observe(time);
         Version newest = newest(key);
+        if (newest == null) {
+            newest = removal(key);
+        }
         if (newest == null || time >= newest.from) {
-            if (newest != null && newest.from < time) {
-                retire(key, newest, time);
-            }
-            latest.put(key, encode(time, value));
+            renew(key, newest, value, time);
             return PUT_RETURN_CODE_VALID_TO_UNDEFINED;
         }
         Version covering = find(key, time);
@@ -165,6 +167,25 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         return covering.to;
     }
 
+    /** Replaces the newest version, which may be null. */
+    private void renew(Bytes key, Version newest, byte[] value, long time) {
+        boolean removed = newest != null && newest.value == null;
+        if (removed) {
+            remove(key, new Version(null, newest.from, newest.from));
+        }
+        if (newest != null && newest.from < time) {
+            retire(key, newest, time);
+        }
+        if (value != null) {
+            latest.put(key, encode(time, value));
+            return;
+        }
+        if (newest != null && !removed) {
+            latest.put(key, null);
+        }
+        retire(key, new Version(null, time, 0), time);
+    }
+
     /** Writes an older version, valid to {@code until}, to its segment, unless that has expired. */
     private void retire(Bytes key, Version version, long until) {
         Family segment = segments.forWriting(until);
@@ -180,9 +201,27 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         }
     }
 
+    /** Returns the newest version, or null if the key has none or it is a removal. */
     private Version newest(Bytes key) {
         byte[] found = latest.get(key);
         return found == null ? null : new Version(value(found), time(found), Long.MAX_VALUE);
+    }
+
+    /** Returns the removal that is the newest version of a key without one in {@code latest}, or null. */
+    private Version removal(Bytes key) {
+        for (Family segment : segments.between(0, Long.MAX_VALUE, false)) {
+            try (StoreIterator versions =
+                    segment.iterator(stored(key, 0), stored(key, Long.MAX_VALUE), false)) {
+                while (versions.hasNext()) {
+                    Version version = version(key, versions.next());
+                    if (version != null) {
+                        // Segments and versions come from the newest: only this one can be it.
+                        return version.from == version.to ? version : null;
+                    }
+                }
+            }
+        }
+        return null;
     }
 
     /** Returns the older version that is valid at a time, or null. */
@@ -236,8 +275,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         Objects.requireNonNull(key, "key cannot be null");
         database();
         Version newest = newest(key);
-        return newest == null || newest.value == null ? null
-            : new VersionedRecord<>(newest.value, newest.from);
+        return newest == null ? null : new VersionedRecord<>(newest.value, newest.from);
     }
 
     @Override
@@ -246,9 +284,9 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         database();
         Version newest = newest(key);
         if (newest != null && newest.from <= asOf) {
-            return newest.value == null ? null : new VersionedRecord<>(newest.value, newest.from);
+            return new VersionedRecord<>(newest.value, newest.from);
         }
-        if (newest == null || asOf < segments.time() - retention) {
+        if (asOf < segments.time() - retention) {
             return null;
         }
         Version found = find(key, asOf);
@@ -262,7 +300,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         database();
         List<VersionedRecord<byte[]>> found = new ArrayList<>();
         Version newest = newest(key);
-        if (newest != null && newest.value != null && newest.from <= to) {
+        if (newest != null && newest.from <= to) {
             found.add(new VersionedRecord<>(newest.value, newest.from));
         }
         long earliest = Math.max(Math.max(from, segments.time() - retention), 0);

@@ -60,11 +60,12 @@ final class Segments {
         return streamTime - retention + 1;
     }
 
-    /** Notes the time of an entry. */
+    /** Notes the time of an entry, and gives up the segments that expire by it. */
     void observe(long time) {
         if (time > streamTime) {
             streamTime = time;
             database.streamTime(time);
+            dropExpired();
         }
     }
 
@@ -79,7 +80,6 @@ final class Segments {
             segment = database.family(PREFIX + number);
             segments.put(number, segment);
         }
-        dropExpired();
         return segment;
     }
 

@@ -37,10 +37,23 @@ class VersionedStoreTest {
     @TempDir Path directory;
 
     private SateenVersionedStore open(String name) {
+        return open(directory, name);
+    }
+
+    private static SateenVersionedStore open(Path place, String name, Object... more) {
         SateenVersionedStore store = new SateenVersionedStore(name, 1000, RETENTION);
-        store.init(new InternalMockProcessorContext<Object, Object>(directory.toFile(),
-            new StreamsConfig(StreamsTestUtils.getStreamsConfig())), store);
+        var properties = StreamsTestUtils.getStreamsConfig();
+        for (int nth = 0; nth < more.length; nth += 2) {
+            properties.put(more[nth], more[nth + 1]);
+        }
+        store.init(new InternalMockProcessorContext<Object, Object>(place.toFile(),
+            new StreamsConfig(properties)), store);
         return store;
+    }
+
+    private static ConsumerRecord<byte[], byte[]> record(long offset, byte[] key, byte[] value, long time) {
+        return new ConsumerRecord<>("changelog", 0, offset, time, TimestampType.CREATE_TIME, 0, 0, key, value,
+            new RecordHeaders(), java.util.Optional.empty());
     }
 
     private static Bytes key(int nth) {
@@ -62,8 +75,7 @@ class VersionedStoreTest {
                 byte[] value = random.nextInt(5) == 0 ? null : new byte[] {(byte) step};
                 TreeMap<Long, byte[]> versions = model.computeIfAbsent(key, none -> new TreeMap<>());
                 long until = store.put(key, value, time);
-                changelog.add(new ConsumerRecord<>("changelog", 0, step, time, TimestampType.CREATE_TIME, 0, 0,
-                    key.get(), value, new RecordHeaders(), java.util.Optional.empty()));
+                changelog.add(record(step, key.get(), value, time));
                 if (time < streamTime - RETENTION) {
                     assertEquals(VersionedKeyValueStore.PUT_RETURN_CODE_NOT_PUT, until);
                     continue;
@@ -89,6 +101,69 @@ class VersionedStoreTest {
             check(restored, model, streamTime, seed);
             restored.close();
         }
+    }
+
+    @Test
+    void nothingIsLeftOfRemovedKeysAfterTheRetention() {
+        SateenVersionedStore store = open("removed");
+        for (int nth = 0; nth < 100; nth++) {
+            Bytes key = Bytes.wrap(("key" + nth).getBytes());
+            store.put(key, new byte[] {1}, nth);
+            store.put(key, null, nth + 1000);
+            if (nth % 2 == 0) {
+                store.put(key, null, nth + 2000);
+            }
+            assertNull(store.get(key));
+            assertEquals(nth, store.get(key, nth + 999).timestamp());
+            assertNull(store.get(key, nth + 1000));
+        }
+        Bytes other = Bytes.wrap(new byte[] {1});
+        store.put(other, new byte[] {1}, 3 * RETENTION);
+        store.commit(Map.of());
+        int left = 0;
+        for (String name : store.database().families()) {
+            try (StoreIterator all = store.database().family(name).iterator(null, null, true)) {
+                for (; all.hasNext(); left++) {
+                    assertEquals(other, all.next().key);
+                }
+            }
+        }
+        assertEquals(1, left);
+        store.close();
+    }
+
+    /** A put moves a version from one family to another; a flush stores one family before the other. */
+    @Test
+    void aKillBetweenTheFlushesOfFamiliesLosesNoVersion() throws Exception {
+        Object[] small = {SateenConfig.UNCOMMITTED_MAX_BYTES, 1000};
+        SateenVersionedStore store = open(directory.resolve("live"), "store", small);
+        TopicPartition changelog = new TopicPartition("changelog", 0);
+        List<ConsumerRecord<byte[], byte[]>> before = new ArrayList<>();
+        List<ConsumerRecord<byte[], byte[]>> after = new ArrayList<>();
+        for (int nth = 0; nth < 2000; nth++) {
+            byte[] key = ("key" + nth).getBytes();
+            before.add(record(nth, key, new byte[1000], 1000));
+            after.add(record(2000 + nth, key, new byte[1], 2000));
+        }
+        store.restoreBatch(before);
+        store.commit(Map.of(changelog, 2000L));
+        store.commit(Map.of(changelog, 2000L));
+        store.database().awaitRestored();
+        store.restoreBatch(after);
+        // The records are ahead of the offset, so they are restored again.
+        store.database().family("latest").flush();
+        SateenVersionedStore again =
+            open(States.crash(directory.resolve("live"), directory.resolve("killed")), "store", small);
+        assertEquals(2000L, again.committedOffset(changelog));
+        again.restoreBatch(after);
+        for (int nth = 0; nth < 2000; nth++) {
+            Bytes key = Bytes.wrap(("key" + nth).getBytes());
+            assertEquals(2000, again.get(key).timestamp());
+            VersionedRecord<byte[]> older = again.get(key, 1500);
+            assertEquals(1000, older == null ? -1 : older.timestamp(), "the older version of key " + nth);
+        }
+        again.close();
+        store.close();
     }
 
     private static void check(SateenVersionedStore store, Map<Bytes, TreeMap<Long, byte[]>> model,
