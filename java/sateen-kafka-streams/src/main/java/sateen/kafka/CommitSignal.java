@@ -19,6 +19,7 @@ import org.apache.kafka.streams.processor.internals.RecordCollector;
  */
 final class CommitSignal {
     private final StateStoreContext context;
+    /** Null if the store has none. */
     private final TopicPartition changelog;
     private Thread thread;
     private Metric commits;
@@ -29,14 +30,14 @@ final class CommitSignal {
         this.changelog = changelog;
     }
 
-    /** Returns a signal for a store, or null if its changelog is unknown or the context cannot tell. */
+    /** Returns a signal for a store, or null if the context cannot tell. */
     static CommitSignal of(StateStoreContext context, String store) {
         if (!(context instanceof RecordCollector.Supplier)) {
             return null;
         }
         String topic = ProcessorContextUtils.changelogFor(context, store, false);
-        return topic == null ? null
-            : new CommitSignal(context, new TopicPartition(topic, context.taskId().partition()));
+        return new CommitSignal(context,
+            topic == null ? null : new TopicPartition(topic, context.taskId().partition()));
     }
 
     /**
@@ -59,7 +60,8 @@ final class CommitSignal {
         }
         seen = now;
         RecordCollector collector = ((RecordCollector.Supplier) context).recordCollector();
-        Long offset = collector == null ? null : collector.offsets().get(changelog);
+        Long offset = collector == null || changelog == null ? null
+            : collector.offsets().get(changelog);
         return offset == null ? Map.of() : Map.of(changelog, offset);
     }
 

@@ -28,6 +28,11 @@ final class Family {
     private final StateDatabase database;
     final ColumnFamily family;
     private volatile ConcurrentSkipListMap<Bytes, byte[]> buffer = new ConcurrentSkipListMap<>();
+    /**
+     * Held while an iterator copies the buffer, so that no put is missing beside a later one.
+     * Nothing else is locked under it.
+     */
+    private final Object copying = new Object();
     /** Whether the column family was dropped. A query that still has this sees nothing in it. */
     private volatile boolean gone;
 
@@ -38,7 +43,10 @@ final class Family {
 
     /** Buffers a value, or the removal of a key if it is null. */
     void put(Bytes key, byte[] value) {
-        byte[] before = buffer.put(key, value == null ? REMOVED : value);
+        byte[] before;
+        synchronized (copying) {
+            before = buffer.put(key, value == null ? REMOVED : value);
+        }
         long bytes = value == null ? 0 : value.length;
         if (before == null) {
             bytes += key.get().length + ENTRY_OVERHEAD;
@@ -118,7 +126,9 @@ final class Family {
                 part = part.headMap(to, toIncluded);
             }
             List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
-            (forward ? part : part.descendingMap()).entrySet().forEach(entries::add);
+            synchronized (copying) {
+                (forward ? part : part.descendingMap()).entrySet().forEach(entries::add);
+            }
             byte[] upper = to == null ? null : toIncluded ? after(to.get()) : to.get();
             ReadOptions bounds = ReadOptions.DEFAULT.between(from == null ? null : from.get(), upper);
             Cursor cursor = unlessGone(() -> family.cursor(bounds));

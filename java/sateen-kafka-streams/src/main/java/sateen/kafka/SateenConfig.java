@@ -1,5 +1,6 @@
 package sateen.kafka;
 
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -13,7 +14,7 @@ import org.apache.kafka.streams.StreamsConfig;
  * <caption>Keys, defaults and meaning</caption>
  * <tr><th>key</th><th>default</th><th>meaning</th></tr>
  * <tr><td>{@value #OPTIONS}</td><td>{@value #OPTIONS_DEFAULT}</td><td>options of each database, as
- * {@code NAME=VALUE;…}</td></tr>
+ * {@code NAME=VALUE;…}, which come after the default</td></tr>
  * <tr><td>{@value #STORE_OPTIONS_PREFIX}NAME</td><td>none</td><td>options of the databases of the store
  * NAME, which come after those of all stores</td></tr>
  * <tr><td>{@value #RUNTIME_SHARED}</td><td>true</td><td>whether all stores of an instance share threads, a
@@ -30,9 +31,9 @@ import org.apache.kafka.streams.StreamsConfig;
  * </table>
  */
 public final class SateenConfig {
-    /** Options of each database. */
+    /** Options of each database, which come after {@link #OPTIONS_DEFAULT}. */
     public static final String OPTIONS = "sateen.options";
-    /** The default of {@link #OPTIONS}. */
+    /** Options that each database has unless {@link #OPTIONS} says otherwise. */
     public static final String OPTIONS_DEFAULT = "write_buffer_size=16MiB;max_open_files=1000";
     /** Before the name of a store: options of its databases. */
     public static final String STORE_OPTIONS_PREFIX = "sateen.options.";
@@ -52,6 +53,8 @@ public final class SateenConfig {
     /** Whether the writes of a restoration have low priority. */
     public static final String RESTORE_LOW_PRIORITY = "sateen.restore.low.priority";
 
+    private static final List<String> KEYS = List.of(OPTIONS, RUNTIME_SHARED, RUNTIME_THREADS,
+        MEMORY_BUDGET_BYTES, UNCOMMITTED_MAX_BYTES, COMMIT_SYNC, RESTORE_LOW_PRIORITY);
     private static final long UNCOMMITTED_MAX_BYTES_DEFAULT = 16L << 20;
     private static final long MEMORY_BUDGET_BYTES_DEFAULT = 256L << 20;
     /** Options of a database that would have no effect where stores share memory. */
@@ -69,9 +72,11 @@ public final class SateenConfig {
     final boolean exactlyOnce;
 
     SateenConfig(Map<String, ?> configs, String store) {
-        String all = text(configs, OPTIONS, OPTIONS_DEFAULT);
+        refuseUnknown(configs);
+        String all = text(configs, OPTIONS, "");
         String own = text(configs, STORE_OPTIONS_PREFIX + store, "");
-        options = own.isEmpty() ? all : all + ";" + own;
+        options = OPTIONS_DEFAULT + (all.isEmpty() ? "" : ";" + all)
+            + (own.isEmpty() ? "" : ";" + own);
         runtimeShared = truth(configs, RUNTIME_SHARED, true);
         runtimeThreads = (int) Math.min(number(configs, RUNTIME_THREADS, "threads", 0), Integer.MAX_VALUE);
         memoryBudget = number(configs, MEMORY_BUDGET_BYTES, "bytes", MEMORY_BUDGET_BYTES_DEFAULT);
@@ -84,6 +89,17 @@ public final class SateenConfig {
         restoreLowPriority = truth(configs, RESTORE_LOW_PRIORITY, true);
         Object guarantee = configs.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
         exactlyOnce = guarantee != null && guarantee.toString().startsWith("exactly_once");
+    }
+
+    private static void refuseUnknown(Map<String, ?> configs) {
+        for (String key : configs.keySet()) {
+            if (key.startsWith("sateen.") && !KEYS.contains(key)
+                    && !key.startsWith(STORE_OPTIONS_PREFIX)) {
+                throw new ConfigException(key, configs.get(key),
+                    "there is no such key; the keys are " + String.join(", ", KEYS) + " and "
+                        + STORE_OPTIONS_PREFIX + "STORE");
+            }
+        }
     }
 
     private static String text(Map<String, ?> configs, String key, String otherwise) {

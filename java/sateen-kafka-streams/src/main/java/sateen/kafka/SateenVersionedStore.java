@@ -30,17 +30,17 @@ import sateen.WriteBatch;
  * A store of all versions of a value that are not older than the retention.
  *
  * <p>A version is valid from its own time to that of the next version of its key. The family
- * {@code latest} has for each key the time and value of its newest version, unless that is a removal.
- * Each older version is in the segment of the time to which it is valid, so that it expires with the
- * segment. Its key there is Kafka's key and the time from which it is valid (8 bytes). A removal is a
- * version without a value. If it is the newest one, it is in the segment of its own time, as if it were
- * valid to that time: the keys of removed values expire too.
+ * {@code latest} has for each key the time and value of its newest version, unless that is a
+ * removal. Each older version is in the segment of the time to which it is valid, so that it
+ * expires with the segment. Its key there is Kafka's key and the time from which it is valid (8
+ * bytes). A removal is a version without a value. If it is the newest one, it is in the segment of
+ * its own time, as if it were valid to that time: the keys of removed values expire too.
  *
  * <p>To put a version at a time:
  *
  * <ol>
- * <li>If no newer version exists, the newest one goes to the segment of this time ({@code retire}), and
- *     this one becomes the newest ({@code renew}).
+ * <li>If no newer version exists, the newest one goes to the segment of this time
+ *     ({@code retire}), and this one becomes the newest ({@code renew}).
  * <li>Otherwise find the version that is valid at this time ({@code find}). It now ends at this time;
  *     the new version ends where that one ended.
  * </ol>
@@ -207,7 +207,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         return found == null ? null : new Version(value(found), time(found), Long.MAX_VALUE);
     }
 
-    /** Returns the removal that is the newest version of a key without one in {@code latest}, or null. */
+    /** Returns the newest version of a key that has none in {@code latest}: a removal, or null. */
     private Version removal(Bytes key) {
         for (Family segment : segments.between(0, Long.MAX_VALUE, false)) {
             try (StoreIterator versions =

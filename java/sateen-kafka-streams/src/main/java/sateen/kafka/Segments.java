@@ -45,7 +45,7 @@ final class Segments {
         dropExpired();
     }
 
-    /** Returns what a {@link Shape} says of segments: their interval is in the names of their families. */
+    /** Returns what a {@link Shape} says of segments: the names of families depend on it. */
     static String interval(long interval) {
         return " segments=" + interval + "ms";
     }

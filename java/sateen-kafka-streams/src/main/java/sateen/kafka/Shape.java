@@ -15,8 +15,8 @@ import sateen.WriteBatch;
 import sateen.WriteOptions;
 
 /**
- * What the names of a store's families, its keys and its values mean. The database records it beside
- * its offsets. A store of another shape would misread what is there, so it begins empty:
+ * What the names of a store's families, its keys and its values mean. The database records it
+ * beside its offsets. A store of another shape would misread what is there, so it begins empty:
  *
  * <ol>
  * <li>Remove the offsets and the record, durably. What is left then counts as another shape.

@@ -69,7 +69,7 @@ final class StateDatabase {
     /** Iterators and readers share it; it is exclusive while the buffer goes to the disk. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private long bufferedBytes;
-    /** Whether the store was empty and without an offset when it was opened, and has got nothing since. */
+    /** Whether the store had no entry and no offset at the open, and has got nothing since. */
     private boolean unfilled;
     private volatile boolean open = true;
 
@@ -264,9 +264,9 @@ final class StateDatabase {
      * Writes the buffer, the offsets and the position as one batch. No offsets at all remove those that
      * are stored, and an offset of null removes that of its partition.
      *
-     * <p>An empty store that was given no record ignores offsets. Kafka commits those of a checkpoint file
-     * that an earlier version left, which are those of other files. If such an offset is the store's own, a
-     * replay of its changelog is all that is lost.
+     * <p>An empty store that was given no record ignores offsets. Kafka commits those of a
+     * checkpoint file that an earlier version left, which are those of other files. If such an
+     * offset is the store's own, it costs a replay of the changelog.
      */
     void commit(Map<TopicPartition, Long> offsets) {
         checkOpen();
@@ -353,8 +353,8 @@ final class StateDatabase {
     }
 
     /**
-     * Writes the buffer, which has entries of the changelog, if it has grown large. All of it is logged: a
-     * record may move an entry from one family to another, and families are flushed one by one.
+     * Writes the buffer, which has entries of the changelog, if it has grown large. All of it is
+     * logged: a record may move an entry to another family, and families are flushed one by one.
      */
     void afterRestored() {
         if (bufferedBytes <= config.uncommittedMaxBytes) {
@@ -404,9 +404,9 @@ final class StateDatabase {
     }
 
     /**
-     * Returns the offset up to which the store has the changelog, or null. Under exactly-once an empty
-     * store of a partition has the offset that Kafka calls unknown: it is restored, but is no damage.
-     * For a global store null says the same; Kafka would seek to any other answer.
+     * Returns the offset up to which the store has the changelog, or null. Under exactly-once an
+     * empty store of a partition has the offset that Kafka calls unknown: it is restored, but is no
+     * damage. For a global store null says the same; Kafka would seek to any other answer.
      */
     Long committedOffset(TopicPartition partition) {
         checkOpen();

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A store of another shape than its files is empty and knows no offset, so that Kafka restores it. */
+/** A store of another shape than its files is empty and knows no offset, so Kafka restores it. */
 class ShapeTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final Bytes KEY = Bytes.wrap(new byte[] {1});
@@ -41,11 +41,13 @@ class ShapeTest {
     }
 
     private static WindowStore<Bytes, byte[]> windows(long minutes, boolean duplicates) {
-        return SateenStores.windowStore("store", Duration.ofMinutes(minutes), Duration.ofMinutes(1), duplicates).get();
+        return SateenStores.windowStore("store", Duration.ofMinutes(minutes), Duration.ofMinutes(1),
+            duplicates).get();
     }
 
     private static void assertNothingKnown(StateStore store, boolean exactlyOnce) {
-        assertEquals(exactlyOnce ? OffsetCheckpoint.OFFSET_UNKNOWN : null, store.committedOffset(CHANGELOG));
+        assertEquals(exactlyOnce ? OffsetCheckpoint.OFFSET_UNKNOWN : null,
+            store.committedOffset(CHANGELOG));
     }
 
     private static void fill(WindowStore<Bytes, byte[]> store) {
@@ -90,7 +92,8 @@ class ShapeTest {
         byte number = 0;
         for (KeyValueStore<Bytes, byte[]> store : List.of(SateenStores.keyValueStore("store").get(),
                 SateenStores.timestampedKeyValueStore("store").get(),
-                SateenStores.keyValueStoreWithHeaders("store").get(), SateenStores.keyValueStore("store").get())) {
+                SateenStores.keyValueStoreWithHeaders("store").get(),
+                SateenStores.keyValueStore("store").get())) {
             open(store, exactlyOnce);
             assertNothingKnown(store, exactlyOnce);
             assertNull(store.get(KEY));
@@ -110,7 +113,8 @@ class ShapeTest {
                 new sateen.Options().set("create_if_missing", "true"))) {
             old.put("offset:changelog-0".getBytes(), new byte[] {0, 0, 0, 0, 0, 0, 0, 7});
             try (sateen.WriteBatch batch = new sateen.WriteBatch()) {
-                batch.put(old.createColumnFamily("entries", new sateen.Options()), KEY.get(), new byte[] {1});
+                batch.put(old.createColumnFamily("entries", new sateen.Options()), KEY.get(),
+                    new byte[] {1});
                 old.write(batch);
             }
         }

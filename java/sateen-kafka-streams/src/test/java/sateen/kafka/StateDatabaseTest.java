@@ -147,7 +147,7 @@ class StateDatabaseTest {
         live.close();
         StateDatabase emptied = States.open(directory.resolve("live"), exactlyOnce);
         emptied.commit(Map.of(CHANGELOG, 3L));
-        assertEquals(3L, emptied.committedOffset(CHANGELOG), "an emptied store has an offset of its own");
+        assertEquals(3L, emptied.committedOffset(CHANGELOG), "an emptied store has its own offset");
         emptied.close();
     }
 
@@ -232,6 +232,65 @@ class StateDatabaseTest {
         assertThrows(ConfigException.class,
             () -> States.open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "yes"));
         States.open(directory.resolve("live"), false, SateenConfig.COMMIT_SYNC, "true").close();
+        for (String misspelled : List.of("sateen.option", "sateen.uncommited.max.bytes",
+                "sateen.options-store")) {
+            ConfigException refused = assertThrows(ConfigException.class,
+                () -> States.open(directory.resolve("live"), false, misspelled, "1"));
+            assertTrue(refused.getMessage().contains(misspelled), refused.getMessage());
+        }
+    }
+
+    @Test
+    void optionsComeAfterTheDefaults() {
+        assertEquals(SateenConfig.OPTIONS_DEFAULT, new SateenConfig(Map.of(), "store").options);
+        Map<String, String> given = Map.of(SateenConfig.OPTIONS, "write_buffer_size=1MiB",
+            SateenConfig.STORE_OPTIONS_PREFIX + "store", "max_open_files=9",
+            SateenConfig.STORE_OPTIONS_PREFIX + "other", "max_open_files=8");
+        assertEquals(SateenConfig.OPTIONS_DEFAULT + ";write_buffer_size=1MiB;max_open_files=9",
+            new SateenConfig(given, "store").options);
+    }
+
+    @Test
+    void anIteratorWithALaterPutHasTheEarlierOne() throws Exception {
+        StateDatabase live = States.open(directory.resolve("live"), false,
+            SateenConfig.UNCOMMITTED_MAX_BYTES, 1 << 30);
+        for (int nth = 0; nth < 5000; nth++) {
+            put(live, "m" + nth, "x");
+        }
+        Family entries = live.family("entries");
+        entries.put(b("a"), number(0));
+        entries.put(b("z"), number(0));
+        var done = new java.util.concurrent.atomic.AtomicBoolean();
+        Thread writer = new Thread(() -> {
+            for (int round = 1; !done.get(); round++) {
+                entries.put(b("a"), number(round));
+                entries.put(b("z"), number(round));
+            }
+        });
+        writer.start();
+        try {
+            for (int round = 0; round < 300; round++) {
+                int first;
+                int last = 0;
+                try (StoreIterator all = entries.iterator(null, null, true)) {
+                    first = java.nio.ByteBuffer.wrap(all.next().value).getInt();
+                    while (all.hasNext()) {
+                        var next = all.next();
+                        last = next.value.length < 4 ? last
+                            : java.nio.ByteBuffer.wrap(next.value).getInt();
+                    }
+                }
+                assertTrue(first == last || first == last + 1, "puts " + first + " and " + last);
+            }
+        } finally {
+            done.set(true);
+            writer.join();
+            live.close();
+        }
+    }
+
+    private static byte[] number(int number) {
+        return java.nio.ByteBuffer.allocate(4).putInt(number).array();
     }
 
     @Test

@@ -21,7 +21,8 @@ final class States {
             properties.put(more[nth], more[nth + 1]);
         }
         return StateDatabase.open("store",
-            new InternalMockProcessorContext<Object, Object>(place.toFile(), new StreamsConfig(properties)), "test");
+            new InternalMockProcessorContext<Object, Object>(place.toFile(),
+                new StreamsConfig(properties)), "test");
     }
 
     /** Copies the directory of a task whose store is open: what a killed process leaves. */

@@ -40,6 +40,7 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.ReadOnlySessionStore;
 import org.apache.kafka.streams.state.ReadOnlyWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -242,6 +243,38 @@ class TopologyTest {
         }
     }
 
+    @Test
+    void aStoreWithoutAChangelogIsWrittenByEachCommit() throws Exception {
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("left", Consumed.with(Serdes.String(), Serdes.String())).groupByKey()
+            .count(Materialized.<String, Long>as(SateenStores.timestampedKeyValueStore("counts"))
+                .withLoggingDisabled());
+        Properties properties = properties(SateenDslStoreSuppliers.class, "exactly_once_v2", 0);
+        properties.put(SateenConfig.UNCOMMITTED_MAX_BYTES, 1 << 20);
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), properties,
+                Instant.ofEpochMilli(0))) {
+            TestInputTopic<String, String> left = driver.createInputTopic("left",
+                Serdes.String().serializer(), Serdes.String().serializer());
+            for (int nth = 0; nth < 10; nth++) {
+                left.pipeInput("k" + nth, "v");
+            }
+            Path database;
+            try (Stream<Path> found = Files.walk(directory)) {
+                database = found.filter(path -> path.endsWith("sateen/counts")).findFirst()
+                    .orElseThrow();
+            }
+            Path crashed = States.crash(database, directory.resolve("crashed"));
+            try (var opened = sateen.Database.openReadOnly(crashed, new sateen.Options());
+                    sateen.Cursor stored = opened.columnFamily("entries").orElseThrow().cursor()) {
+                int seen = 0;
+                for (boolean more = stored.seekToFirst(); more; more = stored.next()) {
+                    seen++;
+                }
+                assertTrue(seen >= 8, seen + " of 10 entries are stored");
+            }
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"at_least_once", "exactly_once_v2"})
     @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -255,12 +288,12 @@ class TopologyTest {
         Properties properties = properties(SateenDslStoreSuppliers.class, guarantee, 0);
         try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), properties,
                 Instant.ofEpochMilli(0))) {
-            driver.createInputTopic("names", Serdes.String().serializer(), Serdes.String().serializer())
-                .pipeInput("k", "name");
-            driver.createInputTopic("left", Serdes.String().serializer(), Serdes.String().serializer())
-                .pipeInput("k", "value");
-            assertEquals("value=name", driver.createOutputTopic("named", Serdes.String().deserializer(),
-                Serdes.String().deserializer()).readValue());
+            driver.createInputTopic("names", Serdes.String().serializer(),
+                Serdes.String().serializer()).pipeInput("k", "name");
+            driver.createInputTopic("left", Serdes.String().serializer(),
+                Serdes.String().serializer()).pipeInput("k", "value");
+            assertEquals("value=name", driver.createOutputTopic("named",
+                Serdes.String().deserializer(), Serdes.String().deserializer()).readValue());
         }
     }
 }

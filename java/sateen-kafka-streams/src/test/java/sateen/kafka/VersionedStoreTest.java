@@ -51,9 +51,10 @@ class VersionedStoreTest {
         return store;
     }
 
-    private static ConsumerRecord<byte[], byte[]> record(long offset, byte[] key, byte[] value, long time) {
-        return new ConsumerRecord<>("changelog", 0, offset, time, TimestampType.CREATE_TIME, 0, 0, key, value,
-            new RecordHeaders(), java.util.Optional.empty());
+    private static ConsumerRecord<byte[], byte[]> record(long offset, byte[] key, byte[] value,
+            long time) {
+        return new ConsumerRecord<>("changelog", 0, offset, time, TimestampType.CREATE_TIME, 0, 0,
+            key, value, new RecordHeaders(), java.util.Optional.empty());
     }
 
     private static Bytes key(int nth) {
@@ -132,7 +133,7 @@ class VersionedStoreTest {
         store.close();
     }
 
-    /** A put moves a version from one family to another; a flush stores one family before the other. */
+    /** A put moves a version to another family; a flush stores one family before the other. */
     @Test
     void aKillBetweenTheFlushesOfFamiliesLosesNoVersion() throws Exception {
         Object[] small = {SateenConfig.UNCOMMITTED_MAX_BYTES, 1000};
@@ -153,14 +154,15 @@ class VersionedStoreTest {
         // The records are ahead of the offset, so they are restored again.
         store.database().family("latest").flush();
         SateenVersionedStore again =
-            open(States.crash(directory.resolve("live"), directory.resolve("killed")), "store", small);
+            open(States.crash(directory.resolve("live"), directory.resolve("killed")), "store",
+                small);
         assertEquals(2000L, again.committedOffset(changelog));
         again.restoreBatch(after);
         for (int nth = 0; nth < 2000; nth++) {
             Bytes key = Bytes.wrap(("key" + nth).getBytes());
             assertEquals(2000, again.get(key).timestamp());
             VersionedRecord<byte[]> older = again.get(key, 1500);
-            assertEquals(1000, older == null ? -1 : older.timestamp(), "the older version of key " + nth);
+            assertEquals(1000, older == null ? -1 : older.timestamp(), "older version of " + nth);
         }
         again.close();
         store.close();
