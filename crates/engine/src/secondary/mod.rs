@@ -316,6 +316,8 @@ impl FollowState {
         let before = files_of(&self.shown);
         let now = files_of(families);
         before.difference(&now).for_each(|file| db.tree.tables.evict_file(*file));
+        // Iterators on older versions have opened some again since these were left.
+        db.tree.tables.keep_value_files(&now);
         self.shown = families.clone();
         (self.shown_seqno, self.exchanged) = (newest, false);
         true

@@ -11,7 +11,7 @@
 //! What must stay true: a value is returned only if its checksum is right. A file is opened outside
 //! the lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -83,12 +83,27 @@ impl ValuesFile {
         if is_right {
             return Ok(());
         }
-        let kind = if has_hole(value, place.offset) {
+        let kind = if self.has_hole(value, place.offset) {
             CorruptionKind::Hole
         } else {
             CorruptionKind::Checksum
         };
         Err(Error::corruption(&self.path, place.offset, kind))
+    }
+
+    /// Returns true if a page of the file with a part of `value` at `offset` is a hole.
+    fn has_hole(&self, value: &[u8], offset: u64) -> bool {
+        let ends = [offset, offset + (value.len() as u64).saturating_sub(1)];
+        // What of a page belongs to the value may be too short to tell.
+        has_hole(value, offset) || ends.iter().any(|&at| self.is_hole(at - at % PAGE_BYTES as u64))
+    }
+
+    /// Returns true if the page at `start` can be read and is zero.
+    fn is_hole(&self, start: u64) -> bool {
+        let length = self.bytes.saturating_sub(start).min(PAGE_BYTES as u64);
+        let mut page = vec![0; usize::try_from(length).unwrap_or(PAGE_BYTES)];
+        let read = self.fill(&mut page, start, IoClass::Client);
+        read.is_ok() && page.iter().all(|byte| *byte == 0)
     }
 
     fn fill(&self, target: &mut [u8], offset: u64, class: IoClass) -> Result<()> {
@@ -218,6 +233,14 @@ impl ValueFiles {
     pub fn forget(&self, id: FileId) {
         let forgotten = write(&self.open).remove(&id);
         // Closing a file is a system call.
+        drop(forgotten);
+    }
+
+    /// Forgets all files but these.
+    pub(super) fn keep(&self, named: &BTreeSet<FileId>) {
+        let mut open = write(&self.open);
+        let forgotten: Vec<_> = open.extract_if(.., |id, _| !named.contains(id)).collect();
+        drop(open);
         drop(forgotten);
     }
 
@@ -448,6 +471,39 @@ mod tests {
         assert!(matches!(error, Error::Corruption { kind: CorruptionKind::Hole, .. }), "{error}");
         let foreign = ValueFiles::in_directory(vfs, Path::new("/db"), UID + 1);
         assert!(foreign.get(FileId(5), IoClass::Client).is_err());
+    }
+
+    #[test]
+    fn a_few_bytes_of_a_hole_are_no_damage() {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        vfs.create_dir_all(Path::new("/db")).unwrap();
+        let written = [vec![1; PAGE_BYTES - 10], vec![2; 100], vec![3; PAGE_BYTES]];
+        let places = value_file(vfs.as_ref(), FileId(5), &written);
+        let files = ValueFiles::in_directory(vfs.clone(), Path::new("/db"), UID);
+        let file = files.get(FileId(5), IoClass::Client).unwrap();
+        let handle = vfs.open(&file.path, OpenOptions::WRITE).unwrap();
+        handle.punch_hole(places[0].offset, PAGE_BYTES as u64, IoClass::Reclaim).unwrap();
+        let kind = |place| match file.read(place, IoClass::Client) {
+            Err(Error::Corruption { kind, .. }) => Some(kind),
+            read => read.map(|_| None).unwrap(),
+        };
+        assert_eq!(kind(places[1]), Some(CorruptionKind::Hole));
+        assert_eq!(kind(places[2]), None);
+        handle.write_at(&[0; 10], places[2].offset, IoClass::Flush).unwrap();
+        assert_eq!(kind(places[2]), Some(CorruptionKind::Checksum));
+    }
+
+    #[test]
+    fn files_that_are_not_kept_are_closed() {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        vfs.create_dir_all(Path::new("/db")).unwrap();
+        let files = ValueFiles::in_directory(vfs.clone(), Path::new("/db"), UID);
+        for id in [FileId(5), FileId(6)] {
+            value_file(vfs.as_ref(), id, &values(1, 10));
+            files.get(id, IoClass::Client).unwrap();
+        }
+        files.keep(&BTreeSet::from([FileId(6), FileId(7)]));
+        assert_eq!(read(&files.open).keys().collect::<Vec<_>>(), [&FileId(6)]);
     }
 
     #[test]

@@ -402,6 +402,13 @@ fn as_file(file: &Arc<PooledFile>) -> Arc<dyn VfsFile> {
     file.clone()
 }
 
+impl TableCache {
+    /// Closes all value files but these. An iterator on an older version opens one again.
+    pub fn keep_value_files(&self, named: &BTreeSet<FileId>) {
+        self.values.keep(named);
+    }
+}
+
 /// Returns true if both are the same open file.
 fn is_same(file: &Arc<PooledFile>, other: &Arc<dyn VfsFile>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(file), Arc::as_ptr(other))
