@@ -391,7 +391,7 @@ unsafe fn changes(
 /// limits consistent. Changes that are refused in any case stay as they are.
 fn in_order(mut options: Options, changes: Pairs, of_family: bool) -> sateen::Result<Pairs> {
     let halves = changes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let separation = changed(&options, halves)?;
+    let separation = changed(&options, halves);
     let mut changes = changes;
     changes.retain(|(name, _)| !is_half(name));
     changes.extend(separation.map(|bytes| ("value_separation_bytes".into(), bytes.to_string())));

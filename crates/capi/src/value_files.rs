@@ -3,7 +3,7 @@
 
 use std::ffi::c_uchar;
 
-use sateen::{Error, Options};
+use sateen::Options;
 
 use crate::options::{change, rocksdb_options_t};
 use crate::settings::number;
@@ -25,34 +25,22 @@ pub(crate) fn is_half(name: &str) -> bool {
 
 /// Returns `value_separation_bytes` after the changes of the two options in `changes`; `None` if
 /// there are none. A database that is open knows only whether values are apart, and from which size
-/// on. So values go apart only if both are given.
+/// on.
 pub(crate) fn changed<'a>(
     options: &Options,
     changes: impl Iterator<Item = (&'a str, &'a str)>,
-) -> sateen::Result<Option<u64>> {
+) -> Option<u64> {
     let now = options.column_family.value_separation_bytes;
-    let (mut enabled, mut smallest) = (now > 0, (now > 0).then_some(now));
-    let (mut found, mut switched) = (false, false);
+    let (mut enabled, mut smallest, mut found) = (now > 0, now, false);
     for (name, value) in changes.filter(|(name, _)| is_half(name)) {
         let Some(value) = number(value) else { continue };
         found = true;
         match name {
-            SWITCH => (enabled, switched) = (value != 0, true),
-            _ => smallest = Some(u64::try_from(value).unwrap_or(0)),
+            SWITCH => enabled = value != 0,
+            _ => smallest = u64::try_from(value).unwrap_or(0),
         }
     }
-    match (enabled, smallest) {
-        _ if !found => Ok(None),
-        (true, Some(smallest)) => Ok(Some(separation(true, smallest))),
-        (true, None) => Err(both_wanted(SWITCH, SMALLEST)),
-        (false, Some(_)) if !switched && now == 0 => Err(both_wanted(SMALLEST, SWITCH)),
-        (false, _) => Ok(Some(0)),
-    }
-}
-
-fn both_wanted(given: &str, other: &str) -> Error {
-    let text = format!("while there are no value files, {given} must be set together with {other}");
-    Error::InvalidArgument(text)
+    found.then(|| separation(enabled, smallest))
 }
 
 impl rocksdb_options_t {
@@ -122,20 +110,15 @@ mod tests {
     #[test]
     fn a_switch_and_a_size_make_one_option() {
         let mut options = Options::default();
-        let after = |options: &Options, list: &[(&str, &str)]| {
-            changed(options, list.iter().copied()).map_err(|error| error.to_string())
-        };
-        assert_eq!(after(&options, &[("write_buffer_size", "1M")]), Ok(None));
-        assert_eq!(after(&options, &[(SMALLEST, "4K"), (SWITCH, "true")]), Ok(Some(4096)));
-        assert_eq!(after(&options, &[(SWITCH, "false")]), Ok(Some(0)));
-        assert_eq!(after(&options, &[(SMALLEST, "4K"), (SWITCH, "0")]), Ok(Some(0)));
-        let one_alone = |list| after(&options, list).unwrap_err();
-        assert!(one_alone(&[(SWITCH, "true")]).contains(SMALLEST));
-        assert!(one_alone(&[(SMALLEST, "4K")]).contains(SWITCH));
+        let after =
+            |options: &Options, list: &[(&str, &str)]| changed(options, list.iter().copied());
+        assert_eq!(after(&options, &[("write_buffer_size", "1M")]), None);
+        assert_eq!(after(&options, &[(SWITCH, "true")]), Some(1));
+        assert_eq!(after(&options, &[(SMALLEST, "4K"), (SWITCH, "true")]), Some(4096));
+        assert_eq!(after(&options, &[(SMALLEST, "4K")]), Some(0));
         options.column_family.value_separation_bytes = 100;
-        assert_eq!(after(&options, &[(SMALLEST, "4K")]), Ok(Some(4096)));
-        assert_eq!(after(&options, &[(SWITCH, "true")]), Ok(Some(100)));
-        assert_eq!(after(&options, &[(SWITCH, "0")]), Ok(Some(0)));
+        assert_eq!(after(&options, &[(SMALLEST, "4K")]), Some(4096));
+        assert_eq!(after(&options, &[(SWITCH, "0")]), Some(0));
         assert_eq!(separation(true, u64::MAX), VALUE_BYTES_MAX);
     }
 }
