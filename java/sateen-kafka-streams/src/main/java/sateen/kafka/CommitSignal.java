@@ -19,7 +19,7 @@ import org.apache.kafka.streams.processor.internals.RecordCollector;
  */
 final class CommitSignal {
     private final StateStoreContext context;
-    /** Null if the store has none. */
+    /** Where the changelog is, or would be if the store had one. */
     private final TopicPartition changelog;
     private Thread thread;
     private Metric commits;
@@ -36,8 +36,7 @@ final class CommitSignal {
             return null;
         }
         String topic = ProcessorContextUtils.changelogFor(context, store, false);
-        return new CommitSignal(context,
-            topic == null ? null : new TopicPartition(topic, context.taskId().partition()));
+        return new CommitSignal(context, new TopicPartition(topic, context.taskId().partition()));
     }
 
     /**
@@ -60,8 +59,7 @@ final class CommitSignal {
         }
         seen = now;
         RecordCollector collector = ((RecordCollector.Supplier) context).recordCollector();
-        Long offset = collector == null || changelog == null ? null
-            : collector.offsets().get(changelog);
+        Long offset = collector == null ? null : collector.offsets().get(changelog);
         return offset == null ? Map.of() : Map.of(changelog, offset);
     }
 

@@ -25,14 +25,19 @@ final class Family {
     /** What an entry of the buffer takes beside its bytes: the node, its key's object, two headers. */
     private static final int ENTRY_OVERHEAD = 128;
 
+    /** How often an iterator copies the buffer while puts go on, before it makes them wait. */
+    private static final int FREE_COPIES = 2;
+
     private final StateDatabase database;
     final ColumnFamily family;
     private volatile ConcurrentSkipListMap<Bytes, byte[]> buffer = new ConcurrentSkipListMap<>();
     /**
-     * Held while an iterator copies the buffer, so that no put is missing beside a later one.
+     * Held by a put, and by an iterator that copies the buffer after {@link #FREE_COPIES} attempts.
      * Nothing else is locked under it.
      */
     private final Object copying = new Object();
+    /** The number of puts that have begun. */
+    private volatile long puts;
     /** Whether the column family was dropped. A query that still has this sees nothing in it. */
     private volatile boolean gone;
 
@@ -45,6 +50,7 @@ final class Family {
     void put(Bytes key, byte[] value) {
         byte[] before;
         synchronized (copying) {
+            puts++;
             before = buffer.put(key, value == null ? REMOVED : value);
         }
         long bytes = value == null ? 0 : value.length;
@@ -125,15 +131,32 @@ final class Family {
             if (to != null) {
                 part = part.headMap(to, toIncluded);
             }
-            List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
-            synchronized (copying) {
-                (forward ? part : part.descendingMap()).entrySet().forEach(entries::add);
-            }
+            List<Map.Entry<Bytes, byte[]>> entries = copy(forward ? part : part.descendingMap());
             byte[] upper = to == null ? null : toIncluded ? after(to.get()) : to.get();
             ReadOptions bounds = ReadOptions.DEFAULT.between(from == null ? null : from.get(), upper);
             Cursor cursor = unlessGone(() -> family.cursor(bounds));
             return database.track(new StoreIterator(database, entries, cursor, forward));
         });
+    }
+
+    /**
+     * Returns the entries of a part of the buffer. A put may be missing only if every later put is
+     * missing too. A copy has that if no put began meanwhile: then at most one was going on.
+     */
+    private List<Map.Entry<Bytes, byte[]>> copy(Map<Bytes, byte[]> part) {
+        for (int attempt = 0; attempt < FREE_COPIES; attempt++) {
+            long before = puts;
+            List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
+            part.entrySet().forEach(entries::add);
+            if (puts == before) {
+                return entries;
+            }
+        }
+        synchronized (copying) {
+            List<Map.Entry<Bytes, byte[]>> entries = new ArrayList<>();
+            part.entrySet().forEach(entries::add);
+            return entries;
+        }
     }
 
     /** Returns the first key behind {@code key}. */

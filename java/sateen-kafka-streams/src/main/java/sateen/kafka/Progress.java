@@ -47,8 +47,6 @@ final class Progress {
     private boolean uncommitted;
     /** Whether an offset is stored. */
     private boolean known;
-    /** Whether one was stored at the open that says how much of the changelog the store has. */
-    private final boolean reached;
     private long streamTime;
 
     Progress(ColumnFamily stored) {
@@ -59,12 +57,7 @@ final class Progress {
         byte[] time = stored.get(STREAM_TIME);
         streamTime = time == null ? -1 : ByteBuffer.wrap(time).getLong();
         try (Cursor offsets = stored.cursor(ReadOptions.DEFAULT.between(OFFSETS, OFFSETS_END))) {
-            boolean some = false;
             known = offsets.seekToFirst();
-            for (boolean more = known; more; more = offsets.next()) {
-                some |= ByteBuffer.wrap(offsets.value()).getLong() >= 0;
-            }
-            reached = some;
         }
     }
 
@@ -86,10 +79,6 @@ final class Progress {
 
     boolean isKnown() {
         return known;
-    }
-
-    boolean wasReached() {
-        return reached;
     }
 
     /** Returns the offset that is stored for a partition, or null. */

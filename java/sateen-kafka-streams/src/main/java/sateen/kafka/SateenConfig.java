@@ -91,6 +91,16 @@ public final class SateenConfig {
         exactlyOnce = guarantee != null && guarantee.toString().startsWith("exactly_once");
     }
 
+    /** Checks what can be checked before a store is opened. */
+    static void check(Map<String, ?> configs) {
+        new SateenConfig(configs, "");
+        for (String key : configs.keySet()) {
+            if (key.startsWith(STORE_OPTIONS_PREFIX)) {
+                new SateenConfig(configs, key.substring(STORE_OPTIONS_PREFIX.length()));
+            }
+        }
+    }
+
     private static void refuseUnknown(Map<String, ?> configs) {
         for (String key : configs.keySet()) {
             if (key.startsWith("sateen.") && !KEYS.contains(key)

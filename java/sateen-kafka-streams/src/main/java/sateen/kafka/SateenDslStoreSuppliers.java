@@ -1,5 +1,6 @@
 package sateen.kafka;
 
+import java.util.Map;
 import org.apache.kafka.streams.DslStoreFormat;
 import org.apache.kafka.streams.state.DslKeyValueParams;
 import org.apache.kafka.streams.state.DslSessionParams;
@@ -14,6 +15,16 @@ import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
  * {@code dsl.store.suppliers.class=sateen.kafka.SateenDslStoreSuppliers}.
  */
 public final class SateenDslStoreSuppliers implements DslStoreSuppliers {
+    /**
+     * Refuses wrong keys and values of {@link SateenConfig}. Kafka calls this when it is given the
+     * topology. Later, a store that cannot be opened fails its task, which under exactly-once
+     * removes the state of the task.
+     */
+    @Override
+    public void configure(Map<String, ?> configs) {
+        SateenConfig.check(configs);
+    }
+
     @Override
     public KeyValueBytesStoreSupplier keyValueStore(DslKeyValueParams params) {
         switch (format(params.dslStoreFormat())) {

@@ -84,7 +84,7 @@ abstract class SateenStore implements StateStore {
         }
         StateDatabase open = database();
         if (!records.isEmpty()) {
-            open.filled();
+            open.givenRecords();
         }
         restoring(records);
         long bytes = 0;

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -34,7 +35,8 @@ import sateen.WriteBatch;
  * removal. Each older version is in the segment of the time to which it is valid, so that it
  * expires with the segment. Its key there is Kafka's key and the time from which it is valid (8
  * bytes). A removal is a version without a value. If it is the newest one, it is in the segment of
- * its own time, as if it were valid to that time: the keys of removed values expire too.
+ * its own time, as if it were valid to that time: the keys of removed values expire too. It stays
+ * so if the next version is put into a later segment; the key has no value between the two.
  *
  * <p>To put a version at a time:
  *
@@ -97,7 +99,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
 
     @Override
     String shape() {
-        return Shape.of("versioned", this, Segments.interval(interval));
+        // In the first layout the family "latest" had removals too.
+        return Shape.of("versioned-2", this, Segments.interval(interval));
     }
 
     @Override
@@ -145,7 +148,7 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         segments.observe(time);
         Version newest = newest(key);
         if (newest == null) {
-            newest = removal(key);
+            newest = removal(key, time);
         }
         if (newest == null || time >= newest.from) {
             renew(key, newest, value, time);
@@ -153,8 +156,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         }
         Version covering = find(key, time);
         if (covering == null) {
-            // Older than everything that is known: valid up to the oldest version.
-            long until = oldest(key, newest.from);
+            // Older than everything, or after a removal that stays: valid up to the next version.
+            long until = following(key, time, newest.from);
             retire(key, new Version(value, time, 0), until);
             return until;
         }
@@ -207,11 +210,13 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         return found == null ? null : new Version(value(found), time(found), Long.MAX_VALUE);
     }
 
-    /** Returns the newest version of a key that has none in {@code latest}: a removal, or null. */
-    private Version removal(Bytes key) {
-        for (Family segment : segments.between(0, Long.MAX_VALUE, false)) {
-            try (StoreIterator versions =
-                    segment.iterator(stored(key, 0), stored(key, Long.MAX_VALUE), false)) {
+    /**
+     * Returns the newest version of a key that has none in {@code latest}: a removal, or null. A
+     * removal in a segment before that of {@code time} counts as none. It stays where it is.
+     */
+    private Version removal(Bytes key, long time) {
+        for (Map.Entry<Long, Family> segment : segments.since(time, false).entrySet()) {
+            try (StoreIterator versions = entries(segment, key, 0, Long.MAX_VALUE, false)) {
                 while (versions.hasNext()) {
                     Version version = version(key, versions.next());
                     if (version != null) {
@@ -229,8 +234,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         if (time < 0) {
             return null;
         }
-        for (Family segment : segments.between(time, Long.MAX_VALUE, true)) {
-            try (StoreIterator versions = segment.iterator(stored(key, 0), stored(key, time), false)) {
+        for (Map.Entry<Long, Family> segment : segments.since(time, true).entrySet()) {
+            try (StoreIterator versions = entries(segment, key, 0, time, false)) {
                 while (versions.hasNext()) {
                     Version version = version(key, versions.next());
                     if (version != null && version.to > time) {
@@ -245,21 +250,32 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
         return null;
     }
 
-    /** Returns when the oldest version of a key begins, which is not after {@code newest}. */
-    private long oldest(Bytes key, long newest) {
-        long oldest = newest;
-        for (Family segment : segments.between(0, Long.MAX_VALUE, true)) {
+    /** Returns when the first version after a time begins; {@code newest} is the newest one's. */
+    private long following(Bytes key, long time, long newest) {
+        for (Map.Entry<Long, Family> segment : segments.since(time, true).entrySet()) {
             try (StoreIterator versions =
-                    segment.iterator(stored(key, 0), stored(key, Long.MAX_VALUE), true)) {
+                    entries(segment, key, Math.max(time + 1, 0), Long.MAX_VALUE, true)) {
                 while (versions.hasNext()) {
                     Version version = version(key, versions.next());
                     if (version != null) {
-                        oldest = Math.min(oldest, version.from);
+                        // Versions do not overlap, so those of later segments begin later.
+                        return Math.min(newest, version.from);
                     }
                 }
             }
         }
-        return oldest;
+        return newest;
+    }
+
+    /**
+     * Returns the entries of a segment, given with its last time, that may be versions of a key
+     * which begin from one time to another. No version begins after the segment's end. A greater
+     * bound would let in all keys that begin with this one; {@link #version} skips the others.
+     */
+    private static StoreIterator entries(Map.Entry<Long, Family> segment, Bytes key, long from,
+            long to, boolean forward) {
+        return segment.getValue().iterator(stored(key, from),
+            stored(key, Math.min(to, segment.getKey())), forward);
     }
 
     @Override
@@ -304,8 +320,8 @@ final class SateenVersionedStore extends SateenStore implements VersionedKeyValu
             found.add(new VersionedRecord<>(newest.value, newest.from));
         }
         long earliest = Math.max(Math.max(from, segments.time() - retention), 0);
-        for (Family segment : segments.between(earliest, Long.MAX_VALUE, false)) {
-            try (StoreIterator stored = segment.iterator(stored(key, 0), stored(key, Math.max(to, 0)), false)) {
+        for (Map.Entry<Long, Family> segment : segments.since(earliest, false).entrySet()) {
+            try (StoreIterator stored = entries(segment, key, 0, Math.max(to, 0), false)) {
                 while (stored.hasNext()) {
                     Version version = version(key, stored.next());
                     if (version != null && version.value != null && version.to > earliest) {

@@ -105,6 +105,17 @@ final class Segments {
         return new ArrayList<>(ordered);
     }
 
+    /** Returns the segments with times from {@code from} on, by the last time of each. */
+    NavigableMap<Long, Family> since(long from, boolean forward) {
+        NavigableMap<Long, Family> found = new TreeMap<>();
+        segments.tailMap(number(from), true).forEach((number, segment) -> {
+            long start = number * interval;
+            long end = start > Long.MAX_VALUE - interval ? Long.MAX_VALUE : start + interval - 1;
+            found.put(end, segment);
+        });
+        return forward ? found : found.descendingMap();
+    }
+
     private void dropExpired() {
         long earliest = number(streamTime - retention);
         NavigableMap<Long, Family> expired = segments.headMap(earliest, false);

@@ -69,8 +69,8 @@ final class StateDatabase {
     /** Iterators and readers share it; it is exclusive while the buffer goes to the disk. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private long bufferedBytes;
-    /** Whether the store had no entry and no offset at the open, and has got nothing since. */
-    private boolean unfilled;
+    /** Whether Kafka has asked for an offset since the open, or the store was given a record. */
+    private boolean begun;
     private volatile boolean open = true;
 
     private StateDatabase(String store, Path path, SateenConfig config, InstanceRuntime runtime,
@@ -106,7 +106,6 @@ final class StateDatabase {
                 }
             }
             progress = call("open", () -> new Progress(opened.defaultColumnFamily()));
-            unfilled = !progress.wasReached() && isEmpty();
             restoration = new Restoration(new Restored(), runtime.flushes());
             signal = config.exactlyOnce ? CommitSignal.of(context, store) : null;
             done = true;
@@ -215,7 +214,7 @@ final class StateDatabase {
     /** Writes the buffer if a transaction was committed since the last write. Call it before each write. */
     void beforeWrite() {
         checkOpen();
-        filled();
+        givenRecords();
         restoration.over();
         if (signal != null) {
             Map<TopicPartition, Long> committed = signal.committed();
@@ -226,8 +225,8 @@ final class StateDatabase {
     }
 
     /** Hears that the store is given records, even if it keeps none of them. */
-    void filled() {
-        unfilled = false;
+    void givenRecords() {
+        begun = true;
     }
 
     /** Counts bytes that were buffered. */
@@ -264,14 +263,15 @@ final class StateDatabase {
      * Writes the buffer, the offsets and the position as one batch. No offsets at all remove those that
      * are stored, and an offset of null removes that of its partition.
      *
-     * <p>An empty store that was given no record ignores offsets. Kafka commits those of a
-     * checkpoint file that an earlier version left, which are those of other files. If such an
-     * offset is the store's own, it costs a replay of the changelog.
+     * <p>After the open Kafka commits the offsets of a checkpoint file that an earlier version
+     * left, and then asks for the committed offset. Those of the file belong to other files: this
+     * store may have fewer records. So it ignores offsets until it is asked for its own, or is
+     * given a record.
      */
     void commit(Map<TopicPartition, Long> offsets) {
         checkOpen();
         Map<TopicPartition, Long> own = offsets;
-        if (unfilled) {
+        if (!begun) {
             own = new HashMap<>(offsets);
             own.values().removeIf(offset -> offset != null && offset >= 0);
         }
@@ -342,7 +342,7 @@ final class StateDatabase {
      */
     void restore(WriteBatch batch, int records, long bytes) {
         checkOpen();
-        filled();
+        givenRecords();
         // Without any offset exactly-once would take the entries for those of an open transaction.
         boolean unlogged = (!config.exactlyOnce || progress.isKnown()) && restoration.unlogged(records, bytes);
         WriteOptions how = unlogged ? WriteOptions.WITHOUT_WAL : WriteOptions.DEFAULT;
@@ -410,6 +410,7 @@ final class StateDatabase {
      */
     Long committedOffset(TopicPartition partition) {
         checkOpen();
+        begun = true;
         if (config.exactlyOnce && progress.isUncommitted()) {
             return null;
         }

@@ -107,6 +107,32 @@ class ShapeTest {
         }
     }
 
+    private static StateStore versioned() {
+        return new SateenVersionedStore("store", MINUTE, 10 * MINUTE);
+    }
+
+    @Test
+    void aVersionedStoreOfTheFirstLayoutIsRestored() {
+        byte[] name = "shape".getBytes();
+        StateStore first = open(versioned(), true);
+        assertNothingKnown(first, true);
+        first.commit(Map.of(CHANGELOG, 7L));
+        assertEquals(7L, first.committedOffset(CHANGELOG));
+        first.close();
+        try (sateen.Database old = sateen.Database.open(directory.resolve("sateen/store"),
+                new sateen.Options())) {
+            String shape = new String(old.get(name));
+            old.put(name, shape.replace("versioned-2 ", "versioned ").getBytes());
+        }
+        StateStore again = open(versioned(), true);
+        assertNothingKnown(again, true);
+        again.commit(Map.of(CHANGELOG, 8L));
+        again.close();
+        again = open(versioned(), true);
+        assertEquals(8L, again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
     @Test
     void filesWithoutARecordAreOfAnotherShape() {
         try (sateen.Database old = sateen.Database.open(directory.resolve("sateen/store"),

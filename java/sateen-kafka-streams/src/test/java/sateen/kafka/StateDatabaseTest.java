@@ -21,6 +21,7 @@ import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -146,9 +147,35 @@ class StateDatabaseTest {
         live.commit(Map.of(CHANGELOG, 2L));
         live.close();
         StateDatabase emptied = States.open(directory.resolve("live"), exactlyOnce);
+        assertEquals(2L, emptied.committedOffset(CHANGELOG), "an emptied store has its own offset");
         emptied.commit(Map.of(CHANGELOG, 3L));
-        assertEquals(3L, emptied.committedOffset(CHANGELOG), "an emptied store has its own offset");
+        assertEquals(3L, emptied.committedOffset(CHANGELOG));
         emptied.close();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void offsetsOfOtherFilesDoNotReplaceThoseOfAStore(boolean exactlyOnce) {
+        StateDatabase live = States.open(directory.resolve("live"), exactlyOnce);
+        put(live, "a", "1");
+        live.commit(Map.of(CHANGELOG, 500L));
+        live.close();
+        for (long other : List.of(400L, 1000L)) {
+            StateDatabase again = States.open(directory.resolve("live"), exactlyOnce);
+            again.commit(Map.of(CHANGELOG, other));
+            assertEquals(500L, again.committedOffset(CHANGELOG));
+            again.commit(Map.of(CHANGELOG, 500L));
+            assertEquals("1", get(again, "a"));
+            again.close();
+        }
+        StateDatabase again = States.open(directory.resolve("live"), exactlyOnce);
+        try (sateen.WriteBatch batch = new sateen.WriteBatch()) {
+            StateDatabase.add(batch, again.family("entries"), b("b").get(), b("1").get());
+            again.restore(batch, 1, 2);
+        }
+        again.commit(Map.of(CHANGELOG, 501L));
+        assertEquals(501L, again.committedOffset(CHANGELOG), "it was given a record");
+        again.close();
     }
 
     @Test
@@ -287,6 +314,49 @@ class StateDatabaseTest {
             writer.join();
             live.close();
         }
+    }
+
+    @Test
+    @Timeout(60)
+    void aPutDoesNotWaitForACopyOfAnIterator() throws Exception {
+        StateDatabase live = States.open(directory.resolve("live"), false);
+        Family entries = live.family("entries");
+        var copying = new java.util.concurrent.CountDownLatch(1);
+        var done = new java.util.concurrent.CountDownLatch(1);
+        var copies = new java.util.concurrent.atomic.AtomicInteger();
+        // Stops the first copy: each one compares its keys with the end of the range.
+        Bytes slow = new Bytes(b("b").get()) {
+            @Override
+            public int compareTo(Bytes end) {
+                if (end.equals(b("y")) && copies.getAndIncrement() == 0) {
+                    copying.countDown();
+                    try {
+                        assertTrue(done.await(30, java.util.concurrent.TimeUnit.SECONDS));
+                    } catch (InterruptedException stopped) {
+                        throw new AssertionError(stopped);
+                    }
+                }
+                return super.compareTo(end);
+            }
+        };
+        entries.put(slow, number(1));
+        var found = new java.util.concurrent.FutureTask<>(() -> {
+            List<String> keys = new ArrayList<>();
+            try (StoreIterator all = entries.iterator(b("a"), b("y"), true)) {
+                all.forEachRemaining(entry -> keys.add(entry.key.toString()));
+            }
+            return keys;
+        });
+        Thread query = new Thread(found);
+        query.start();
+        copying.await();
+        // Behind the key at which the copy waits, and before it.
+        entries.put(b("x"), number(2));
+        entries.put(b("a"), number(3));
+        done.countDown();
+        assertEquals(List.of("a", "b", "x"), found.get(), "a copy is repeated after later puts");
+        query.join();
+        live.close();
     }
 
     private static byte[] number(int number) {

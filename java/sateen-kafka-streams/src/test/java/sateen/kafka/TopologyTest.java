@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
@@ -16,7 +17,9 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -273,6 +276,19 @@ class TopologyTest {
                 assertTrue(seen >= 8, seen + " of 10 entries are stored");
             }
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"sateen.option,1", "sateen.commit.sync,yes",
+        "sateen.options.counts,block_cache=1MiB"})
+    void aWrongKeyOrValueIsFoundBeforeAnyStoreIsOpened(String key, String value) {
+        Properties properties = properties(SateenDslStoreSuppliers.class, "exactly_once_v2", 0);
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:1");
+        new KafkaStreams(everything().build(), properties).close();
+        properties.put(key, value);
+        ConfigException refused = assertThrows(ConfigException.class,
+            () -> new KafkaStreams(everything().build(), properties).close());
+        assertTrue(refused.getMessage().contains(key), refused.getMessage());
     }
 
     @ParameterizedTest

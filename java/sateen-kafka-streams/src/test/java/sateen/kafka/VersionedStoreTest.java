@@ -3,6 +3,7 @@ package sateen.kafka;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Instant;
@@ -64,7 +65,7 @@ class VersionedStoreTest {
 
     @Test
     void anyOrderOfPutsGivesTheVersionsOfAMap() {
-        for (int seed = 0; seed < 12; seed++) {
+        for (int seed = 0; seed < Integer.getInteger("test.seeds", 12); seed++) {
             Random random = new Random(seed);
             Map<Bytes, TreeMap<Long, byte[]>> model = new HashMap<>();
             List<ConsumerRecord<byte[], byte[]>> changelog = new ArrayList<>();
@@ -72,7 +73,10 @@ class VersionedStoreTest {
             SateenVersionedStore store = open("store" + seed);
             for (int step = 0; step < 300; step++) {
                 Bytes key = key(random.nextInt(4));
-                long time = Math.max(0, streamTime + 200 - random.nextInt(random.nextInt(8) == 0 ? 15_000 : 600));
+                // In some rounds a key often has nothing in the segments before.
+                int ahead = seed % 3 == 0 ? 200 : seed % 3 == 1 ? 1500 : 5000;
+                long time = Math.max(0, streamTime + ahead
+                    - random.nextInt(random.nextInt(8) == 0 ? 15_000 : 3 * ahead));
                 byte[] value = random.nextInt(5) == 0 ? null : new byte[] {(byte) step};
                 TreeMap<Long, byte[]> versions = model.computeIfAbsent(key, none -> new TreeMap<>());
                 long until = store.put(key, value, time);
@@ -102,6 +106,96 @@ class VersionedStoreTest {
             check(restored, model, streamTime, seed);
             restored.close();
         }
+    }
+
+    private static void assertVersion(int value, Long until, VersionedRecord<byte[]> found) {
+        assertEquals(value, found.value()[0]);
+        assertEquals(java.util.Optional.ofNullable(until), found.validTo());
+    }
+
+    @Test
+    void aKeyHasNoValueBetweenARemovalAndAMuchLaterVersion() {
+        SateenVersionedStore store = open("gap");
+        Bytes key = Bytes.wrap(new byte[] {1});
+        store.put(key, new byte[] {1}, 100);
+        store.put(key, null, 500);
+        store.put(key, new byte[] {2}, 3500);
+        assertVersion(1, 500L, store.get(key, 400));
+        assertNull(store.get(key, 700));
+        assertNull(store.get(key, 3499));
+        assertEquals(3500, store.put(key, new byte[] {3}, 2500));
+        assertNull(store.get(key, 2400));
+        assertVersion(3, 3500L, store.get(key, 2600));
+        assertEquals(500, store.put(key, new byte[] {4}, 300));
+        assertVersion(1, 300L, store.get(key, 200));
+        assertVersion(4, 500L, store.get(key, 300));
+        // At the time of the removal, so it takes its place.
+        assertEquals(2500, store.put(key, new byte[] {5}, 500));
+        assertVersion(5, 2500L, store.get(key, 700));
+        store.put(key, null, 4000);
+        store.put(key, null, 7000);
+        assertNull(store.get(key));
+        assertVersion(2, 4000L, store.get(key, 3999));
+        assertNull(store.get(key, 5000));
+        assertEquals(7000, store.put(key, new byte[] {6}, 5000));
+        assertVersion(6, 7000L, store.get(key, 6999));
+        assertNull(store.get(key, 4999));
+        assertNull(store.get(key, 7000));
+        store.close();
+    }
+
+    private static long counter(SateenVersionedStore store, String name) {
+        return store.database().counters().get("rocksdb.number.db." + name);
+    }
+
+    @Test
+    void aPutOfAnAbsentKeyReadsNoEarlierSegment() {
+        SateenVersionedStore store = open("absent");
+        for (int time = 0; time < RETENTION; time += 500) {
+            store.put(Bytes.wrap(new byte[] {1}), new byte[] {1}, time);
+        }
+        store.commit(Map.of());
+        long before = counter(store, "seek");
+        for (int nth = 0; nth < 100; nth++) {
+            store.put(Bytes.wrap(new byte[] {2, (byte) nth}), new byte[] {1}, RETENTION - 500);
+        }
+        long seeks = counter(store, "seek") - before;
+        assertTrue(seeks <= 100, seeks + " seeks of 100 puts");
+        store.close();
+    }
+
+    @Test
+    void keysThatBeginWithAKeyAreNotVisitedForIt() {
+        SateenVersionedStore store = open("prefix");
+        Bytes key = Bytes.wrap("1".getBytes());
+        for (int time = 1000; time < 4000; time += 500) {
+            for (int nth = 0; nth < 100; nth++) {
+                store.put(Bytes.wrap(("1x" + nth).getBytes()), new byte[] {1}, time);
+            }
+        }
+        store.put(key, new byte[] {2}, 2000);
+        store.put(key, new byte[] {3}, 3000);
+        store.commit(Map.of());
+        long before = counter(store, "next");
+        assertEquals(2000, store.put(key, new byte[] {1}, 1000));
+        assertEquals(3000, store.put(key, new byte[] {4}, 2500));
+        store.put(key, null, 3400);
+        assertNull(store.get(key));
+        store.put(key, new byte[] {5}, 3500);
+        assertVersion(1, 2000L, store.get(key, 1999));
+        assertVersion(2, 2500L, store.get(key, 2499));
+        assertVersion(4, 3000L, store.get(key, 2999));
+        assertVersion(3, 3400L, store.get(key, 3399));
+        assertNull(store.get(key, 3499));
+        assertVersion(5, null, store.get(key, 3500));
+        List<Long> times = new ArrayList<>();
+        store.query(MultiVersionedKeyQuery.<Bytes, byte[]>withKey(key).withAscendingTimestamps(),
+            PositionBound.unbounded(), new QueryConfig(false)).getResult()
+            .forEachRemaining(version -> times.add(version.timestamp()));
+        assertEquals(List.of(1000L, 2000L, 2500L, 3000L, 3500L), times);
+        long steps = counter(store, "next") - before;
+        assertTrue(steps < 100, steps + " entries were visited");
+        store.close();
     }
 
     @Test
