@@ -8,6 +8,7 @@ use crate::abi::{give, missing};
 use crate::counters::Counters;
 use crate::handles::closed_database;
 use crate::options::rocksdb_options_t;
+use crate::value_files::SmallestValues;
 
 /// The name under which options keep whether they make checksums of files.
 pub(crate) const FILE_CHECKSUMS: &str = "file_checksum_gen_factory";
@@ -19,6 +20,8 @@ pub struct rocksdb_t {
     pub(crate) counters: Option<Counters>,
     /// True if its options make checksums of files.
     pub(crate) file_checksums: bool,
+    /// All handles of the database have the same.
+    pub(crate) smallest_values: SmallestValues,
 }
 
 impl rocksdb_t {
@@ -29,25 +32,30 @@ impl rocksdb_t {
     }
 
     /// Does the same for a handle that is part of another one.
-    pub(crate) unsafe fn of_opened(db: Db, options: *const rocksdb_options_t) -> rocksdb_t {
+    pub(crate) unsafe fn of_opened(db: Db, given: *const rocksdb_options_t) -> rocksdb_t {
         // SAFETY: the contract of the module.
-        let options = unsafe { options.as_ref() };
+        let options = unsafe { given.as_ref() };
         let counters = options.and_then(|options| options.counters().cloned());
         if let Some(counters) = &counters {
             counters.opened(&db);
         }
         let made = options.and_then(|options| options.kept::<u8>(FILE_CHECKSUMS));
-        rocksdb_t { db, counters, file_checksums: made.unwrap_or(0) != 0 }
+        let (file_checksums, smallest_values) = (made.unwrap_or(0) != 0, SmallestValues::default());
+        // SAFETY: as above.
+        unsafe { smallest_values.note(sateen::DEFAULT_COLUMN_FAMILY, given) };
+        rocksdb_t { db, counters, file_checksums, smallest_values }
     }
 
     /// Returns a second handle of the same database, which does not count.
     pub(crate) fn another(&self) -> rocksdb_t {
-        rocksdb_t { db: self.db.clone(), counters: None, file_checksums: self.file_checksums }
+        let (db, smallest_values) = (self.db.clone(), self.smallest_values.clone());
+        rocksdb_t { db, counters: None, file_checksums: self.file_checksums, smallest_values }
     }
 
     /// Makes a handle for the time of a callback.
     pub(crate) fn borrowed(db: Db) -> rocksdb_t {
-        rocksdb_t { db, counters: None, file_checksums: false }
+        let smallest_values = SmallestValues::default();
+        rocksdb_t { db, counters: None, file_checksums: false, smallest_values }
     }
 }
 
@@ -59,6 +67,13 @@ pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamily);
 pub(crate) unsafe fn the<'a>(db: *mut rocksdb_t) -> sateen::Result<&'a Db> {
     // SAFETY: the contract of the module.
     Ok(&unsafe { db.as_ref() }.ok_or_else(|| missing("the database"))?.db)
+}
+
+/// Returns the smallest sizes of values in value files that were set for a database. There is none
+/// for null.
+pub(crate) unsafe fn smallest_values(db: *mut rocksdb_t) -> SmallestValues {
+    // SAFETY: the contract of the module.
+    unsafe { db.as_ref() }.map(|db| db.smallest_values.clone()).unwrap_or_default()
 }
 
 /// What functions without a column family pass for the default one. It is compared, and never

@@ -11,7 +11,7 @@ use crate::abi::{
     ErrPtr, bytes_or_none, free, give, guard, malloc_copy, missing, path, quiet, take, text,
 };
 use crate::comparator::shown_name;
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, smallest_values, the};
 use crate::live_files::{Table, rocksdb_livefiles_t};
 use crate::options::rocksdb_options_t;
 use crate::promises::promised;
@@ -108,6 +108,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_import(
             let files: Vec<&PathBuf> = metadata.files.iter().map(|table| &table.file).collect();
             let moves = moves.unwrap_or(false);
             let made = the(db)?.import_column_family(&text(name), of_family, &files, moves)?;
+            smallest_values(db).note(made.name(), family_options);
             Ok(give(rocksdb_column_family_handle_t(made)))
         })
     }

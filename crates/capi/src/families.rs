@@ -10,11 +10,13 @@ use crate::environment::Place;
 use crate::options::checked;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_log, promised};
+use crate::value_files::SmallestValues;
 
 /// The column families that a function shall open.
 pub(crate) struct Wanted {
     names: Vec<String>,
     pub(crate) options: Vec<sateen::Options>,
+    pub(crate) smallest_values: SmallestValues,
 }
 
 /// Reads the arguments of such a function. `check` prepares the options of each family.
@@ -29,17 +31,23 @@ pub(crate) unsafe fn wanted(
         return Err(missing("the list of column families"));
     }
     // SAFETY: the contract of the module.
-    let names = (0..count).map(|nth| unsafe { text(*names.add(nth)) }).collect();
+    let names: Vec<_> = (0..count).map(|nth| unsafe { text(*names.add(nth)) }).collect();
+    let smallest_values = SmallestValues::default();
+    for (nth, name) in names.iter().enumerate() {
+        // SAFETY: the contract of the module.
+        unsafe { smallest_values.note(name, *options.add(nth)) };
+    }
     // SAFETY: the contract of the module.
     let options = (0..count).map(|nth| check(unsafe { *options.add(nth) }));
-    Ok(Wanted { names, options: options.collect::<sateen::Result<_>>()? })
+    Ok(Wanted { names, options: options.collect::<sateen::Result<_>>()?, smallest_values })
 }
 
 impl Wanted {
     /// Returns the default column family alone.
     pub(crate) fn default_only(options: &sateen::Options) -> Wanted {
         let name = sateen::DEFAULT_COLUMN_FAMILY.to_owned();
-        Wanted { names: vec![name], options: vec![options.clone()] }
+        let smallest_values = SmallestValues::default();
+        Wanted { names: vec![name], options: vec![options.clone()], smallest_values }
     }
 
     pub(crate) fn names(&self) -> &[String] {
@@ -115,10 +123,7 @@ pub(crate) unsafe fn open(
     read_only: Option<c_uchar>,
 ) -> sateen::Result<*mut rocksdb_t> {
     // SAFETY: the contract of the module.
-    unsafe {
-        let db = open_all(options, path, wanted, handles, read_only)?;
-        Ok(rocksdb_t::opened(db, options))
-    }
+    unsafe { Ok(give(open_all(options, path, wanted, handles, read_only)?)) }
 }
 
 /// Trims the history of the column families that have timestamps, and of no other one.
@@ -130,20 +135,22 @@ fn trim(db: &Db, families: &[String], latest: &[u8]) -> sateen::Result<()> {
     timestamped.iter().try_for_each(|family| family.trim_history(latest).map(drop))
 }
 
-/// Does the same, without a handle of the database.
+/// Does the same for a handle that is part of another one.
 pub(crate) unsafe fn open_all(
     options: *const rocksdb_options_t,
     path: *const c_char,
     wanted: Wanted,
     handles: *mut *mut rocksdb_column_family_handle_t,
     read_only: Option<c_uchar>,
-) -> sateen::Result<Db> {
-    let families = wanted.names.clone();
+) -> sateen::Result<rocksdb_t> {
+    let (families, smallest) = (wanted.names.clone(), wanted.smallest_values.clone());
     // SAFETY: the contract of the module.
     unsafe {
         let db = open_alone(options, path, wanted, read_only)?;
         give_handles(&db, &families, handles)?;
-        Ok(db)
+        let handle = rocksdb_t::of_opened(db, options);
+        handle.smallest_values.add(&smallest);
+        Ok(handle)
     }
 }
 
@@ -228,7 +235,7 @@ pub unsafe extern "C" fn rocksdb_open_and_trim_history(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let wanted = wanted(count, names, family_options, |options| promised(options))?;
-            let families = wanted.names.clone();
+            let (families, smallest) = (wanted.names.clone(), wanted.smallest_values.clone());
             let db = open_alone(options, path, wanted, None)?;
             let at = bytes(timestamp, length);
             let trimmed = at.and_then(|at| trim(&db, &families, at));
@@ -238,7 +245,9 @@ pub unsafe extern "C" fn rocksdb_open_and_trim_history(
             }
             trimmed?;
             give_handles(&db, &families, handles)?;
-            Ok(rocksdb_t::opened(db, options))
+            let handle = rocksdb_t::of_opened(db, options);
+            handle.smallest_values.add(&smallest);
+            Ok(give(handle))
         })
     }
 }
@@ -322,8 +331,9 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = promised(options)?.column_family;
-            let family = db.db.create_column_family(&text(name), options)?;
+            let family =
+                db.db.create_column_family(&text(name), promised(options)?.column_family)?;
+            db.smallest_values.note(family.name(), options);
             Ok(give(rocksdb_column_family_handle_t(family)))
         })
     }
@@ -346,9 +356,10 @@ pub unsafe extern "C" fn rocksdb_create_column_families(
         let mut handles = Vec::new();
         guard(errptr, (), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = promised(options)?.column_family;
+            let own = promised(options)?.column_family;
             for nth in 0..count_of(count) {
-                let family = db.db.create_column_family(&text(*names.add(nth)), options.clone())?;
+                let family = db.db.create_column_family(&text(*names.add(nth)), own.clone())?;
+                db.smallest_values.note(family.name(), options);
                 handles.push(give(rocksdb_column_family_handle_t(family)));
             }
             Ok(())

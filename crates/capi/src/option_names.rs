@@ -6,7 +6,7 @@ use sateen::{Error, OptionInfo, Options, TablePath};
 
 use crate::abi::{ErrPtr, count_of, guard, missing, text};
 use crate::compaction_styles::{in_text, style_in_text};
-use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, the};
+use crate::database::{of, rocksdb_column_family_handle_t, rocksdb_t, smallest_values, the};
 use crate::info_log::level_in_text;
 use crate::option_values::check_value;
 use crate::options::rocksdb_options_t;
@@ -388,10 +388,16 @@ unsafe fn changes(
 }
 
 /// Returns all changes that follow from `changes` to `options`: these, and those that keep the
-/// limits consistent. Changes that are refused in any case stay as they are.
-fn in_order(mut options: Options, changes: Pairs, of_family: bool) -> sateen::Result<Pairs> {
+/// limits consistent. Changes that are refused in any case stay as they are. `smallest` is that of
+/// [`changed`].
+fn in_order(
+    mut options: Options,
+    changes: Pairs,
+    of_family: bool,
+    smallest: &mut Option<u64>,
+) -> sateen::Result<Pairs> {
     let halves = changes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let separation = changed(&options, halves);
+    let separation = changed(&options, smallest, halves);
     let mut changes = changes;
     changes.retain(|(name, _)| !is_half(name));
     changes.extend(separation.map(|bytes| ("value_separation_bytes".into(), bytes.to_string())));
@@ -435,9 +441,12 @@ pub unsafe extern "C" fn rocksdb_set_options(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, (), || {
-            let db = the(db)?;
-            let changes = in_order(db.options(), changes(count, names, values)?, false)?;
-            db.set_options(&borrowed(&changes))
+            let (smallest, db) = (smallest_values(db), the(db)?);
+            let given = changes(count, names, values)?;
+            smallest.change(sateen::DEFAULT_COLUMN_FAMILY, |smallest| {
+                let changes = in_order(db.options(), given, false, smallest)?;
+                db.set_options(&borrowed(&changes))
+            })
         });
     }
 }
@@ -468,10 +477,12 @@ pub unsafe extern "C" fn rocksdb_set_options_cf(
     // SAFETY: the contract of the module.
     unsafe {
         guard(errptr, (), || {
-            let db = the(db)?;
-            let (changes, family) = (changes(count, names, values)?, of(db, family)?);
+            let (smallest, db) = (smallest_values(db), the(db)?);
+            let (given, family) = (changes(count, names, values)?, of(db, family)?);
             let options = Options { column_family: family.options(), ..db.options() };
-            family.set_options(&borrowed(&in_order(options, changes, true)?))
+            smallest.change(family.name(), |smallest| {
+                family.set_options(&borrowed(&in_order(options, given, true, smallest)?))
+            })
         });
     }
 }

@@ -111,7 +111,7 @@ unsafe fn open_families(
     unsafe {
         let check = |options| promised(options);
         let wanted = wanted(count, names, family_options, check)?;
-        Ok(rocksdb_t::of_opened(open_all(options, path, wanted, handles, None)?, options))
+        open_all(options, path, wanted, handles, None)
     }
 }
 

@@ -80,8 +80,9 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
     unsafe {
         guard(errptr, std::ptr::null_mut(), || {
             let db = db.as_ref().ok_or_else(|| missing("the database"))?;
-            let options = with_ttl(promised(options)?, ttl).column_family;
-            let family = db.db.create_column_family(&text(name), options)?;
+            let own = with_ttl(promised(options)?, ttl).column_family;
+            let family = db.db.create_column_family(&text(name), own)?;
+            db.smallest_values.note(family.name(), options);
             Ok(give(rocksdb_column_family_handle_t(family)))
         })
     }

@@ -1,7 +1,9 @@
 //! Options of value files, which RocksDB calls blob files. RocksDB has a switch and a smallest size
 //! where Sateen has one option, `value_separation_bytes`.
 
+use std::collections::BTreeMap;
 use std::ffi::c_uchar;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sateen::Options;
 
@@ -18,29 +20,70 @@ fn separation(enabled: bool, smallest: u64) -> u64 {
     if enabled { smallest.clamp(1, VALUE_BYTES_MAX) } else { 0 }
 }
 
+/// The length from which on values are in value files, for each column family for which it was set.
+/// RocksDB keeps it while there are no value files; Sateen's option does not.
+#[derive(Clone, Default)]
+pub(crate) struct SmallestValues(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl SmallestValues {
+    /// Notes what `options` of a column family say. Null says nothing.
+    pub(crate) unsafe fn note(&self, family: &str, options: *const rocksdb_options_t) {
+        // SAFETY: the contract of the module.
+        if let Some(bytes) = unsafe { options.as_ref() }.and_then(|options| options.kept(SMALLEST))
+        {
+            self.families().insert(family.to_owned(), bytes);
+        }
+    }
+
+    /// Changes options of a column family, and with them its length unless that fails.
+    pub(crate) fn change(
+        &self,
+        family: &str,
+        change: impl FnOnce(&mut Option<u64>) -> sateen::Result<()>,
+    ) -> sateen::Result<()> {
+        let mut smallest = self.families().get(family).copied();
+        change(&mut smallest)?;
+        self.families().extend(smallest.map(|bytes| (family.to_owned(), bytes)));
+        Ok(())
+    }
+
+    /// Adds what another list has.
+    pub(crate) fn add(&self, other: &SmallestValues) {
+        let others = other.families().clone();
+        self.families().extend(others);
+    }
+
+    fn families(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Returns true if `name` is one of the two options that make one of ours.
 pub(crate) fn is_half(name: &str) -> bool {
     matches!(name, SWITCH | SMALLEST)
 }
 
 /// Returns `value_separation_bytes` after the changes of the two options in `changes`; `None` if
-/// there are none. A database that is open knows only whether values are apart, and from which size
-/// on.
+/// there are none. `smallest` is the size that was set before, and is the new one afterwards.
 pub(crate) fn changed<'a>(
     options: &Options,
+    smallest: &mut Option<u64>,
     changes: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Option<u64> {
     let now = options.column_family.value_separation_bytes;
-    let (mut enabled, mut smallest, mut found) = (now > 0, now, false);
+    let (mut enabled, mut found) = (now > 0, false);
+    if now > 0 && smallest.is_none() {
+        *smallest = Some(now);
+    }
     for (name, value) in changes.filter(|(name, _)| is_half(name)) {
         let Some(value) = number(value) else { continue };
         found = true;
         match name {
             SWITCH => enabled = value != 0,
-            _ => smallest = u64::try_from(value).unwrap_or(0),
+            _ => *smallest = Some(u64::try_from(value).unwrap_or(0)),
         }
     }
-    found.then(|| separation(enabled, smallest))
+    found.then(|| separation(enabled, smallest.unwrap_or(0)))
 }
 
 impl rocksdb_options_t {
@@ -110,15 +153,25 @@ mod tests {
     #[test]
     fn a_switch_and_a_size_make_one_option() {
         let mut options = Options::default();
-        let after =
-            |options: &Options, list: &[(&str, &str)]| changed(options, list.iter().copied());
+        let mut smallest = None;
+        let mut after = |options: &Options, list: &[(&str, &str)]| {
+            changed(options, &mut smallest, list.iter().copied())
+        };
         assert_eq!(after(&options, &[("write_buffer_size", "1M")]), None);
         assert_eq!(after(&options, &[(SWITCH, "true")]), Some(1));
         assert_eq!(after(&options, &[(SMALLEST, "4K"), (SWITCH, "true")]), Some(4096));
-        assert_eq!(after(&options, &[(SMALLEST, "4K")]), Some(0));
+        assert_eq!(after(&options, &[(SMALLEST, "8K")]), Some(0));
+        assert_eq!(after(&options, &[(SWITCH, "true")]), Some(8192));
         options.column_family.value_separation_bytes = 100;
         assert_eq!(after(&options, &[(SMALLEST, "4K")]), Some(4096));
         assert_eq!(after(&options, &[(SWITCH, "0")]), Some(0));
+        options.column_family.value_separation_bytes = 0;
+        assert_eq!(after(&options, &[(SWITCH, "1")]), Some(4096));
+        // It was set under our name.
+        smallest = None;
+        options.column_family.value_separation_bytes = 100;
+        assert_eq!(changed(&options, &mut smallest, [(SWITCH, "0")].into_iter()), Some(0));
+        assert_eq!(smallest, Some(100));
         assert_eq!(separation(true, u64::MAX), VALUE_BYTES_MAX);
     }
 }

@@ -43,22 +43,24 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::column_family::Pick;
+    use crate::plan::{CompactionReason, InFlight};
     use crate::policy::CfOptions;
-    use crate::types::{ColumnFamilyId, Epoch, FileId, SeqNo, TableId, UserKey};
+    use crate::types::{ColumnFamilyId, Epoch, FileId, Instant, SeqNo, TableId, UserKey};
     use crate::version::{
         AddedTable, Placement, TableMeta, ValueRef, ValueRefs, Version, VersionEdit,
     };
 
-    /// Dead values are compared with the values, not with the small tables that refer to them.
-    #[test]
-    fn values_in_value_files_are_data() {
-        let refers = ValueRef { file: FileId(2), bytes: 60 << 20, file_bytes: 64 << 20 };
+    /// A table of a megabyte in the last level, with these keys, that refers to `values` bytes of the
+    /// 200 MiB in a value file.
+    fn table(id: u64, (smallest, largest): (&str, &str), values: u64) -> AddedTable {
+        let refers = ValueRef { file: FileId(100), bytes: values, file_bytes: 200 << 20 };
         let table = TableMeta {
-            id: TableId(1),
-            placement: Placement::WholeFile(FileId(1)),
+            id: TableId(id),
+            placement: Placement::WholeFile(FileId(id)),
             size_bytes: 1 << 20,
-            smallest: UserKey::bytewise(b"a".as_slice()),
-            largest: UserKey::bytewise(b"b".as_slice()),
+            smallest: UserKey::bytewise(smallest.as_bytes()),
+            largest: UserKey::bytewise(largest.as_bytes()),
             seqno_min: SeqNo(1),
             seqno_max: SeqNo(1),
             entries: 1,
@@ -71,13 +73,48 @@ mod tests {
             sketch: None,
             values: ValueRefs { files: vec![refers], encoded: true },
         };
-        let added = AddedTable { level: 6, epoch: Epoch(0), table: Arc::new(table) };
-        let edit = VersionEdit { added: vec![added], ..VersionEdit::default() };
+        AddedTable { level: 6, epoch: Epoch(0), table: Arc::new(table) }
+    }
+
+    fn family(options: CfOptions, added: Vec<AddedTable>) -> ColumnFamily {
         let empty = Version::new(ColumnFamilyId(0), 7);
-        let full = empty.apply(&edit).unwrap();
-        let mut family = ColumnFamily::new(Arc::new(CfOptions::default()), Arc::new(empty));
+        let full = empty.apply(&VersionEdit { added, ..VersionEdit::default() }).unwrap();
+        let mut family = ColumnFamily::new(Arc::new(options), Arc::new(empty));
         assert_eq!((family.data_bytes(), family.excess().1), (0, 0));
         family.set_version(Arc::new(full));
+        family
+    }
+
+    /// Dead values are compared with the values, not with the small tables that refer to them.
+    #[test]
+    fn values_in_value_files_are_data() {
+        let family = family(CfOptions::default(), vec![table(1, ("a", "b"), 60 << 20)]);
         assert_eq!((family.data_bytes(), family.excess().1), (61 << 20, 61 << 20));
+    }
+
+    #[test]
+    fn a_compaction_that_collects_garbage_is_bounded_by_what_it_copies() {
+        let tables = |values| {
+            let keys = [("a", "b"), ("c", "d"), ("e", "f")];
+            (1..).zip(keys).map(|(id, keys)| table(id, keys, values)).collect::<Vec<_>>()
+        };
+        let options = || {
+            let mut options = CfOptions::default();
+            options.values.garbage_collection = true;
+            options.values.garbage_age_cutoff = 1.0;
+            options.values.garbage_force_threshold = 0.1;
+            options
+        };
+        let taken = |values| {
+            let mut family = family(options(), tables(values));
+            match family.pick(Instant(0), &InFlight::default(), false, false, u64::MAX) {
+                Pick::Plan { plan, .. } => {
+                    assert_eq!(plan.reason, CompactionReason::ValueGarbage);
+                    plan.rewrite.iter().map(|input| input.tables.len()).sum()
+                }
+                Pick::Nothing | Pick::ManualDone(_) => 0,
+            }
+        };
+        assert_eq!((taken(1 << 20), taken(14 << 20), taken(50 << 20)), (3, 2, 1));
     }
 }

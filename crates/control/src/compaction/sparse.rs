@@ -24,7 +24,8 @@ const HOLES_MAX: u32 = 64;
 /// A file of at least this size is sparse if at most this part of it is live.
 const LITTLE_LEFT_OF: u64 = 16 << 20;
 const LITTLE_LEFT_PART: u64 = 16;
-/// The most bytes of such a compaction, if it has more than one table. It cannot end early, and
+/// The most bytes of such a compaction, with the values that it copies, if it has more than one
+/// table. It cannot end early, and
 /// level 0 may have to wait for it.
 const PLAN_BYTES_MAX: u64 = 32 << 20;
 
@@ -147,7 +148,7 @@ impl SparseTables {
 
     fn pick_run(&self, context: &PickContext<'_>, level: u8, run: &Run) -> Option<CompactionPlan> {
         let bytes_max = context.options.compaction_input_max().min(PLAN_BYTES_MAX);
-        let mut bytes = 0;
+        let (mut bytes, copied) = (0_u64, context.files_to_collect());
         let mut spans: Vec<Span<'_>> = Vec::new();
         // The tables are in key order, as in the version.
         for (_, smallest, id) in self.tables.iter().filter(|table| table.0 == level) {
@@ -156,7 +157,8 @@ impl SparseTables {
             if !context.may_take([&span], level) {
                 continue;
             }
-            bytes += table.size_bytes;
+            let values = table.values.files.iter().filter(|one| copied.contains(&one.file));
+            bytes += table.size_bytes + values.map(|one| one.bytes).sum::<u64>();
             if bytes > bytes_max && !spans.is_empty() {
                 break;
             }

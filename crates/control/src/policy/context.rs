@@ -192,13 +192,18 @@ impl<'a> PickContext<'a> {
         })
     }
 
-    /// Returns the value files out of which a compaction of `spans` copies values.
-    fn collect(&self, spans: &[Span<'a>]) -> BTreeSet<FileId> {
+    /// Returns the value files out of which compactions copy the values that they meet.
+    pub(crate) fn files_to_collect(&self) -> BTreeSet<FileId> {
         let (files, options) = (self.version.value_files(), &self.options.values);
         if files.is_empty() || !options.garbage_collection {
             return BTreeSet::new();
         }
-        let garbage = files.to_collect(options.garbage_age_cutoff);
+        files.to_collect(options.garbage_age_cutoff)
+    }
+
+    /// Returns the value files out of which a compaction of `spans` copies values.
+    fn collect(&self, spans: &[Span<'a>]) -> BTreeSet<FileId> {
+        let garbage = self.files_to_collect();
         let tables = spans.iter().flat_map(Span::tables);
         let files = tables.flat_map(|table| &table.values.files).map(|one| one.file);
         files.filter(|file| garbage.contains(file)).collect()

@@ -155,7 +155,8 @@ fn drawn(one_in: u32) -> bool {
     state & one_in.wrapping_sub(1) == 0
 }
 
-/// Everything that one open database counts. About 430 KiB, nearly all for latency windows.
+/// Everything that one open database counts. About 20 KiB at first, and up to 430 KiB once every
+/// latency window was used.
 #[derive(Debug)]
 pub(crate) struct EngineMetrics {
     pub(super) counters: ShardedCounters,

@@ -9,13 +9,14 @@
 //!    [`WindowedHistogram::rotate`] adds the window that it reuses to the total
 //!    (`drain_to`).
 //!
-//! What must stay true: `record` takes no lock and allocates nothing. No recorded value is lost or
-//! counted twice, however rotation and recording interleave.
+//! What must stay true: `record` takes no lock, and allocates only for the first value, so that
+//! what is never measured takes no memory. No recorded value is lost or counted twice, however
+//! rotation and recording interleave.
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::base::sync::leaf::lock;
@@ -28,11 +29,13 @@ const VALUE_BITS: u32 = 40;
 /// One bucket for each value below 16, then 16 for every doubling.
 const BUCKETS: usize = PER_DOUBLING * (VALUE_BITS - PRECISION_BITS + 1) as usize;
 
-/// A histogram that many threads record into at once. It takes about 4.7 KiB.
+type Buckets = Box<[AtomicU64; BUCKETS]>;
+
+/// A histogram that many threads record into at once. It takes about 4.7 KiB once it has a value.
 pub struct Histogram {
     sum: AtomicU64,
     max: AtomicU64,
-    buckets: Box<[AtomicU64; BUCKETS]>,
+    buckets: OnceLock<Buckets>,
 }
 
 impl Default for Histogram {
@@ -54,8 +57,17 @@ impl Histogram {
         Histogram {
             sum: AtomicU64::new(0),
             max: AtomicU64::new(0),
-            buckets: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
+            buckets: OnceLock::new(),
         }
+    }
+
+    fn buckets(&self) -> &[AtomicU64; BUCKETS] {
+        self.buckets.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]))
+    }
+
+    /// Iterates over the buckets. There are none before the first value.
+    fn made(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.buckets.get().into_iter().flat_map(|buckets| buckets.iter())
     }
 
     /// Counts one value.
@@ -63,7 +75,7 @@ impl Histogram {
     // may show a value in the sum before its bucket.
     #[inline]
     pub fn record(&self, value: u64) {
-        self.buckets[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
+        self.buckets()[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
         // Usually only a load of a cache line that the sum has just brought.
         if value > self.max.load(Ordering::Relaxed) {
@@ -86,7 +98,7 @@ impl Histogram {
     }
 
     fn add_to(&self, snapshot: &mut HistogramSnapshot) {
-        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.buckets.iter()) {
+        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.made()) {
             let n = bucket.load(Ordering::Relaxed);
             *total += n;
             snapshot.count += n;
@@ -98,7 +110,7 @@ impl Histogram {
     /// Moves everything recorded so far to `snapshot`. A value recorded meanwhile either moves or
     /// stays, never both.
     fn drain_to(&self, snapshot: &mut HistogramSnapshot) {
-        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.buckets.iter()) {
+        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.made()) {
             // The load keeps the many empty buckets shared in the other cores' caches.
             if bucket.load(Ordering::Relaxed) > 0 {
                 let n = bucket.swap(0, Ordering::Relaxed);

@@ -30,6 +30,17 @@ fn buckets_follow_on_each_other_without_gap_or_overlap() {
     assert_eq!(bounds_of(BUCKETS - 1).0.ilog2(), VALUE_BITS - 1);
 }
 
+/// A thousand databases that are open have many of these.
+#[test]
+fn what_was_never_recorded_takes_no_memory() {
+    let histogram = WindowedHistogram::new(3, 0);
+    histogram.record(7);
+    histogram.rotate(2);
+    assert_eq!(histogram.since_open().count(), 1);
+    let made = histogram.slots.iter().filter(|slot| slot.buckets.get().is_some()).count();
+    assert_eq!(made, 1);
+}
+
 proptest! {
     #[test]
     fn quantiles_are_within_five_percent(
