@@ -1,17 +1,56 @@
 //! The handles of databases and column families.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sateen::{ColumnFamily, Db, Error};
 
 use crate::abi::{give, missing};
 use crate::counters::Counters;
 use crate::handles::closed_database;
-use crate::options::rocksdb_options_t;
-use crate::value_files::SmallestValues;
+use crate::options::{SMALLEST_VALUE, rocksdb_options_t};
 
 /// The name under which options keep whether they make checksums of files.
 pub(crate) const FILE_CHECKSUMS: &str = "file_checksum_gen_factory";
+
+/// The length from which on values are in value files, for each column family for which it was set.
+/// RocksDB keeps it while there are no value files; Sateen's option does not.
+#[derive(Clone, Default)]
+pub(crate) struct SmallestValues(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl SmallestValues {
+    /// Notes what `options` of a column family say. Null says nothing.
+    pub(crate) unsafe fn note(&self, family: &str, options: *const rocksdb_options_t) {
+        // SAFETY: the contract of the module.
+        let options = unsafe { options.as_ref() };
+        if let Some(bytes) = options.and_then(|options| options.kept(SMALLEST_VALUE)) {
+            self.families().insert(family.to_owned(), bytes);
+        }
+    }
+
+    /// Changes options of a column family, and with them its length unless that fails.
+    pub(crate) fn change(
+        &self,
+        family: &str,
+        change: impl FnOnce(&mut Option<u64>) -> sateen::Result<()>,
+    ) -> sateen::Result<()> {
+        let mut smallest = self.families().get(family).copied();
+        change(&mut smallest)?;
+        self.families().extend(smallest.map(|bytes| (family.to_owned(), bytes)));
+        Ok(())
+    }
+
+    /// Adds what another list has.
+    pub(crate) fn add(&self, other: &SmallestValues) {
+        let others = other.families().clone();
+        self.families().extend(others);
+    }
+
+    fn families(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// An open database. Iterators, snapshots and handles keep alive what they need of it.
 #[expect(non_camel_case_types, reason = "RocksDB's name")]

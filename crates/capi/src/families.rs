@@ -5,12 +5,11 @@ use std::ffi::{c_char, c_int, c_uchar};
 use sateen::{Db, Error};
 
 use crate::abi::{ErrPtr, bytes, count_of, free, give, guard, malloc_name, missing, text};
-use crate::database::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::database::{SmallestValues, rocksdb_column_family_handle_t, rocksdb_t};
 use crate::environment::Place;
 use crate::options::checked;
 use crate::options::rocksdb_options_t;
 use crate::promises::{check_log, promised};
-use crate::value_files::SmallestValues;
 
 /// The column families that a function shall open.
 pub(crate) struct Wanted {

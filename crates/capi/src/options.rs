@@ -14,6 +14,9 @@ use crate::settings::{Settings, keeps};
 use crate::table_options::{OF_TABLES, rocksdb_block_based_table_options_t};
 use crate::value_codes::compression;
 
+/// The name under which options keep the length from which on values are in value files.
+pub(crate) const SMALLEST_VALUE: &str = "min_blob_size";
+
 /// Options of a database and of its column families; the first refused value; values without a
 /// counterpart; the counts, if statistics are on; and what their environment has.
 #[derive(Clone)]

@@ -1,61 +1,20 @@
 //! Options of value files, which RocksDB calls blob files. RocksDB has a switch and a smallest size
 //! where Sateen has one option, `value_separation_bytes`.
 
-use std::collections::BTreeMap;
 use std::ffi::c_uchar;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sateen::Options;
 
-use crate::options::{change, rocksdb_options_t};
+use crate::options::{SMALLEST_VALUE as SMALLEST, change, rocksdb_options_t};
 use crate::settings::number;
 
 const SWITCH: &str = "enable_blob_files";
-const SMALLEST: &str = "min_blob_size";
 /// The largest value that there can be.
 const VALUE_BYTES_MAX: u64 = 1 << 30;
 
 /// Returns `value_separation_bytes` for RocksDB's two options.
 fn separation(enabled: bool, smallest: u64) -> u64 {
     if enabled { smallest.clamp(1, VALUE_BYTES_MAX) } else { 0 }
-}
-
-/// The length from which on values are in value files, for each column family for which it was set.
-/// RocksDB keeps it while there are no value files; Sateen's option does not.
-#[derive(Clone, Default)]
-pub(crate) struct SmallestValues(Arc<Mutex<BTreeMap<String, u64>>>);
-
-impl SmallestValues {
-    /// Notes what `options` of a column family say. Null says nothing.
-    pub(crate) unsafe fn note(&self, family: &str, options: *const rocksdb_options_t) {
-        // SAFETY: the contract of the module.
-        if let Some(bytes) = unsafe { options.as_ref() }.and_then(|options| options.kept(SMALLEST))
-        {
-            self.families().insert(family.to_owned(), bytes);
-        }
-    }
-
-    /// Changes options of a column family, and with them its length unless that fails.
-    pub(crate) fn change(
-        &self,
-        family: &str,
-        change: impl FnOnce(&mut Option<u64>) -> sateen::Result<()>,
-    ) -> sateen::Result<()> {
-        let mut smallest = self.families().get(family).copied();
-        change(&mut smallest)?;
-        self.families().extend(smallest.map(|bytes| (family.to_owned(), bytes)));
-        Ok(())
-    }
-
-    /// Adds what another list has.
-    pub(crate) fn add(&self, other: &SmallestValues) {
-        let others = other.families().clone();
-        self.families().extend(others);
-    }
-
-    fn families(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Returns true if `name` is one of the two options that make one of ours.

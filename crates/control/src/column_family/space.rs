@@ -51,8 +51,8 @@ mod tests {
         AddedTable, Placement, TableMeta, ValueRef, ValueRefs, Version, VersionEdit,
     };
 
-    /// A table of a megabyte in the last level, with these keys, that refers to `values` bytes of the
-    /// 200 MiB in a value file.
+    /// A table of a megabyte in the last level, with these keys, that refers to `values` bytes of
+    /// the 200 MiB in a value file.
     fn table(id: u64, (smallest, largest): (&str, &str), values: u64) -> AddedTable {
         let refers = ValueRef { file: FileId(100), bytes: values, file_bytes: 200 << 20 };
         let table = TableMeta {

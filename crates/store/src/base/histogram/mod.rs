@@ -16,8 +16,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use crate::base::sync::leaf::lock;
 
@@ -54,11 +54,7 @@ impl Histogram {
     /// An empty histogram.
     #[must_use]
     pub fn new() -> Histogram {
-        Histogram {
-            sum: AtomicU64::new(0),
-            max: AtomicU64::new(0),
-            buckets: OnceLock::new(),
-        }
+        Histogram { sum: AtomicU64::new(0), max: AtomicU64::new(0), buckets: OnceLock::new() }
     }
 
     fn buckets(&self) -> &[AtomicU64; BUCKETS] {
