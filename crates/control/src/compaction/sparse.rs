@@ -25,8 +25,7 @@ const HOLES_MAX: u32 = 64;
 const LITTLE_LEFT_OF: u64 = 16 << 20;
 const LITTLE_LEFT_PART: u64 = 16;
 /// The most bytes of such a compaction, with the values that it copies, if it has more than one
-/// table. It cannot end early, and
-/// level 0 may have to wait for it.
+/// table. It cannot end early, and level 0 may have to wait for it.
 const PLAN_BYTES_MAX: u64 = 32 << 20;
 
 /// The live and dead bytes of a compaction file.

@@ -9,7 +9,7 @@
 //!    [`WindowedHistogram::rotate`] adds the window that it reuses to the total
 //!    (`drain_to`).
 //!
-//! What must stay true: `record` takes no lock, and allocates only for the first value, so that
+//! What must stay true: `record` takes no lock and allocates nothing, except for the first value:
 //! what is never measured takes no memory. No recorded value is lost or counted twice, however
 //! rotation and recording interleave.
 
