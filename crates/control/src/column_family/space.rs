@@ -46,33 +46,16 @@ mod tests {
     use crate::column_family::Pick;
     use crate::plan::{CompactionReason, InFlight};
     use crate::policy::CfOptions;
-    use crate::types::{ColumnFamilyId, Epoch, FileId, Instant, SeqNo, TableId, UserKey};
-    use crate::version::{
-        AddedTable, Placement, TableMeta, ValueRef, ValueRefs, Version, VersionEdit,
-    };
+    use crate::types::{ColumnFamilyId, Epoch, FileId, Instant, UserKey};
+    use crate::version::{AddedTable, TableMeta, ValueRef, ValueRefs, Version, VersionEdit};
 
     /// A table of a megabyte in the last level, with these keys, that refers to `values` bytes of
     /// the 200 MiB in a value file.
     fn table(id: u64, (smallest, largest): (&str, &str), values: u64) -> AddedTable {
         let refers = ValueRef { file: FileId(100), bytes: values, file_bytes: 200 << 20 };
-        let table = TableMeta {
-            id: TableId(id),
-            placement: Placement::WholeFile(FileId(id)),
-            size_bytes: 1 << 20,
-            smallest: UserKey::bytewise(smallest.as_bytes()),
-            largest: UserKey::bytewise(largest.as_bytes()),
-            seqno_min: SeqNo(1),
-            seqno_max: SeqNo(1),
-            entries: 1,
-            tombstones: 0,
-            merges: 0,
-            ranges_applied: SeqNo(0),
-            global_seqno: SeqNo(0),
-            raw_bytes: 1 << 20,
-            tail_bytes: 0,
-            sketch: None,
-            values: ValueRefs { files: vec![refers], encoded: true },
-        };
+        let bounds = [smallest, largest].map(|key| UserKey::bytewise(key.as_bytes()));
+        let values = ValueRefs { files: vec![refers], encoded: true };
+        let table = TableMeta { values, ..TableMeta::of_one(id, bounds, 1 << 20) };
         AddedTable { level: 6, epoch: Epoch(0), table: Arc::new(table) }
     }
 

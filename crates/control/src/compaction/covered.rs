@@ -121,28 +121,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::types::{ColumnFamilyId, FileId};
-    use crate::version::{AddedTable, Placement, RangeTombstone, TableMeta, VersionEdit};
+    use crate::types::ColumnFamilyId;
+    use crate::version::{AddedTable, RangeTombstone, TableMeta, VersionEdit};
 
     fn table(id: u64, smallest: &str, largest: &str, seqno_max: u64) -> AddedTable {
-        let table = Arc::new(TableMeta {
-            id: TableId(id),
-            placement: Placement::WholeFile(FileId(id)),
-            size_bytes: 1,
-            smallest: UserKey::bytewise(smallest.as_bytes()),
-            largest: UserKey::bytewise(largest.as_bytes()),
-            seqno_min: SeqNo(0),
-            seqno_max: SeqNo(seqno_max),
-            entries: 1,
-            tombstones: 0,
-            merges: 0,
-            ranges_applied: SeqNo(0),
-            global_seqno: SeqNo(0),
-            raw_bytes: 1,
-            tail_bytes: 0,
-            sketch: None,
-            values: Default::default(),
-        });
+        let bounds = [smallest, largest].map(|key| UserKey::bytewise(key.as_bytes()));
+        let table =
+            Arc::new(TableMeta { seqno_max: SeqNo(seqno_max), ..TableMeta::of_one(id, bounds, 1) });
         AddedTable { level: 1, epoch: Epoch(0), table }
     }
 

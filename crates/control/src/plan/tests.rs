@@ -2,32 +2,15 @@
 
 use super::*;
 use crate::geometry::OverlapLimit;
-use crate::types::{FileId, JobId, SeqNo, TableId};
-use crate::version::{Placement, ValueRef, ValueRefs, Version};
+use crate::types::{FileId, JobId, TableId};
+use crate::version::{ValueRef, ValueRefs, Version};
 
 fn key(n: u64) -> UserKey {
     UserKey::bytewise(n.to_be_bytes())
 }
 
 fn table(id: u64, from: u64, to: u64, size_bytes: u64) -> Arc<TableMeta> {
-    Arc::new(TableMeta {
-        id: TableId(id),
-        placement: Placement::WholeFile(FileId(id)),
-        size_bytes,
-        smallest: key(from),
-        largest: key(to),
-        seqno_min: SeqNo(0),
-        seqno_max: SeqNo(0),
-        entries: 1,
-        tombstones: 0,
-        merges: 0,
-        ranges_applied: SeqNo(0),
-        global_seqno: SeqNo(0),
-        raw_bytes: size_bytes,
-        tail_bytes: 0,
-        sketch: None,
-        values: Default::default(),
-    })
+    Arc::new(TableMeta::of_one(id, [key(from), key(to)], size_bytes))
 }
 
 /// Returns a plan from level 1 to level 2.

@@ -31,6 +31,32 @@ pub enum Placement {
     },
 }
 
+#[cfg(test)]
+impl TableMeta {
+    /// Returns a table of one entry with these bounds, in a file of its own.
+    pub(crate) fn of_one(id: u64, bounds: [UserKey; 2], size_bytes: u64) -> TableMeta {
+        let [smallest, largest] = bounds;
+        TableMeta {
+            id: TableId(id),
+            placement: Placement::WholeFile(FileId(id)),
+            size_bytes,
+            smallest,
+            largest,
+            seqno_min: SeqNo(0),
+            seqno_max: SeqNo(0),
+            entries: 1,
+            tombstones: 0,
+            merges: 0,
+            ranges_applied: SeqNo(0),
+            global_seqno: SeqNo(0),
+            raw_bytes: size_bytes,
+            tail_bytes: 0,
+            sketch: None,
+            values: ValueRefs::default(),
+        }
+    }
+}
+
 impl TableMeta {
     /// Returns the bytes of the table in its file, without padding.
     #[must_use]

@@ -11,22 +11,9 @@ fn key(n: u32) -> UserKey {
 
 fn table(id: u64, from: u32, to: u32, size_bytes: u64) -> Arc<TableMeta> {
     Arc::new(TableMeta {
-        id: TableId(id),
-        placement: Placement::WholeFile(FileId(id)),
-        size_bytes,
-        smallest: key(from),
-        largest: key(to),
         seqno_min: SeqNo(id),
         seqno_max: SeqNo(id),
-        entries: 1,
-        tombstones: 0,
-        merges: 0,
-        ranges_applied: SeqNo(0),
-        global_seqno: SeqNo(0),
-        raw_bytes: size_bytes,
-        tail_bytes: 0,
-        sketch: None,
-        values: Default::default(),
+        ..TableMeta::of_one(id, [key(from), key(to)], size_bytes)
     })
 }
 

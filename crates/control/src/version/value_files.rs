@@ -122,7 +122,7 @@ impl ValueFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{ColumnFamilyId, Epoch, SeqNo, TableId, UserKey};
+    use crate::types::{ColumnFamilyId, Epoch, SeqNo, UserKey};
     use crate::version::{
         AddedTable, Placement, RemovedTable, TableMeta, ValueRef, ValueRefs, Version, VersionEdit,
     };
@@ -136,22 +136,11 @@ mod tests {
             file_bytes: 100,
         });
         let table = TableMeta {
-            id: TableId(id),
             placement: Placement::Slice { file: FileId(1), offset: id * 4096, length: 10 },
-            size_bytes: 10,
-            smallest: key.clone(),
-            largest: key,
             seqno_min: SeqNo(1),
             seqno_max: SeqNo(1),
-            entries: 1,
-            tombstones: 0,
-            merges: 0,
-            ranges_applied: SeqNo(0),
-            global_seqno: SeqNo(0),
-            raw_bytes: 10,
-            tail_bytes: 0,
-            sketch: None,
             values: ValueRefs { files: files.collect(), encoded: true },
+            ..TableMeta::of_one(id, [key.clone(), key], 10)
         };
         AddedTable { level: 1, epoch: Epoch(0), table: table.into() }
     }
