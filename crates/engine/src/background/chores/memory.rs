@@ -72,8 +72,14 @@ impl Chores {
             }
         }
         let next = self.tree.families().values().map(|family| family.next_memtable_bytes()).max();
-        // The pool keeps no less than at open.
-        let next = next.unwrap_or(0).max(self.env.options.load().column_family.memtable_bytes);
+        let options = self.env.options.load();
+        // Without a budget the pool keeps no less than at open. With one, memtables may be much
+        // smaller than their options say, and would never take what is kept for larger ones.
+        let least = match options.memory_budget {
+            Some(_) => 0,
+            None => options.column_family.memtable_bytes,
+        };
+        let next = next.unwrap_or(0).max(least);
         self.writes.memtable_pool.set_bytes_max(usize::try_from(next).unwrap_or(usize::MAX));
         self.writes.memtable_pool.prepare();
     }
@@ -114,6 +120,7 @@ impl Chores {
                 growth = growth.saturating_add(most);
             }
         }
+        growth = growth.saturating_add(self.writes.memtable_pool.bytes() as u64);
         let memtables = self.memtable_memory().max(growth);
         let cache = left.saturating_sub(memtables).max(cache_min);
         let before = self.tree.blocks.usage_bytes();
