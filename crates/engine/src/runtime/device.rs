@@ -280,8 +280,9 @@ impl Device {
         let done = done.map_err(told).ok();
         // The last reference may be this one, and dropping a database takes its time.
         drop(member);
-        lock(&self.queue).exit(database);
-        self.left.notify_all();
+        if lock(&self.queue).exit(database) {
+            self.left.notify_all();
+        }
         done
     }
 }

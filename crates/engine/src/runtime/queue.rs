@@ -184,13 +184,15 @@ impl Queue {
         Some((database, member))
     }
 
-    /// Notes that the calling thread is done with a database.
-    pub(super) fn exit(&mut self, database: DatabaseId) {
+    /// Notes that the calling thread is done with a database. Returns true if a thread waits for
+    /// the end of such work.
+    pub(super) fn exit(&mut self, database: DatabaseId) -> bool {
         let thread = thread::current().id();
         let own = |inside: &Inside| inside.database == database && inside.thread == thread;
         if let Some(at) = self.inside.iter().position(own) {
             self.inside.swap_remove(at);
         }
+        self.leaving > 0
     }
 
     /// Returns true if a thread other than the calling one is at work for the database.
@@ -310,7 +312,9 @@ impl Queue {
         let turns = self.turns();
         let next = next_in_turn(&self.small, &mut self.sampled, turns);
         let is_awake = |id: &&DatabaseId| !self.resting.contains(id) && !self.small.contains(id);
-        let now = self.members.keys().filter(is_awake).copied().chain(next).collect();
+        // None is in both sets.
+        let awake = self.members.len() - self.resting.len() - self.small.len();
+        let now = self.members.keys().filter(is_awake).take(awake).copied().chain(next).collect();
         let looked = next_in_turn(&self.resting, &mut self.looked_at, LOOKS);
         Samples { now, looked, turns }
     }

@@ -61,7 +61,7 @@ impl ManifestWriter {
         let (options, kind) = (OpenOptions::CREATE, FileKind::Manifest);
         let records = RecordWriter::open(vfs, path, options, kind, header, 0)?;
         let (phase, payload) = (Phase::New, Vec::new());
-        let mut writer = ManifestWriter { records, phase, payload, has_unsynced: false };
+        let mut writer = ManifestWriter { records, phase, payload, has_unsynced: true };
         writer.write(RecordKind::SnapshotBegin)?;
         writer.phase = Phase::Snapshot;
         Ok(writer)
@@ -81,6 +81,7 @@ impl ManifestWriter {
     pub fn end_snapshot(&mut self) -> Result<u64> {
         assert!(self.phase == Phase::Snapshot, "a manifest has one snapshot");
         self.payload.clear();
+        self.has_unsynced = true;
         let end = self.write(RecordKind::SnapshotEnd)?;
         self.phase = Phase::Deltas;
         Ok(end)
@@ -89,6 +90,10 @@ impl ManifestWriter {
     /// Makes everything that was appended durable. Returns the durable length.
     pub fn sync(&mut self) -> Result<u64> {
         let before = self.records.sync_handle().synced_offset();
+        if !self.has_unsynced {
+            self.records.sync_handle().check_alive()?;
+            return Ok(before);
+        }
         let synced = self.records.sync_handle().sync()?;
         self.has_unsynced = false;
         if synced > before {

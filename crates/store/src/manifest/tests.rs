@@ -305,6 +305,18 @@ fn after_a_failed_sync_or_write_the_manifest_is_dead() {
     assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 0);
 }
 
+#[test]
+fn a_sync_without_edits_costs_no_barrier() {
+    let vfs = TestVfs::default();
+    let mut writer = create(&vfs);
+    let synced = writer.sync().unwrap();
+    assert_eq!(writer.sync().unwrap(), synced);
+    assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 1);
+    writer.append(&[numbered(1)]).unwrap();
+    assert!(writer.sync().unwrap() > synced);
+    assert_eq!(vfs.switches.syncs.load(Ordering::SeqCst), 2);
+}
+
 /// Returns the payload of a record with one edit of the fields (tag, bytes).
 fn payload(fields: &[(u64, &[u8])]) -> Vec<u8> {
     let mut edit = Vec::new();
