@@ -334,6 +334,27 @@ NATIVE(jbyteArray, statistics0, jlong options) {
     return owned_text(env, rocksdb_options_statistics_get_string(TO(rocksdb_options_t, options)));
 }
 
+NATIVE(jdoubleArray, histogram0, jlong options, jint kind) {
+    rocksdb_statistics_histogram_data_t* data = rocksdb_statistics_histogram_data_create();
+    rocksdb_options_statistics_get_histogram_data(TO(rocksdb_options_t, options), (uint32_t)kind,
+        data);
+    const jdouble all[] = {
+        (jdouble)rocksdb_statistics_histogram_data_get_count(data),
+        (jdouble)rocksdb_statistics_histogram_data_get_sum(data),
+        rocksdb_statistics_histogram_data_get_min(data),
+        rocksdb_statistics_histogram_data_get_max(data),
+        rocksdb_statistics_histogram_data_get_average(data),
+        rocksdb_statistics_histogram_data_get_median(data),
+        rocksdb_statistics_histogram_data_get_p95(data),
+        rocksdb_statistics_histogram_data_get_p99(data),
+    };
+    rocksdb_statistics_histogram_data_destroy(data);
+    const jsize count = sizeof all / sizeof all[0];
+    jdoubleArray made = (*env)->NewDoubleArray(env, count);
+    if (made != NULL) (*env)->SetDoubleArrayRegion(env, made, 0, count, all);
+    return made;
+}
+
 NATIVE(jlong, sequence0, jlong db) { return (jlong)rocksdb_get_latest_sequence_number(TO(rocksdb_t, db)); }
 
 NATIVE(void, checkpoint0, jlong db, jbyteArray path) {

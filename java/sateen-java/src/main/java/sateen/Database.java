@@ -274,6 +274,20 @@ public final class Database implements AutoCloseable {
         }
     }
 
+    /**
+     * Returns a histogram by its name, such as {@code rocksdb.db.flush.micros}. It is empty unless
+     * the options have {@link Options#statistics}. A name that does not exist is an
+     * {@link IllegalArgumentException} with the names.
+     */
+    public Histogram histogram(String name) {
+        guard.enter();
+        try {
+            return Histogram.read(options, name);
+        } finally {
+            guard.leave();
+        }
+    }
+
     /** Makes a cursor that ends with this database. */
     Cursor open(ColumnFamily family, ReadOptions readOptions) {
         guard.enter();

@@ -149,6 +149,11 @@ final class Jni extends Native {
     }
 
     @Override
+    double[] histogram(long options, int kind) {
+        return histogram0(options, kind);
+    }
+
+    @Override
     long sequence(long database) {
         return sequence0(database);
     }
@@ -412,6 +417,8 @@ final class Jni extends Native {
     private static native void setOption0(long database, long family, byte[] name, byte[] value);
 
     private static native byte[] statistics0(long options);
+
+    private static native double[] histogram0(long options, int kind);
 
     private static native long sequence0(long database);
 

@@ -128,6 +128,9 @@ abstract class Native {
 
     abstract String statistics(long options);
 
+    /** Returns the numbers of a histogram of RocksDB in the order of {@link Histogram}. */
+    abstract double[] histogram(long options, int kind);
+
     abstract long sequence(long database);
 
     abstract void checkpoint(long database, String path);

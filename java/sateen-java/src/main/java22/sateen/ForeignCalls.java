@@ -2,6 +2,7 @@ package sateen;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -35,6 +36,9 @@ final class ForeignCalls {
     static final MethodHandle open, openReadOnly, close, destroy, list, listDestroy;
     static final MethodHandle familyCreate, familyDrop, familyDestroy;
     static final MethodHandle flushCreate, flush, flushWal, compact, property, setOption, statistics, sequence;
+    static final MethodHandle histogramCreate, histogramDestroy, histogramRead, histogramCount;
+    static final MethodHandle histogramSum, histogramMin, histogramMax, histogramAverage;
+    static final MethodHandle histogramMedian, histogramP95, histogramP99;
     static final MethodHandle checkpointCreate, checkpoint, checkpointDestroy;
     static final MethodHandle getPinned, pinnedValue, pinnedDestroy, getIntoBuffer;
     static final MethodHandle put, putBuffers, merge, delete, deleteRange, write;
@@ -50,7 +54,8 @@ final class ForeignCalls {
     static final long FLUSH_OPTIONS;
 
     static {
-        // In a signature: V nothing, P an address or a size, S a segment, I an int, B a byte.
+        // In a signature: V nothing, P an address or a size, S a segment, I an int, B a byte,
+        // D a double.
         free = call("rocksdb_free", "VP");
         optionsCreate = call("rocksdb_options_create", "P");
         optionsDestroy = call("rocksdb_options_destroy", "VP");
@@ -101,6 +106,17 @@ final class ForeignCalls {
         setOption = call("rocksdb_set_options_cf", "VPPIPPP");
         statistics = call("rocksdb_options_statistics_get_string", "PP");
         sequence = call("rocksdb_get_latest_sequence_number", "PP");
+        histogramCreate = call("rocksdb_statistics_histogram_data_create", "P");
+        histogramDestroy = call("rocksdb_statistics_histogram_data_destroy", "VP");
+        histogramRead = call("rocksdb_options_statistics_get_histogram_data", "VPIP");
+        histogramCount = call("rocksdb_statistics_histogram_data_get_count", "PP");
+        histogramSum = call("rocksdb_statistics_histogram_data_get_sum", "PP");
+        histogramMin = call("rocksdb_statistics_histogram_data_get_min", "DP");
+        histogramMax = call("rocksdb_statistics_histogram_data_get_max", "DP");
+        histogramAverage = call("rocksdb_statistics_histogram_data_get_average", "DP");
+        histogramMedian = call("rocksdb_statistics_histogram_data_get_median", "DP");
+        histogramP95 = call("rocksdb_statistics_histogram_data_get_p95", "DP");
+        histogramP99 = call("rocksdb_statistics_histogram_data_get_p99", "DP");
         checkpointCreate = call("rocksdb_checkpoint_object_create", "PPP");
         checkpoint = call("rocksdb_checkpoint_create", "VPPPP");
         checkpointDestroy = call("rocksdb_checkpoint_object_destroy", "VP");
@@ -174,6 +190,7 @@ final class ForeignCalls {
             case 'P' -> JAVA_LONG;
             case 'S' -> ADDRESS;
             case 'I' -> JAVA_INT;
+            case 'D' -> JAVA_DOUBLE;
             default -> JAVA_BYTE;
         };
     }

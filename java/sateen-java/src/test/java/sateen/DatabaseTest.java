@@ -389,9 +389,21 @@ class DatabaseTest {
             assertEquals(Optional.of("1"), database.property("rocksdb.estimate-num-keys"));
             assertEquals(Optional.empty(), database.property("rocksdb.no-such-property"));
             assertNotEquals(0, database.metrics().getOrDefault("rocksdb.bytes.written", 0L));
+            Histogram flushes = database.histogram("rocksdb.db.flush.micros");
+            assertEquals(database.metrics().get("rocksdb.db.flush.micros.count"), flushes.count());
+            assertTrue(flushes.count() >= 1 && flushes.minimum() > 0
+                && flushes.minimum() <= flushes.average() && flushes.average() <= flushes.maximum()
+                && flushes.median() <= flushes.p95() && flushes.p95() <= flushes.p99(),
+                flushes.toString());
+            // The sum has whole microseconds.
+            assertEquals(flushes.average() * flushes.count(), flushes.sum(), 1, flushes.toString());
+            IllegalArgumentException unknown = assertThrows(IllegalArgumentException.class,
+                () -> database.histogram("rocksdb.no.such.histogram"));
+            assertTrue(unknown.getMessage().contains("rocksdb.db.flush.micros"));
         }
         try (Database database = open()) {
             assertTrue(database.metrics().isEmpty());
+            assertEquals(0, database.histogram("rocksdb.db.flush.micros").count());
         }
     }
 

@@ -29,6 +29,11 @@ class SateenSessionStore extends SegmentedStore implements SessionStore<Bytes, b
     }
 
     @Override
+    String metricsScope() {
+        return SateenStores.SESSION_SCOPE;
+    }
+
+    @Override
     String shape() {
         return Shape.of("session", this, intervalOfSegments());
     }

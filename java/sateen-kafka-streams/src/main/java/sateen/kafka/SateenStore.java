@@ -22,6 +22,8 @@ abstract class SateenStore implements StateStore {
     private final String name;
     private volatile StateDatabase database;
     private StateStoreContext context;
+    /** The metrics of the open database. */
+    private StoreMetrics metrics;
     private boolean consistency;
 
     SateenStore(String name) {
@@ -30,6 +32,11 @@ abstract class SateenStore implements StateStore {
 
     /** Returns the {@link Shape} of the store. */
     abstract String shape();
+
+    /** Returns the scope of the metrics, which is that of the supplier of the store. */
+    String metricsScope() {
+        return SateenStores.SCOPE;
+    }
 
     /** Called with the open database, before anything is restored. */
     abstract void opened(StateDatabase opened, StateStoreContext storeContext);
@@ -53,12 +60,11 @@ abstract class SateenStore implements StateStore {
         open();
         boolean done = false;
         try {
-            StoreMetrics.register(storeContext, name, () -> database);
             storeContext.register(root, (RecordBatchingStateRestoreCallback) this::restoreBatch);
             done = true;
         } finally {
             if (!done) {
-                database.close();
+                close();
             }
         }
     }
@@ -68,6 +74,7 @@ abstract class SateenStore implements StateStore {
         boolean done = false;
         try {
             opened(opened, context);
+            metrics = StoreMetrics.add(context, metricsScope(), opened);
             database = opened;
             done = true;
         } finally {
@@ -166,7 +173,11 @@ abstract class SateenStore implements StateStore {
     public final void close() {
         StateDatabase open = database;
         if (open != null && open.isOpen()) {
-            open.close();
+            try {
+                metrics.remove();
+            } finally {
+                open.close();
+            }
         }
     }
 }

@@ -20,8 +20,9 @@ import org.apache.kafka.streams.state.WindowStore;
  * }</pre>
  */
 public final class SateenStores {
-    /** The scope of the metrics of key-value stores. */
-    private static final String SCOPE = "sateen";
+    /** The scopes of metrics, from which their tags follow. */
+    static final String SCOPE = "sateen", WINDOW_SCOPE = "sateen-window",
+        SESSION_SCOPE = "sateen-session";
     /** Segments are not shorter: each one has files of its own. */
     private static final long SEGMENT_MS_MIN = 60_000;
 
@@ -211,7 +212,7 @@ public final class SateenStores {
 
         @Override
         public String metricsScope() {
-            return SCOPE + "-window";
+            return WINDOW_SCOPE;
         }
 
         @Override
@@ -266,7 +267,7 @@ public final class SateenStores {
 
         @Override
         public String metricsScope() {
-            return SCOPE + "-session";
+            return SESSION_SCOPE;
         }
 
         @Override

@@ -44,6 +44,11 @@ class SateenWindowStore extends SegmentedStore implements WindowStore<Bytes, byt
     }
 
     @Override
+    String metricsScope() {
+        return SateenStores.WINDOW_SCOPE;
+    }
+
+    @Override
     String shape() {
         return Shape.of("window", this, intervalOfSegments() + " duplicates=" + retainDuplicates);
     }

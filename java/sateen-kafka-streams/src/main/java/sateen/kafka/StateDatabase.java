@@ -22,6 +22,7 @@ import sateen.ClosedException;
 import sateen.ColumnFamily;
 import sateen.Cursor;
 import sateen.Database;
+import sateen.Histogram;
 import sateen.Options;
 import sateen.SateenException;
 import sateen.WriteBatch;
@@ -449,7 +450,7 @@ final class StateDatabase {
         return Math.max(entries, 0);
     }
 
-    /** Returns a number that the database keeps under a name, or 0. */
+    /** Returns the sum of a property of the column families, or 0. */
     long property(String name) {
         long sum = 0;
         for (ColumnFamily family : database.columnFamilies()) {
@@ -463,9 +464,23 @@ final class StateDatabase {
         return sum;
     }
 
+    /** Returns a property that the column families have in common, or 0. */
+    long propertyOfAll(String name) {
+        try {
+            return Long.parseLong(database.property(name).orElse("0"));
+        } catch (ClosedException | NumberFormatException none) {
+            return 0;
+        }
+    }
+
     /** Returns the counters of the database by their names. */
     Map<String, Long> counters() {
         return call("count", database::metrics);
+    }
+
+    /** Returns a histogram of the database by its name. */
+    Histogram histogram(String name) {
+        return call("count", () -> database.histogram(name));
     }
 
     boolean isOpen() {
