@@ -95,42 +95,42 @@ older! {
 }
 
 /// The counted tickers, by their numbers in RocksDB 11.8.
-const TICKERS: [u32; 27] = [
-    0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 58, 59, 61, 62, 63, 64, 70, 71, 74, 76, 78, 84, 85, 91,
-    94, 95, 96,
+const TICKERS: [u32; 28] = [
+    0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 58, 59, 61, 62, 63, 64, 70, 71, 74, 75, 76, 78, 84, 85,
+    91, 94, 95, 96,
 ];
 /// The counted histograms, by their numbers in RocksDB 11.8.
-const HISTOGRAMS: [u32; 6] = [0, 1, 10, 15, 16, 50];
+const HISTOGRAMS: [u32; 7] = [0, 1, 2, 10, 15, 16, 50];
 
 /// The same numbers in the library's version: RocksDB 11.
 #[cfg(not(abi_below_11))]
-const OWN: ([u32; 27], [u32; 6]) = (TICKERS, HISTOGRAMS);
+const OWN: ([u32; 28], [u32; 7]) = (TICKERS, HISTOGRAMS);
 /// The same numbers in RocksDB 9 and 10.
 #[cfg(all(abi_below_11, not(abi_below_9)))]
-const OWN: ([u32; 27], [u32; 6]) = (
+const OWN: ([u32; 28], [u32; 7]) = (
     [
-        0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 57, 58, 60, 61, 62, 63, 69, 70, 73, 75, 77, 83, 84,
-        85, 88, 89, 90,
+        0, 1, 12, 13, 35, 36, 37, 45, 46, 51, 57, 58, 60, 61, 62, 63, 69, 70, 73, 74, 75, 77, 83,
+        84, 85, 88, 89, 90,
     ],
     HISTOGRAMS,
 );
 /// The same numbers in RocksDB 8.11. Those of histograms differ in 8.7.
 #[cfg(all(abi_below_9, not(abi_below_8)))]
-const OWN: ([u32; 27], [u32; 6]) = (
+const OWN: ([u32; 28], [u32; 7]) = (
     [
-        0, 1, 12, 13, 18, 19, 20, 25, 26, 31, 37, 38, 40, 41, 42, 43, 91, 60, 49, 51, 53, 62, 63,
-        64, 67, 68, 69,
+        0, 1, 12, 13, 18, 19, 20, 25, 26, 31, 37, 38, 40, 41, 42, 43, 91, 60, 49, 50, 51, 53, 62,
+        63, 64, 67, 68, 69,
     ],
-    [0, 1, 10, 15, 16, 52],
+    [0, 1, 2, 10, 15, 16, 52],
 );
 /// The same numbers in RocksDB 7.
 #[cfg(abi_below_8)]
-const OWN: ([u32; 27], [u32; 6]) = (
+const OWN: ([u32; 28], [u32; 7]) = (
     [
-        0, 1, 14, 15, 20, 21, 22, 28, 29, 34, 40, 41, 43, 44, 45, 46, 104, 69, 53, 58, 62, 75, 76,
-        77, 81, 82, 83,
+        0, 1, 14, 15, 20, 21, 22, 28, 29, 34, 40, 41, 43, 44, 45, 46, 104, 69, 53, 54, 58, 62, 75,
+        76, 77, 81, 82, 83,
     ],
-    [0, 1, 10, 20, 21, 46],
+    [0, 1, 2, 10, 20, 21, 46],
 );
 
 /// Returns the number in RocksDB 11.8 of the ticker with `number` in the library's version; `None`

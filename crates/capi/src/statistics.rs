@@ -39,6 +39,7 @@ const TICKERS: &[(u32, &str, Count)] = &[
     (70, "number.iter.skip", |of| of.counts.iter_skipped),
     (71, "number.reseeks.iteration", |of| of.counts.iter_reseeks),
     (74, "no.file.opens", |of| of.counts.table_opens),
+    (75, "no.file.errors", |of| of.io.iter().map(|class| class.totals.errors).sum()),
     (76, "stall.micros", |of| of.stalls.iter().map(|stall| stall.waits_ns.sum() / 1000).sum()),
     (78, "number.multiget.get", |of| of.counts.multi_gets),
     (84, "wal.synced", |of| of.counts.wal_syncs),
@@ -57,12 +58,14 @@ enum Source {
     Latency(Operation),
     Stalls,
     Flushes,
+    Compactions,
 }
 
 /// The number and name of each histogram in RocksDB, and its source here.
 const HISTOGRAMS: &[(u32, &str, Source)] = &[
     (0, "db.get.micros", Source::Latency(Operation::Get)),
     (1, "db.write.micros", Source::Latency(Operation::Write)),
+    (2, "compaction.times.micros", Source::Compactions),
     (10, "db.multiget.micros", Source::Latency(Operation::MultiGet)),
     (15, "db.seek.micros", Source::Latency(Operation::Seek)),
     (16, "db.write.stall", Source::Stalls),
@@ -80,6 +83,7 @@ fn histogram(all: &[Metrics], source: Source) -> HistogramSnapshot {
                 .for_each(|latency| sum.merge(&latency.since_open)),
             Source::Stalls => of.stalls.iter().for_each(|stall| sum.merge(&stall.waits_ns)),
             Source::Flushes => sum.merge(&of.flushes.durations_ns),
+            Source::Compactions => sum.merge(&of.compactions_ns),
         }
     }
     sum

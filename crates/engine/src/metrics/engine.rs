@@ -165,6 +165,7 @@ pub(crate) struct EngineMetrics {
     latencies: [WindowedHistogram; Operation::ALL.len()],
     stalls: [StallMeter; StallCause::ALL.len()],
     steps_cpu_ns: Histogram,
+    compactions_ns: Histogram,
     flushes: FlushMeter,
     compactions: [CompactionMeter; LEVELS_MAX],
     background_errors: AtomicU64,
@@ -181,6 +182,7 @@ impl EngineMetrics {
             latencies: std::array::from_fn(|_| WindowedHistogram::new(WINDOWS, second)),
             stalls: Default::default(),
             steps_cpu_ns: Histogram::default(),
+            compactions_ns: Histogram::default(),
             flushes: FlushMeter::default(),
             compactions: Default::default(),
             background_errors: AtomicU64::new(0),
@@ -326,6 +328,7 @@ impl EngineMetrics {
         add(&meter.entries_in, done.entries_in);
         add(&meter.entries_dropped, done.entries_dropped);
         add(&meter.duration_ns, nanos(done.duration));
+        self.compactions_ns.record(nanos(done.duration));
     }
 
     /// Counts a failure of background work.
@@ -358,6 +361,7 @@ impl EngineMetrics {
             latencies: Operation::ALL.into_iter().map(latency).collect(),
             stalls: StallCause::ALL.into_iter().map(stall).collect(),
             steps_cpu_ns: self.steps_cpu_ns.snapshot(),
+            compactions_ns: self.compactions_ns.snapshot(),
             flushes: self.flushes.totals(),
             compactions: self.compaction_totals(),
             background_errors: get(&self.background_errors),

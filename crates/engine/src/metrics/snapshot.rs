@@ -343,6 +343,8 @@ pub struct Metrics {
     pub stalls: Vec<StallTotals>,
     /// CPU time of each step of a flush or compaction, in nanoseconds.
     pub steps_cpu_ns: HistogramSnapshot,
+    /// Durations of compactions in nanoseconds, from the start until the tables are installed.
+    pub compactions_ns: HistogramSnapshot,
     /// Flushes.
     pub flushes: FlushTotals,
     /// Compactions by output level, from level 0 on.

@@ -21,6 +21,7 @@ public record Histogram(long count, long sum, double minimum, double maximum, do
     private static final Map<String, Integer> NUMBERS = Map.of(
         "rocksdb.db.get.micros", 0,
         "rocksdb.db.write.micros", 1,
+        "rocksdb.compaction.times.micros", 2,
         "rocksdb.db.multiget.micros", 10,
         "rocksdb.db.seek.micros", 15,
         "rocksdb.db.write.stall", 16,

@@ -21,11 +21,12 @@ import sateen.Histogram;
  *
  * <p>{@code KafkaStreams} has one thread that calls {@link #record} of all recorders once a minute,
  * if the recording level is DEBUG. Counters are recorded as what they grew by since the last call.
- * Times of flushes are those since the database was opened. Both are as Kafka's recorder does it.
+ * Times of flushes and compactions are those since the database was opened. Both are as Kafka's recorder does it.
  */
 final class StatisticsRecorder extends RocksDBMetricsRecorder {
     private static final Logger LOG = LoggerFactory.getLogger(StatisticsRecorder.class);
     private static final String FLUSHES = "rocksdb.db.flush.micros";
+    private static final String COMPACTIONS = "rocksdb.compaction.times.micros";
 
     /** One of Kafka's sensors, and the number for it. */
     private record Source(BiFunction<StreamsMetricsImpl, RocksDBMetricContext, Sensor> sensor,
@@ -51,7 +52,12 @@ final class StatisticsRecorder extends RocksDBMetricsRecorder {
         new Source(RocksDBMetrics::bytesReadDuringCompactionSensor,
             of -> of.count("rocksdb.compact.read.bytes")),
         new Source(RocksDBMetrics::bytesWrittenDuringCompactionSensor,
-            of -> of.count("rocksdb.compact.write.bytes")));
+            of -> of.count("rocksdb.compact.write.bytes")),
+        new Source(RocksDBMetrics::compactionTimeAvgSensor, of -> of.compactions.average()),
+        new Source(RocksDBMetrics::compactionTimeMinSensor, of -> of.compactions.minimum()),
+        new Source(RocksDBMetrics::compactionTimeMaxSensor, of -> of.compactions.maximum()),
+        new Source(RocksDBMetrics::numberOfFileErrorsSensor,
+            of -> of.count("rocksdb.no.file.errors")));
 
     private final TaskId task;
     private final StateDatabase database;
@@ -73,11 +79,14 @@ final class StatisticsRecorder extends RocksDBMetricsRecorder {
         private final Map<String, Long> before;
         private final Map<String, Long> now;
         private final Histogram flushes;
+        private final Histogram compactions;
 
-        Interval(Map<String, Long> before, Map<String, Long> now, Histogram flushes) {
+        Interval(Map<String, Long> before, Map<String, Long> now, Histogram flushes,
+                Histogram compactions) {
             this.before = before;
             this.now = now;
             this.flushes = flushes;
+            this.compactions = compactions;
         }
 
         long count(String name) {
@@ -120,7 +129,8 @@ final class StatisticsRecorder extends RocksDBMetricsRecorder {
         // An exception would end the recording of all stores of the instance.
         try {
             Map<String, Long> counters = database.counters();
-            Interval interval = new Interval(before, counters, database.histogram(FLUSHES));
+            Interval interval = new Interval(before, counters, database.histogram(FLUSHES),
+                database.histogram(COMPACTIONS));
             before = counters;
             for (int nth = 0; nth < SOURCES.size(); nth++) {
                 sensors.get(nth).record(SOURCES.get(nth).number().applyAsDouble(interval), now);

@@ -44,9 +44,7 @@ import org.junit.jupiter.api.io.TempDir;
 class StoreMetricsTest {
     /** Metrics of Kafka's RocksDB stores that docs/kafka-streams.md names as missing. */
     private static final Set<String> MISSING = Set.of("block-cache-index-hit-ratio",
-        "block-cache-filter-hit-ratio", "compaction-time-avg", "compaction-time-min",
-        "compaction-time-max", "number-open-files", "number-file-errors-total",
-        "num-live-versions");
+        "block-cache-filter-hit-ratio", "number-open-files", "num-live-versions");
     private static final Duration DAY = Duration.ofDays(1);
 
     @TempDir Path directory;
