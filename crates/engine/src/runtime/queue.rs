@@ -245,6 +245,13 @@ impl Queue {
         }
     }
 
+    /// Notes that the chores of a database ended with a panic, and when they are tried again,
+    /// whatever has called for them meanwhile.
+    pub(super) fn chores_panicked(&mut self, database: DatabaseId, again: Instant) {
+        self.at_chores.remove(&database);
+        self.chores_done(database, Some(again), false);
+    }
+
     /// Forgets which threads watch, because they end.
     pub(super) fn end_watches(&mut self) {
         (self.steps_watch, self.chores_watch) = Default::default();
@@ -386,6 +393,18 @@ mod tests {
         assert_eq!((take(&mut queue), queue.steps_at()), (None, Some(Instant(5))));
         assert_eq!(queue.next_step(Instant(5)).map(|next| next.0), Some(DatabaseId(2)));
         assert_eq!(queue.steps_at(), None);
+    }
+
+    #[test]
+    fn chores_that_panicked_wait_although_something_calls_for_them() {
+        let mut queue = of(1);
+        let (id, _) = queue.next_chores(Instant(0)).unwrap();
+        queue.exit(id);
+        queue.call_for_chores(id, Instant(1));
+        queue.chores_panicked(id, Instant(9));
+        assert_eq!(queue.chores_at(), Some(Instant(9)));
+        assert!(queue.next_chores(Instant(8)).is_none());
+        assert!(queue.next_chores(Instant(9)).is_some());
     }
 
     #[test]

@@ -24,6 +24,8 @@ use super::{Sampled, Stepped};
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The period of samples while no database does anything.
 const IDLE_SAMPLE_PERIOD: Duration = Duration::from_millis(50);
+/// The pause of the chores of a database after one that panicked.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
 /// The period of samples while all databases are at rest. Each is looked at once a second.
 const REST_SAMPLE_PERIOD: Duration = Duration::from_millis(1000 / LOOKS as u64);
 
@@ -166,8 +168,11 @@ pub(super) fn do_chores(device: &Device, stop: &AtomicBool) {
         drop(queue);
         let database = next.0;
         let done = device.work_for(next, |member| member.chores(slower));
-        let (again, rests) = done.map_or((None, false), |done| (done.again, done.rests));
-        lock(&device.queue).chores_done(database, again, rests);
+        let mut queue = lock(&device.queue);
+        match done {
+            Some(done) => queue.chores_done(database, done.again, done.rests),
+            None => queue.chores_panicked(database, device.now() + PANIC_PAUSE),
+        }
     }
 }
 

@@ -133,6 +133,15 @@ impl Kept {
         gone
     }
 
+    /// Returns after which time the oldest WAL is too old; `None` if it has a reader.
+    #[must_use]
+    pub fn expires_in(&self, limits: KeepLimits, now: Instant) -> Option<Duration> {
+        let KeptLog { readable, age, at } = *self.logs.front()?;
+        let is_held = self.held.keys().next().is_some_and(|held| readable.number >= *held);
+        let left = limits.age?.saturating_sub(age.saturating_add(now.since(at)));
+        (!is_held).then_some(left)
+    }
+
     /// Removes and returns all kept WALs, because later writes do not follow them.
     pub fn clear(&mut self) -> Vec<LogNumber> {
         self.logs.drain(..).map(|log| log.readable.number).collect()

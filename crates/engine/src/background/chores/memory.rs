@@ -120,7 +120,6 @@ impl Chores {
                 growth = growth.saturating_add(most);
             }
         }
-        growth = growth.saturating_add(self.writes.memtable_pool.bytes() as u64);
         let memtables = self.memtable_memory().max(growth);
         let cache = left.saturating_sub(memtables).max(cache_min);
         let before = self.tree.blocks.usage_bytes();

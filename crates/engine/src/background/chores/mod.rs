@@ -151,7 +151,10 @@ impl Chores {
             && !self.options_unstored.load(Ordering::Relaxed)
             // Nothing calls for the chores at a write, and its sync may not be late.
             && !matches!(self.env.options.load().wal, WalMode::SyncInterval(_))
+            && self.writes.memtable_pool.bytes() == 0
             && lock(&self.board.state).to_open.is_empty()
+            // The release of a snapshot calls for nothing.
+            && !self.has_unseen_ranges()
     }
 
     /// Does the chores that are due. Returns true if one of them did something.

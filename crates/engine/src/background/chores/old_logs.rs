@@ -23,7 +23,10 @@ impl Chores {
             if kept.add(log, now) { added.push(log) } else { gone.push(log.number) }
         }
         gone.extend(kept.expire(limits, now));
+        let next = kept.expires_in(limits, now).map(|left| now + left);
         drop(kept);
+        // A database at rest is to remove them, too.
+        self.board.again_at(next);
         for log in added.iter().filter(|log| !gone.contains(&log.number)) {
             // A kept WAL is cut to its end. No limit counts the space that was preallocated. A
             // failure only leaves that space allocated.

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sateen_control::compaction::sparse_files;
-use sateen_control::{Event, FileId, Instant};
+use sateen_control::{Event, FileId, Instant, SeqNo};
 use sateen_store::base::sync::lock;
 use sateen_store::files::leases::LeaseLimits;
 use sateen_store::vfs::Vfs;
@@ -121,13 +121,24 @@ impl Chores {
         }
         let oldest_reader = self.writes.snapshot_list().first().copied().unwrap_or_default();
         for (cf, version) in with_ranges {
-            let seen = version.range_tombstones().newest(oldest_reader);
-            let told = &mut lock(&self.board.state).ranges_seen;
-            if let Some(up_to) = seen
-                && told.insert(cf, up_to) != Some(up_to)
-            {
+            let Some(up_to) = version.range_tombstones().newest(oldest_reader) else { continue };
+            // Control is told without the lock.
+            let before = lock(&self.board.state).ranges_seen.insert(cf, up_to);
+            if before != Some(up_to) {
                 self.driver.report(self.env.now(), Event::RangesSeen { cf, up_to });
             }
         }
+    }
+
+    /// Returns true if a range tombstone is still to be reported, because a snapshot is older.
+    pub(crate) fn has_unseen_ranges(&self) -> bool {
+        let families = self.tree.families();
+        let newest = families.values().filter_map(|family| {
+            let version = family.super_version().version.clone();
+            Some((family.id(), version.range_tombstones().newest(SeqNo::MAX)?))
+        });
+        let newest: Vec<_> = newest.collect();
+        let seen = &lock(&self.board.state).ranges_seen;
+        newest.iter().any(|(cf, newest)| seen.get(cf) != Some(newest))
     }
 }

@@ -86,8 +86,13 @@ impl Driver {
         sample
     }
 
-    /// Returns true if something has happened since the last sample. The next one begins now.
+    /// Returns true if something has happened since the last sample, or if reads that may all be
+    /// from memory have been charged to a table. If something has happened, the next sample begins
+    /// now.
     pub(crate) fn has_news(&self) -> bool {
+        if self.has_charged_tables() {
+            return true;
+        }
         let mut sampler = lock(&self.sampler);
         let calls = sampler.totals.iter().map(ClassTotals::calls).sum::<u64>();
         // Thousands of databases are asked, and of most nothing else is in the processor's caches.

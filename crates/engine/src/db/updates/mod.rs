@@ -395,6 +395,8 @@ impl Updates {
 impl Drop for Updates {
     fn drop(&mut self) {
         self.core.writes.kept_logs.lock().let_go(self.held);
+        // It may have been the last reader of WALs that are too old.
+        self.core.background.board.poke();
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod readers;
 pub(crate) mod regions;
 pub(crate) mod remote;
 mod remote_ends;
+mod rest;
 pub(crate) mod runtime;
 pub(crate) mod secondary;
 pub(crate) mod seek_compaction;
