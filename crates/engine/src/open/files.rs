@@ -59,6 +59,15 @@ pub(crate) fn stored_wal_directory(
     }))
 }
 
+/// Fails if the file `name` of a separate `wal_dir` says that this is the directory of a database.
+fn refuse_database(wal_directory: &Path, name: &FileName) -> Result<()> {
+    if !matches!(name, FileName::Current) {
+        return Ok(());
+    }
+    let reason = "it is the directory of another database, and each needs its own wal_dir".into();
+    Err(Error::IncompatibleDirectory { path: wal_directory.to_owned(), reason })
+}
+
 impl Opening {
     /// Lists the directories, and collects WALs and orphans. Fails if a file that the manifest
     /// names is missing.
@@ -83,6 +92,10 @@ impl Opening {
                     self.orphans.push(directory.join(&path));
                 }
                 let Some(name) = name.and_then(FileName::parse) else { continue };
+                if directory != self.directory && !matches!(name, FileName::Wal(_)) {
+                    refuse_database(&directory, &name)?;
+                    continue;
+                }
                 self.versions.counters.file_seen(name.number().unwrap_or(0));
                 match name {
                     FileName::Table(file) if live.contains(&file) => {

@@ -21,6 +21,10 @@ fn of_use<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// What a file takes beyond its length at most if nothing is preallocated: a block of the file
+/// system.
+const BLOCK_BYTES_MAX: u64 = 64 << 10;
+
 impl Opening {
     /// Returns what [`Opening::find_kept_logs`] does, and frees the preallocated space of these
     /// WALs.
@@ -60,6 +64,9 @@ impl Opening {
             }
             let written = file.modified().ok().flatten();
             let now = self.options.wall_clock.seconds();
+            // What was just replayed has been needed until now.
+            let is_unneeded = number < self.versions.oldest_log();
+            let written = written.filter(|_| is_unneeded);
             let age = Duration::from_secs(written.map_or(0, |at| now.saturating_sub(at)));
             let readable = ReadableLog { number, end, begins };
             kept.push(KeptLog { readable, age, at: Instant::default() });
@@ -74,8 +81,12 @@ impl Opening {
         for KeptLog { readable, .. } in kept.iter().filter(|_| !self.read_only) {
             let path = wal_file_name(&self.wal_directory(), readable.number);
             let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
-                // A file with another name is left as it is.
-                if file.links()? == 1 { file.truncate(file.len()?) } else { Ok(()) }
+                // Others are left as they are: a truncation would change the time of the last write,
+                // which tells the age.
+                let bytes = file.len()?;
+                let is_preallocated = file.allocated()? > bytes + BLOCK_BYTES_MAX;
+                // So is a file with another name.
+                if is_preallocated && file.links()? == 1 { file.truncate(bytes) } else { Ok(()) }
             });
         }
     }

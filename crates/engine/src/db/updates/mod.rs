@@ -354,20 +354,29 @@ impl Updates {
         };
         kept.hold(next.number);
         kept.let_go(self.held);
-        self.held = next.number;
+        let before = std::mem::replace(&mut self.held, next.number);
         drop(kept);
-        self.enter(next, entered)?;
+        self.enter(next, entered, before)?;
         Ok(true)
     }
 
-    /// Opens `log`, which must continue the WAL at `before`.
-    fn enter(&mut self, log: ReadableLog, before: Option<WalPosition>) -> Result<()> {
+    /// Opens `log`, which must continue the WAL at `before`, or the WAL `held` if none was read.
+    fn enter(
+        &mut self,
+        log: ReadableLog,
+        before: Option<WalPosition>,
+        held: LogNumber,
+    ) -> Result<()> {
         let path = wal_file_name(&self.core.env.wal_directory(), log.number);
         let uid = Some(self.core.tree.versions.db_uid());
         let mut reader = WalReader::open(self.core.env.vfs.as_ref(), &path, log.number, uid, 0)?;
         let Some(link) = reader.link() else {
             return Err(Error::corruption(&path, 0, CorruptionKind::MissingFile));
         };
+        let is_next = held != LogNumber(0) && held != log.number;
+        if before.is_none() && is_next && link.number == LogNumber(0) {
+            return Err(self.gap());
+        }
         if let Some(before) = before
             && (link.number, link.end, link.chain) != (before.number, before.end, before.chain)
         {

@@ -305,6 +305,63 @@ fn batches_come_out_as_they_went_in() {
     }
 }
 
+/// A WAL that is replayed at open was needed until then. One that is not needed keeps its age.
+#[test]
+fn the_age_of_a_log_begins_when_it_is_no_longer_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let later = Arc::new(AtomicU64::new(0));
+    let clock = later.clone();
+    let wall_clock = WallClock::new(move || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now.as_secs() + clock.load(Ordering::Relaxed)
+    });
+    let options = Options { wal_ttl_seconds: 600, wall_clock, ..tiny() };
+    let open = || {
+        let vfs = Arc::new(PosixVfs::new());
+        Db::open_with(vfs, directory.path(), options.clone(), &[]).unwrap()
+    };
+    let db = open();
+    db.put("key", "1").unwrap();
+    db.close().unwrap();
+    drop(db);
+    later.store(900, Ordering::Relaxed);
+    let db = open();
+    db.flush().unwrap();
+    settle(&db);
+    assert_eq!(since(&db, 1), [(1, 1)]);
+    db.close().unwrap();
+    drop(db);
+    later.store(0, Ordering::Relaxed);
+    let wals = || {
+        let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|it| it == "wal")).collect::<Vec<_>>()
+    };
+    let oldest = wals().into_iter().min().unwrap();
+    let then = SystemTime::now() - std::time::Duration::from_secs(300);
+    std::fs::File::options().write(true).open(&oldest).unwrap().set_modified(then).unwrap();
+    let db = open();
+    settle(&db);
+    assert_eq!(since(&db, 1), [(1, 1)]);
+    assert_eq!(oldest.metadata().unwrap().modified().unwrap(), then);
+}
+
+#[test]
+fn a_log_that_died_leaves_a_gap_for_a_reader_that_has_read_none() {
+    let faulty = FaultVfs::new(as_vfs(&MemVfs::new()));
+    let options = keeping(tiny());
+    let db = Db::open_with(Arc::new(faulty.clone()), "/db", options, &[]).unwrap();
+    let mut updates = db.updates_since(0).unwrap();
+    db.put("a", "1").unwrap();
+    faulty.add(FaultRule::new(Fault::Io).class(IoClass::Wal).on(VfsOperation::Write));
+    db.put("refused", "2").unwrap_err();
+    faulty.clear();
+    db.resume().unwrap();
+    db.put("b", "3").unwrap();
+    updates.next();
+    assert!(!updates.valid(), "{updates:?}");
+    assert!(matches!(updates.status(), Err(Error::NotInLog(_))), "{:?}", updates.status());
+}
+
 /// A log that failed is left behind, and what comes after does not follow it.
 #[test]
 fn a_log_that_died_leaves_a_gap_that_is_told() {

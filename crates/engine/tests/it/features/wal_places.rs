@@ -94,6 +94,24 @@ fn a_restored_database_is_opened_with_its_usual_wal_dir() {
     has(open(&vfs, "/restored", &with_logs("/others")).unwrap(), &["a"]);
 }
 
+/// A copy has the identity of its source in its WALs, so these do not tell them apart.
+#[test]
+fn the_directory_of_a_copy_is_no_wal_dir() {
+    let vfs = plain();
+    let db = open(&vfs, "/db", &tiny()).unwrap();
+    db.checkpoint("/copy").unwrap();
+    has(open(&vfs, "/copy", &tiny()).unwrap(), &["a"]);
+    put(&db, "b");
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let refused = open(&vfs, "/db", &with_logs("/copy")).unwrap_err();
+    assert!(matches!(refused, Error::IncompatibleDirectory { .. }), "{refused}");
+    assert!(refused.to_string().contains("/copy"), "{refused}");
+    has(open(&vfs, "/copy", &tiny()).unwrap(), &["a"]);
+    has(open(&vfs, "/db", &tiny()).unwrap(), &["a", "b"]);
+}
+
 #[test]
 fn readers_checks_and_repairs_find_the_logs_too() {
     for damage in [false, true] {
