@@ -81,8 +81,8 @@ impl Opening {
         for KeptLog { readable, .. } in kept.iter().filter(|_| !self.read_only) {
             let path = wal_file_name(&self.wal_directory(), readable.number);
             let _more_space_taken = self.vfs.open(&path, OpenOptions::WRITE).and_then(|file| {
-                // Others are left as they are: a truncation would change the time of the last write,
-                // which tells the age.
+                // Others are left as they are: a truncation would change the time of the last
+                // write, which tells the age.
                 let bytes = file.len()?;
                 let is_preallocated = file.allocated()? > bytes + BLOCK_BYTES_MAX;
                 // So is a file with another name.
