@@ -117,13 +117,13 @@ impl Kept {
 
     /// Removes and returns the WALs that exceed `limits` and have no reader.
     pub fn expire(&mut self, limits: KeepLimits, now: Instant) -> Vec<LogNumber> {
-        let held = self.held.keys().next().copied();
         let mut bytes: u64 = self.logs().map(|log| log.end).sum();
         let mut gone = Vec::new();
         while let Some(oldest) = self.logs.front() {
             let KeptLog { readable, age, at } = *oldest;
-            let is_held = held.is_some_and(|held| readable.number >= held);
-            if is_held || !limits.exceeded(age.saturating_add(now.since(at)), bytes) {
+            if self.is_held(readable.number)
+                || !limits.exceeded(age.saturating_add(now.since(at)), bytes)
+            {
                 break;
             }
             bytes -= readable.end;
@@ -137,9 +137,13 @@ impl Kept {
     #[must_use]
     pub fn expires_in(&self, limits: KeepLimits, now: Instant) -> Option<Duration> {
         let KeptLog { readable, age, at } = *self.logs.front()?;
-        let is_held = self.held.keys().next().is_some_and(|held| readable.number >= *held);
         let left = limits.age?.saturating_sub(age.saturating_add(now.since(at)));
-        (!is_held).then_some(left)
+        (!self.is_held(readable.number)).then_some(left)
+    }
+
+    /// Returns true if a reader is to come to `log`.
+    fn is_held(&self, log: LogNumber) -> bool {
+        self.held.keys().next().is_some_and(|held| log >= *held)
     }
 
     /// Removes and returns all kept WALs, because later writes do not follow them.
