@@ -336,8 +336,10 @@ impl Creation<'_> {
                     return Ok(self.shared(object.clone()));
                 }
             }
-            if let Some(object) = same().next() {
-                return self.write_again(object, source);
+            if let Some(object) = same().next()
+                && let Some(object) = self.write_again(object, source)?
+            {
+                return Ok(object);
             }
         }
         let mut object = Object { identity, nonce: random_uid(), sums: Vec::new() };
@@ -351,18 +353,22 @@ impl Creation<'_> {
     }
 
     /// Replaces a damaged object of earlier backups by the same bytes, for all of them. It stays
-    /// after a failure. Returns its index.
-    fn write_again(&mut self, object: &Object, source: &Source) -> Result<usize> {
+    /// after a failure. Returns its index; `None` if dead values were punched meanwhile, so that
+    /// `source` has other bytes now.
+    fn write_again(&mut self, object: &Object, source: &Source) -> Result<Option<usize>> {
         let mut writer = self.store.create(&object.key(self.record.id))?;
         let sums = source.copy(&mut self.pacer, Some(writer.as_mut()))?;
         if sums != object.sums {
+            if source.may_be_punched {
+                return Ok(None);
+            }
             let kind = CorruptionKind::Inconsistent("read twice, it differs");
             return Err(Error::corruption(&source.path, 0, kind));
         }
         writer.finish()?;
         self.stored.insert(object.key(self.record.id), Some(object.identity.length));
         self.record.objects.push(object.clone());
-        Ok(self.record.objects.len() - 1)
+        Ok(Some(self.record.objects.len() - 1))
     }
 
     /// Returns the object of an earlier backup that is known to have the same content.

@@ -29,6 +29,8 @@ pub(super) struct Source {
     pub(super) length: u64,
     /// Whether the bytes were read from the disk already.
     pub(super) is_in_memory: bool,
+    /// Whether dead values in it may turn to zeros while it is copied.
+    pub(super) may_be_punched: bool,
 }
 
 impl Source {
@@ -37,7 +39,8 @@ impl Source {
         let length = bytes.len() as u64;
         let ranges = std::iter::once(0..length).collect();
         let file = Arc::new(BytesFile::new(bytes, 0));
-        Source { file, path: path.into(), ranges, length, is_in_memory: true }
+        let path = path.into();
+        Source { file, path, ranges, length, is_in_memory: true, may_be_punched: false }
     }
 
     /// Returns the `length` bytes at `at` of a file.
@@ -48,11 +51,11 @@ impl Source {
         length: u64,
     ) -> Source {
         let ranges = std::iter::once(at..at + length).collect();
-        Source { file, path, ranges, length, is_in_memory: false }
+        Source { file, path, ranges, length, is_in_memory: false, may_be_punched: false }
     }
 
-    /// Returns the first `length` bytes of a file without its holes: pages of zeros. They are
-    /// looked for only in a file that takes less space than its length.
+    /// Returns the first `length` bytes of a file with values, without its holes: pages of zeros.
+    /// They are looked for only in a file that takes less space than its length.
     pub(super) fn without_holes(
         file: Arc<dyn VfsFile>,
         path: Arc<Path>,
@@ -60,7 +63,7 @@ impl Source {
         pacer: &mut Pacer<'_>,
     ) -> Result<Source> {
         let allocated = file.allocated().map_err(|error| Error::io("stat", &path, error))?;
-        let whole = Source::of_range(file, path, 0, length);
+        let whole = Source { may_be_punched: true, ..Source::of_range(file, path, 0, length) };
         if allocated >= length {
             return Ok(whole);
         }

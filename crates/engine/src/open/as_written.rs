@@ -4,25 +4,40 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sateen_control::{ColumnFamilyId, ValueKind};
-use sateen_store::batch::{BatchItem, encode_entry, encode_log_data};
+use sateen_store::batch::{BatchEntry, BatchItem, encode_entry, encode_log_data};
 
 use crate::batch::WriteBatch;
 use crate::tree::families::{ColumnFamilyData, Families};
 use crate::ttl;
 
-/// Returns the batch that a client wrote, from the record that it became: without the times of
-/// values, with the column families that clients know, and without that of prepared transactions.
-/// The error says why `payload` is no batch.
-pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<WriteBatch, &'static str> {
+/// What clients wrote in one record of the WAL.
+pub(crate) struct AsWritten {
+    pub(crate) batch: WriteBatch,
+    /// Whether the record had something that the engine had added.
+    pub(crate) had_more: bool,
+}
+
+/// Returns what a client wrote, from the record that it became: without the times of values, with
+/// the column families that clients know, and without the entries of prepared transactions. The
+/// entries of dropped column families are left out as well, because their form is not known any
+/// more. The error says why `payload` is no batch.
+pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<AsWritten, &'static str> {
     let read = |data| WriteBatch::from_data(data).map_err(|_| "a record that is not a batch");
     let batch = read(payload.to_vec())?;
-    let as_stored = |family: &Arc<ColumnFamilyData>| {
-        family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()
+    let as_stored = |entry: &BatchEntry<'_>| {
+        families.by_id(entry.column_family).is_some_and(|family| {
+            family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()
+        })
     };
     let prepared = families.prepared().map(|family| family.id());
-    if prepared.is_none() && families.values().all(as_stored) {
-        return Ok(batch);
+    let is_ours = |item| match item {
+        BatchItem::Write(entry) => Some(entry.column_family) == prepared || !as_stored(&entry),
+        BatchItem::LogData(_) => false,
+    };
+    if !batch.items().any(is_ours) {
+        return Ok(AsWritten { batch, had_more: false });
     }
+    let mut had_more = false;
     let mut data = Vec::with_capacity(payload.len());
     let mut range: Option<(ColumnFamilyId, &[u8], &[u8], usize)> = None;
     let places = places(families);
@@ -35,11 +50,13 @@ pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<WriteBat
             }
         };
         if Some(entry.column_family) == prepared {
+            had_more = true;
             continue;
         }
-        let &(id, place) = places.get(&entry.column_family).unwrap_or(&(entry.column_family, 0));
+        let Some(&(id, place)) = places.get(&entry.column_family) else { continue };
         let ranged = entry.kind == ValueKind::RangeDelete;
         let continued = (id, entry.key, entry.value, place.wrapping_sub(1));
+        had_more |= !as_stored(&entry);
         // A range tombstone over several regions was one write.
         if ranged && range.replace((id, entry.key, entry.value, place)) == Some(continued) {
             continue;
@@ -52,7 +69,7 @@ pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<WriteBat
         let value = if timed { ttl::untimed(entry.value) } else { entry.value };
         encode_entry(&mut data, id, entry.kind, entry.key, value);
     }
-    read(data)
+    Ok(AsWritten { batch: read(data)?, had_more })
 }
 
 /// Returns, for each tree, the column family that clients know and the index of the tree in it.

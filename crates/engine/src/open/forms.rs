@@ -6,7 +6,8 @@
 //! 2. [`Opening::in_form`] returns options that fit the form, with which the WALs are replayed. It
 //!    refuses options that contradict it, unless there is no table.
 //! 3. After the replay [`Opening::change_forms`] changes the form of those column families whose
-//!    options want another one and that are empty. The others are refused.
+//!    options want another one and that are empty. The others are refused. Readers of the WAL find
+//!    no older WALs then: nothing would tell them in which form the values in these are.
 //!
 //! What must stay true: a value is never read, and never written beside others, in another form
 //! than it was stored in. Otherwise four bytes of it are taken for a time, or its time for a part
@@ -97,6 +98,7 @@ impl Opening {
                 return Err(error);
             }
         }
+        self.has_changed_forms = !reformed.is_empty();
         for (id, wanted) in reformed {
             let Some(data) = self.families.get(&id) else { continue };
             let edit = self.replayed_edits.entry(id).or_default();

@@ -323,6 +323,8 @@ struct Opening {
     /// Options, by column family, that want another form of values than the stored one. The column
     /// family must turn out to be empty.
     reformed: BTreeMap<ColumnFamilyId, ColumnFamilyOptions>,
+    /// Whether a column family was given another form of values.
+    has_changed_forms: bool,
     secondary: Option<Secondary>,
 }
 
@@ -413,6 +415,7 @@ impl Opening {
             other_logs: Vec::new(),
             orphans: Vec::new(),
             reformed: BTreeMap::new(),
+            has_changed_forms: false,
             secondary: None,
         })
     }
@@ -429,8 +432,9 @@ impl Opening {
         // The WALs that readers may want must be found before the first new WAL, which links to
         // them.
         let keeps_logs = self.read_only || self.options.keeps_logs();
-        // In another directory they are lost to readers.
-        let finds_kept = keeps_logs && self.old_logs == self.wal_directory();
+        // In another directory, or with values in another form, they are lost to readers.
+        let same_place = self.old_logs == self.wal_directory();
+        let finds_kept = keeps_logs && same_place && !self.has_changed_forms;
         let kept = if finds_kept { self.take_kept_logs()? } else { Vec::new() };
         let mut wal = if self.read_only { None } else { Some(self.install_replayed(&kept)?) };
         if self.options.wal == WalMode::Off {

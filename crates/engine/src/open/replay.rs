@@ -20,7 +20,7 @@ use sateen_store::vfs::{IoClass, OpenOptions, Vfs};
 use sateen_store::wal::{self, Tail, WalChain};
 
 use super::Opening;
-use super::as_written::as_written;
+use super::as_written::{AsWritten, as_written};
 use crate::batch::WriteBatch;
 use crate::operators::wal_filter::{WalDecision, WalFamily, WalFiltering, WalRecord};
 use crate::options::WalRecovery;
@@ -154,26 +154,26 @@ impl Filter {
         let path = wal_file_name(directory, record.log);
         let corrupt =
             |what| Error::corruption(&path, record.offset, CorruptionKind::Malformed(what));
-        let batch = as_written(record.payload, &self.families).map_err(corrupt)?;
+        let written = as_written(record.payload, &self.families).map_err(corrupt)?;
         let (log, first_seqno) = (record.log.0, record.first_seqno.0);
-        let shown = WalRecord { log, path: &path, first_seqno, batch: &batch };
+        let shown = WalRecord { log, path: &path, first_seqno, batch: &written.batch };
         let decision = self.call(|filtering| filtering.filter().decide(&shown))?;
         match &decision {
             WalDecision::Stop => self.stopped = true,
             WalDecision::Corrupt => {
                 return Err(corrupt("the WAL filter says that the record is damaged"));
             }
-            WalDecision::Replace(new) => self.check_replacement(record, &batch, new)?,
+            WalDecision::Replace(new) => self.check_replacement(record, &written, new)?,
             WalDecision::Apply | WalDecision::Skip => {}
         }
         Ok(decision)
     }
 
-    /// Fails if `new` cannot take the place of a record that clients wrote as `batch`.
+    /// Fails if `new` cannot take the place of a record of what was `written`.
     fn check_replacement(
         &self,
         record: &wal::WalRecord<'_>,
-        batch: &WriteBatch,
+        written: &AsWritten,
         new: &WriteBatch,
     ) -> Result<()> {
         let refuse = |why: String| {
@@ -181,11 +181,11 @@ impl Filter {
             let at = record.first_seqno;
             Err(Error::InvalidArgument(format!("the WAL filter {name} at write {at}: {why}")))
         };
-        if new.count() > batch.count() {
-            let (new, old) = (new.count(), batch.count());
+        if new.count() > written.batch.count() {
+            let (new, old) = (new.count(), written.batch.count());
             return refuse(format!("{new} writes cannot replace {old}"));
         }
-        if batch.data() != record.payload {
+        if written.had_more {
             return refuse(
                 "a record of regions, lifetimes or prepared transactions cannot be replaced"
                     .to_owned(),

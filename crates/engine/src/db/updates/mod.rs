@@ -7,7 +7,7 @@
 //!    WAL and checks that its link fits.
 //! 3. `advance` returns a batch once its writes are visible to readers.
 //! 4. `as_written` removes what the engine added: times of values, the ids of regions, and the
-//!    entries of prepared transactions.
+//!    entries of prepared transactions. It leaves out the entries of dropped column families.
 //!
 //! What must stay true:
 //!
@@ -74,6 +74,8 @@ impl Db {
     /// - With [`memtable_hot_part`](crate::ColumnFamilyOptions), values that the database wrote
     ///   again by itself come as batches, too, which change nothing.
     /// - The preparing of a transaction comes as a batch without writes. Its commit has them.
+    /// - Writes to a column family that was dropped since are left out. A batch of such writes alone
+    ///   comes without writes.
     /// - A batch of log data alone ([`WriteBatch::put_log_data`]) comes before the write with the
     ///   next sequence number, if both are in the same WAL. A caller that asks for that write may
     ///   not see it.
@@ -307,12 +309,12 @@ impl Updates {
                 if let Some(record) = reader.next()? {
                     let first = record.first_seqno;
                     let last = SeqNo((first.0 + u64::from(record.count)).saturating_sub(1));
-                    let writes = as_written(record.payload, &self.core.tree.families());
-                    let writes = writes.map_err(|what| {
+                    let written = as_written(record.payload, &self.core.tree.families());
+                    let written = written.map_err(|what| {
                         let path = wal_file_name(&directory, record.log);
                         Error::corruption(&path, record.offset, CorruptionKind::Malformed(what))
                     })?;
-                    return Ok(Some(Batch { first, last, writes }));
+                    return Ok(Some(Batch { first, last, writes: written.batch }));
                 }
                 let position = reader.position();
                 if position.end < self.end {

@@ -1,14 +1,15 @@
 //! Backups: what is restored is what was there, whatever the options; what is shared; what is
 //! refused by name.
 
-use std::path::Path;
+use std::any::Any;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{
-    BackupEngine, BackupListener, BackupProgress, ColumnFamilyOptions, Comparator,
-    CreateBackupOptions, Db, DirectoryStore, Error, Options, ReadOptions, RestoreOptions, WalMode,
-    WriteOptions, check_with,
+    BackupEngine, BackupListener, BackupProgress, BackupReader, BackupStore, BackupWriter,
+    ColumnFamilyOptions, Comparator, CreateBackupOptions, Db, DirectoryStore, Error, Options,
+    ReadOptions, RestoreOptions, WalMode, WriteOptions, check_with,
 };
 
 use crate::support::common::{
@@ -21,6 +22,60 @@ pub(crate) const TARGET: &str = "/backups";
 /// An engine over `vfs`.
 pub(crate) fn engine(vfs: &Arc<dyn Vfs>) -> BackupEngine {
     BackupEngine::open_with(Arc::new(DirectoryStore::new(vfs.clone(), TARGET))).unwrap()
+}
+
+/// What a [`HookedStore`] calls: with the store, the call, and its key or folder.
+type Hook = Box<dyn Fn(&DirectoryStore, &str, &str) + Send + Sync>;
+
+/// The place of [`engine`], with a hook after `list` ("listed") and before `create` ("create").
+pub(super) struct HookedStore(DirectoryStore, Hook);
+
+impl HookedStore {
+    pub(super) fn new(
+        vfs: &Arc<dyn Vfs>,
+        hook: impl Fn(&DirectoryStore, &str, &str) + Send + Sync + 'static,
+    ) -> Arc<HookedStore> {
+        Arc::new(HookedStore(DirectoryStore::new(vfs.clone(), TARGET), Box::new(hook)))
+    }
+}
+
+impl std::fmt::Debug for HookedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl BackupStore for HookedStore {
+    fn create(&self, key: &str) -> sateen::Result<Box<dyn BackupWriter>> {
+        (self.1)(&self.0, "create", key);
+        self.0.create(key)
+    }
+    fn open(&self, key: &str) -> sateen::Result<Box<dyn BackupReader>> {
+        self.0.open(key)
+    }
+    fn list(&self, folder: &str) -> sateen::Result<Vec<String>> {
+        let listed = self.0.list(folder)?;
+        (self.1)(&self.0, "listed", folder);
+        Ok(listed)
+    }
+    fn delete(&self, key: &str) -> sateen::Result<()> {
+        self.0.delete(key)
+    }
+    fn sync(&self) -> sateen::Result<()> {
+        self.0.sync()
+    }
+    fn lock(&self) -> sateen::Result<Box<dyn Any + Send + Sync>> {
+        self.0.lock()
+    }
+    fn remove_unfinished(&self) -> sateen::Result<()> {
+        self.0.remove_unfinished()
+    }
+    fn strangers(&self, known: &[&str]) -> sateen::Result<Vec<String>> {
+        self.0.strangers(known)
+    }
+    fn location(&self, key: &str) -> PathBuf {
+        self.0.location(key)
+    }
 }
 
 /// Opens a restored database, looks that it is sound, and returns the default column family.

@@ -1,16 +1,15 @@
 //! Backups that are deleted, also while they are read, and copies in the directory of the database.
 
-use std::any::Any;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{
-    BackupEngine, BackupListener, BackupProgress, BackupReader, BackupStore, BackupWriter, Db,
-    DirectoryStore, Error, RestoreOptions, VerifyBackupOptions,
+    BackupEngine, BackupListener, BackupProgress, BackupStore, Db, DirectoryStore, Error,
+    RestoreOptions, VerifyBackupOptions,
 };
 
-use super::backups::{TARGET, engine, restored, write_some};
+use super::backups::{HookedStore, TARGET, engine, restored, write_some};
 use crate::support::common::{Random, as_vfs, contents, tiny};
 
 #[test]
@@ -89,42 +88,6 @@ fn a_backup_that_is_deleted_while_it_is_read_is_told_by_name() {
     }
 }
 
-/// A place whose backups are deleted as soon as they are listed.
-#[derive(Debug)]
-struct Vanishing(DirectoryStore);
-
-impl BackupStore for Vanishing {
-    fn create(&self, key: &str) -> sateen::Result<Box<dyn BackupWriter>> {
-        self.0.create(key)
-    }
-    fn open(&self, key: &str) -> sateen::Result<Box<dyn BackupReader>> {
-        self.0.open(key)
-    }
-    fn list(&self, folder: &str) -> sateen::Result<Vec<String>> {
-        let listed = self.0.list(folder)?;
-        listed.iter().take(1).try_for_each(|key| self.0.delete(key))?;
-        Ok(listed)
-    }
-    fn delete(&self, key: &str) -> sateen::Result<()> {
-        self.0.delete(key)
-    }
-    fn sync(&self) -> sateen::Result<()> {
-        self.0.sync()
-    }
-    fn lock(&self) -> sateen::Result<Box<dyn Any + Send + Sync>> {
-        self.0.lock()
-    }
-    fn remove_unfinished(&self) -> sateen::Result<()> {
-        self.0.remove_unfinished()
-    }
-    fn strangers(&self, known: &[&str]) -> sateen::Result<Vec<String>> {
-        self.0.strangers(known)
-    }
-    fn location(&self, key: &str) -> PathBuf {
-        self.0.location(key)
-    }
-}
-
 #[test]
 fn a_backup_that_goes_while_backups_are_listed_is_not_damaged() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
@@ -132,7 +95,13 @@ fn a_backup_that_goes_while_backups_are_listed_is_not_damaged() {
     let mut writer = engine(&vfs);
     writer.create(&db).unwrap();
     writer.create(&db).unwrap();
-    let store = Arc::new(Vanishing(DirectoryStore::new(vfs, TARGET)));
+    // A place whose backups are deleted as soon as they are listed.
+    let store = HookedStore::new(&vfs, |store, call, folder| {
+        if call == "listed" {
+            let listed = store.list(folder).unwrap();
+            listed.iter().take(1).for_each(|key| store.delete(key).unwrap());
+        }
+    });
     let reader = BackupEngine::open_read_only_with(store).unwrap();
     let listed = reader.list().unwrap();
     assert_eq!(

@@ -2,12 +2,12 @@
 //! the tables, and holes stay holes.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sateen::vfs::{IoClass, MemVfs, OpenOptions, Vfs};
 use sateen::{BackupEngine, Db, RestoreOptions};
 
-use super::backups::{TARGET, engine, keys, restored};
+use super::backups::{HookedStore, TARGET, engine, keys, restored};
 use super::values::{apart, bytes_of, compact, filled, value_files, value_files_in, write};
 use crate::support::common::{Contents, as_vfs, contents};
 
@@ -157,4 +157,41 @@ fn a_missing_value_file_is_told_by_name() {
     vfs.rename(elsewhere, &path).unwrap();
     backups.create(&db).unwrap();
     assert!(contents(&db) == model);
+}
+
+/// The object of an earlier backup is damaged, so it is written again, and the file loses dead
+/// values after it was found to have the same bytes and before it is read for that.
+#[test]
+fn a_file_that_is_punched_while_an_object_is_replaced_is_not_damaged() {
+    let mem = MemVfs::new();
+    let (vfs, options) = (as_vfs(&mem), apart());
+    let (db, mut model) = filled(&mem, &options);
+    // It keeps the values that are dead from now on.
+    let iter = db.iter().unwrap();
+    let first = value_files(&mem);
+    write(&db, 0..100, 1, &mut model);
+    db.flush().unwrap();
+    compact(&db);
+    engine(&vfs).create(&db).unwrap();
+    for object in objects(&vfs) {
+        let path = Path::new(TARGET).join("shared").join(object);
+        vfs.open(&path, OpenOptions::WRITE).unwrap().truncate(50).unwrap();
+    }
+    let held = Mutex::new(Some((iter, db.clone())));
+    let store = HookedStore::new(&vfs, move |_, call, key| {
+        if call == "create"
+            && key.ends_with(".file")
+            && let Some((iter, db)) = held.lock().unwrap().take()
+        {
+            drop(iter);
+            db.wait_idle().unwrap();
+        }
+    });
+    let mut backups = BackupEngine::open_with(store).unwrap();
+    let id = backups.create(&db).unwrap().id;
+    let left = value_files(&mem);
+    assert!(first.iter().any(|(path, bytes)| left[path] < *bytes), "nothing was punched");
+    assert!(backups.verify(id).unwrap().is_sound());
+    let path = restore(&backups, &vfs, id);
+    assert!(restored(&vfs, &path, &options) == model);
 }

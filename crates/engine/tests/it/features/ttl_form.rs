@@ -117,6 +117,50 @@ fn an_empty_column_family_changes_its_form() {
 }
 
 /// The options of the default column family are for others, too, but do not decide on their form.
+/// WALs from before were written in another form.
+#[test]
+fn readers_of_the_log_see_nothing_from_before_a_change() {
+    for (old, new) in [(None, Some(HOUR)), (Some(HOUR), None)] {
+        let vfs = MemVfs::new();
+        let keeping = |ttl| Options { wal_ttl_seconds: 1_000_000, ..with_ttl(ttl) };
+        let open = |ttl| Db::open_with(as_vfs(&vfs), "/db", keeping(ttl), &[]).unwrap();
+        let db = open(old);
+        db.put("texas", "texas").unwrap();
+        db.delete("texas").unwrap();
+        let all = CompactRangeOptions { rewrite_last_level: true, ..Default::default() };
+        db.compact_range(None, None, &all).unwrap();
+        db.close().unwrap();
+        drop(db);
+        let values = |db: &Db| {
+            let mut updates = db.updates_since(1)?;
+            let mut values = Vec::new();
+            while updates.valid() {
+                let entries = updates.batch().unwrap().iter();
+                values.extend(entries.map(|entry| entry.value.to_vec()));
+                updates.next();
+            }
+            updates.status().map(|()| values)
+        };
+        // An open that changes nothing shows them.
+        let db = open(old);
+        assert_eq!(values(&db).unwrap(), [b"texas".to_vec(), Vec::new()]);
+        db.close().unwrap();
+        drop(db);
+        let reader = Db::open_read_only_with(as_vfs(&vfs), "/db", keeping(new)).unwrap();
+        assert!(matches!(values(&reader), Err(Error::NotInLog(_))), "{:?}", values(&reader));
+        drop(reader);
+        for _ in 0..2 {
+            let db = open(new);
+            assert!(matches!(values(&db), Err(Error::NotInLog(_))), "{:?}", values(&db));
+            db.put("red", "red").unwrap();
+            let mut updates = db.updates_since(3).unwrap();
+            assert_eq!(updates.batch().unwrap().iter().next().unwrap().value, b"red");
+            updates.next();
+            db.close().unwrap();
+        }
+    }
+}
+
 #[test]
 fn column_families_that_are_not_named_keep_their_form() {
     for default in [None, Some(HOUR)] {
