@@ -167,6 +167,9 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         ..phase.spec.clone()
     });
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    // Before the first operation is due: with many databases it takes a while.
+    let mut sampler = Sampler::new(store, phase.live, &windows, phase.trace.is_some());
+    let cpu_before = system::process_cpu_ns();
     let shared = Shared {
         start: Instant::now(),
         end_ns: phase.seconds.map_or(u64::MAX, |seconds| (seconds * SECOND_NS as f64) as u64),
@@ -176,8 +179,6 @@ pub(crate) fn run(store: &dyn Store, phase: &Phase<'_>) -> Result<Measured> {
         windows: &windows,
         aside: &aside,
     };
-    let cpu_before = system::process_cpu_ns();
-    let mut sampler = Sampler::new(store, phase.live, &windows, phase.trace.is_some());
     let (parts, own_cpu_ns) = std::thread::scope(|scope| {
         let (done, all_done) = channel::<()>();
         let mut threads = Vec::new();

@@ -61,9 +61,13 @@ impl Histogram {
         self.buckets.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]))
     }
 
-    /// Iterates over the buckets. There are none before the first value.
-    fn made(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.buckets.get().into_iter().flat_map(|buckets| buckets.iter())
+    /// Returns each bucket with its total in `snapshot`. There are none before the first value.
+    fn with<'a>(
+        &'a self,
+        snapshot: &'a mut HistogramSnapshot,
+    ) -> impl Iterator<Item = (&'a mut u64, &'a AtomicU64)> {
+        let made = self.buckets.get().map_or(&[][..], |buckets| &buckets[..]);
+        snapshot.buckets.iter_mut().zip(made)
     }
 
     /// Counts one value.
@@ -94,11 +98,13 @@ impl Histogram {
     }
 
     fn add_to(&self, snapshot: &mut HistogramSnapshot) {
-        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.made()) {
+        let mut count = 0;
+        for (total, bucket) in self.with(snapshot) {
             let n = bucket.load(Ordering::Relaxed);
             *total += n;
-            snapshot.count += n;
+            count += n;
         }
+        snapshot.count += count;
         snapshot.sum = snapshot.sum.wrapping_add(self.sum.load(Ordering::Relaxed));
         snapshot.max = snapshot.max.max(self.max.load(Ordering::Relaxed));
     }
@@ -106,14 +112,16 @@ impl Histogram {
     /// Moves everything recorded so far to `snapshot`. A value recorded meanwhile either moves or
     /// stays, never both.
     fn drain_to(&self, snapshot: &mut HistogramSnapshot) {
-        for (total, bucket) in snapshot.buckets.iter_mut().zip(self.made()) {
+        let mut count = 0;
+        for (total, bucket) in self.with(snapshot) {
             // The load keeps the many empty buckets shared in the other cores' caches.
             if bucket.load(Ordering::Relaxed) > 0 {
                 let n = bucket.swap(0, Ordering::Relaxed);
                 *total += n;
-                snapshot.count += n;
+                count += n;
             }
         }
+        snapshot.count += count;
         snapshot.sum = snapshot.sum.wrapping_add(self.sum.swap(0, Ordering::Relaxed));
         snapshot.max = snapshot.max.max(self.max.swap(0, Ordering::Relaxed));
     }
