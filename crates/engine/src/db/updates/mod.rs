@@ -74,8 +74,8 @@ impl Db {
     /// - With [`memtable_hot_part`](crate::ColumnFamilyOptions), values that the database wrote
     ///   again by itself come as batches, too, which change nothing.
     /// - The preparing of a transaction comes as a batch without writes. Its commit has them.
-    /// - Writes to a column family that was dropped since are left out. A batch of such writes alone
-    ///   comes without writes.
+    /// - Writes to a column family that was dropped since are left out. A batch of such writes
+    ///   alone comes without writes.
     /// - A batch of log data alone ([`WriteBatch::put_log_data`]) comes before the write with the
     ///   next sequence number, if both are in the same WAL. A caller that asks for that write may
     ///   not see it.
