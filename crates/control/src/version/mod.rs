@@ -12,6 +12,7 @@
 
 mod apply;
 mod edit;
+mod heads;
 mod key_sketch;
 mod range_tombstones;
 mod resize;

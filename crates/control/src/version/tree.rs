@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use super::TableMeta;
+use super::heads::{Bounded, Entries};
 use crate::types::UserKey;
 
 /// The largest number of entries in a node.
@@ -24,8 +25,22 @@ const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
 /// A node of the tree.
 #[derive(Clone, Debug)]
 enum Node {
-    Leaf(Vec<Arc<TableMeta>>),
-    Inner(Vec<Child>),
+    Leaf(Entries<Arc<TableMeta>>),
+    Inner(Entries<Child>),
+}
+
+impl Bounded for Arc<TableMeta> {
+    #[inline]
+    fn largest(&self) -> &UserKey {
+        &self.largest
+    }
+}
+
+impl Bounded for Child {
+    #[inline]
+    fn largest(&self) -> &UserKey {
+        &self.largest
+    }
 }
 
 /// A child, and the sums over everything below it.
@@ -72,24 +87,25 @@ impl Node {
     fn insert(node: &mut Arc<Node>, table: Arc<TableMeta>) -> Option<Arc<Node>> {
         match Arc::make_mut(node) {
             Node::Leaf(tables) => {
-                let at = tables.partition_point(|other| other.smallest < table.smallest);
+                // It overlaps no other table.
+                let at = tables.search(table.smallest.bytes());
                 tables.insert(at, table);
                 (tables.len() > ENTRIES_MAX)
                     .then(|| Arc::new(Node::Leaf(tables.split_off(tables.len() / 2))))
             }
             Node::Inner(children) => {
-                let at = children
-                    .partition_point(|child| child.largest < table.smallest)
-                    .min(children.len() - 1);
-                let child = &mut children[at];
-                child.tables += 1;
-                child.bytes += table.size_bytes;
-                if child.largest < table.largest {
-                    child.largest = table.largest.clone();
-                }
-                if let Some(right) = Node::insert(&mut child.node, table) {
-                    let halves = [Child::of(child.node.clone()), Child::of(right)];
-                    children.splice(at..=at, halves.into_iter().flatten());
+                let at = children.search(table.smallest.bytes()).min(children.len() - 1);
+                let split = children.change(at, |child| {
+                    child.tables += 1;
+                    child.bytes += table.size_bytes;
+                    if child.largest < table.largest {
+                        child.largest = table.largest.clone();
+                    }
+                    Node::insert(&mut child.node, table)
+                });
+                if let Some(right) = split.flatten() {
+                    let halves = [Child::of(children[at].node.clone()), Child::of(right)];
+                    children.replace(at..at + 1, halves.into_iter().flatten());
                 }
                 (children.len() > ENTRIES_MAX)
                     .then(|| Arc::new(Node::Inner(children.split_off(children.len() / 2))))
@@ -107,19 +123,13 @@ impl Node {
                     index -= children[at].tables;
                     at += 1;
                 }
-                let child = &mut children[at];
+                let mut child = children.remove(at);
                 let removed = Node::remove(&mut child.node, index);
-                match child.node.sums() {
-                    Some((tables, bytes, largest)) => {
-                        child.tables = tables;
-                        child.bytes = bytes;
-                        child.largest = largest;
-                        if child.node.entries() < ENTRIES_MIN && children.len() > 1 {
-                            join(children, at.min(children.len() - 2));
-                        }
-                    }
-                    None => {
-                        children.remove(at);
+                if let Some(child) = Child::of(child.node) {
+                    let few = child.node.entries() < ENTRIES_MIN;
+                    children.insert(at, child);
+                    if few && children.len() > 1 {
+                        join(children, at.min(children.len() - 2));
                     }
                 }
                 removed
@@ -130,25 +140,25 @@ impl Node {
 
 /// Joins the children `at` and `at + 1`, or divides their entries equally if they do not fit into
 /// one node.
-fn join(children: &mut Vec<Child>, at: usize) {
+fn join(children: &mut Entries<Child>, at: usize) {
     let (left, right) = (&children[at].node, &children[at + 1].node);
     let nodes = match (left.as_ref(), right.as_ref()) {
         (Node::Leaf(left), Node::Leaf(right)) => {
-            let mut all: Vec<_> = left.iter().chain(right).cloned().collect();
+            let mut all: Vec<_> = left.iter().chain(right.iter()).cloned().collect();
             let rest = (all.len() > ENTRIES_MAX).then(|| all.split_off(all.len() / 2));
-            [Some(Node::Leaf(all)), rest.map(Node::Leaf)]
+            [Some(all), rest].map(|part| part.map(|part| Node::Leaf(Entries::new(part))))
         }
         (Node::Inner(left), Node::Inner(right)) => {
-            let mut all: Vec<_> = left.iter().chain(right).cloned().collect();
+            let mut all: Vec<_> = left.iter().chain(right.iter()).cloned().collect();
             let rest = (all.len() > ENTRIES_MAX).then(|| all.split_off(all.len() / 2));
-            [Some(Node::Inner(all)), rest.map(Node::Inner)]
+            [Some(all), rest].map(|part| part.map(|part| Node::Inner(Entries::new(part))))
         }
         // Unreachable, because all leaves are equally deep. It is harmless to leave the nodes as
         // they are.
         _ => return,
     };
     let joined = nodes.into_iter().flatten().filter_map(|node| Child::of(Arc::new(node)));
-    children.splice(at..at + 2, joined);
+    children.replace(at..at + 2, joined);
 }
 
 /// The tables of a run, by key and by rank.
@@ -161,7 +171,7 @@ pub(super) struct Tree {
 
 impl Default for Tree {
     fn default() -> Tree {
-        Tree { root: Arc::new(Node::Leaf(Vec::new())), tables: 0, bytes: 0 }
+        Tree { root: Arc::new(Node::Leaf(Entries::new(Vec::new()))), tables: 0, bytes: 0 }
     }
 }
 
@@ -170,11 +180,14 @@ impl Tree {
     pub(super) fn from_sorted(tables: Vec<Arc<TableMeta>>) -> Tree {
         let count = tables.len();
         let bytes = tables.iter().map(|table| table.size_bytes).sum();
-        let mut nodes: Vec<Arc<Node>> =
-            chunks(tables).into_iter().map(|chunk| Arc::new(Node::Leaf(chunk))).collect();
+        let mut nodes: Vec<Arc<Node>> = chunks(tables)
+            .into_iter()
+            .map(|part| Arc::new(Node::Leaf(Entries::new(part))))
+            .collect();
         while nodes.len() > 1 {
-            let children = nodes.into_iter().filter_map(Child::of).collect();
-            nodes = chunks(children).into_iter().map(|c| Arc::new(Node::Inner(c))).collect();
+            let children = chunks(nodes.into_iter().filter_map(Child::of).collect());
+            let children = children.into_iter().map(Entries::new);
+            nodes = children.map(|part| Arc::new(Node::Inner(part))).collect();
         }
         match nodes.pop() {
             Some(root) => Tree { root, tables: count, bytes },
@@ -222,11 +235,9 @@ impl Tree {
         let mut node = &self.root;
         loop {
             match node.as_ref() {
-                Node::Leaf(tables) => {
-                    return before + tables.partition_point(|table| table.largest < *key);
-                }
+                Node::Leaf(tables) => return before + tables.search(key),
                 Node::Inner(children) => {
-                    let at = children.partition_point(|child| child.largest < *key);
+                    let at = children.search(key);
                     before += children[..at].iter().map(|child| child.tables).sum::<usize>();
                     match children.get(at) {
                         Some(child) => node = &child.node,
@@ -243,13 +254,8 @@ impl Tree {
         let mut node = &self.root;
         loop {
             match node.as_ref() {
-                Node::Leaf(tables) => {
-                    return tables.get(tables.partition_point(|table| table.largest < *key));
-                }
-                Node::Inner(children) => {
-                    let at = children.partition_point(|child| child.largest < *key);
-                    node = &children.get(at)?.node;
-                }
+                Node::Leaf(tables) => return tables.get(tables.search(key)),
+                Node::Inner(children) => node = &children.get(children.search(key))?.node,
             }
         }
     }
@@ -266,7 +272,7 @@ impl Tree {
                 }
                 Node::Inner(children) => {
                     let mut inside = None;
-                    for child in children {
+                    for child in children.iter() {
                         if rest < child.tables {
                             inside = Some(child);
                             break;
@@ -289,7 +295,8 @@ impl Tree {
         self.bytes += table.size_bytes;
         if let Some(right) = Node::insert(&mut self.root, table) {
             let halves = [Child::of(self.root.clone()), Child::of(right)];
-            self.root = Arc::new(Node::Inner(halves.into_iter().flatten().collect()));
+            let children = Entries::new(halves.into_iter().flatten().collect());
+            self.root = Arc::new(Node::Inner(children));
         }
     }
 
@@ -302,8 +309,8 @@ impl Tree {
         self.tables -= 1;
         self.bytes -= removed.size_bytes;
         while let Node::Inner(children) = self.root.as_ref() {
-            match children.as_slice() {
-                [] => self.root = Arc::new(Node::Leaf(Vec::new())),
+            match &**children {
+                [] => self.root = Arc::new(Node::Leaf(Entries::new(Vec::new()))),
                 [only] => self.root = only.node.clone(),
                 _ => break,
             }
@@ -331,6 +338,7 @@ impl Tree {
             assert!(root || node.entries() > 0);
             match node {
                 Node::Leaf(tables) => {
+                    tables.check();
                     assert!(tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest));
                     1
                 }
@@ -339,7 +347,8 @@ impl Tree {
                     let depths: Vec<_> =
                         children.iter().map(|child| depth(&child.node, false)).collect();
                     assert!(depths.windows(2).all(|pair| pair[0] == pair[1]));
-                    for child in children {
+                    children.check();
+                    for child in children.iter() {
                         let (tables, bytes, largest) = child.node.sums().unwrap();
                         assert_eq!((child.tables, child.bytes), (tables, bytes));
                         assert_eq!(child.largest, largest);

@@ -254,9 +254,7 @@ impl SuperVersion {
         let hash = hash_key(user_key);
         let mut runs = self.version.levels().iter().flat_map(|level| level.runs());
         Ok(runs.any(|run| {
-            let meta = run.get(run.lower_bound(user_key));
-            let meta = meta.filter(|meta| meta.smallest <= *user_key && meta.seqno_max >= floor);
-            meta.is_some_and(|meta| {
+            run.find(user_key).filter(|meta| meta.seqno_max >= floor).is_some_and(|meta| {
                 let open = lookup.tables.get_open(meta.id);
                 open.and_then(|table| table.filter_says(hash)) != Some(false)
             })
@@ -379,10 +377,9 @@ impl SuperVersion {
             for run in level.runs() {
                 // The tables of a run do not overlap: only the first one that ends at or behind the
                 // key can have it.
-                let Some(meta) = run.get(run.lower_bound(user_key)) else { continue };
-                if meta.smallest > *user_key || meta.seqno_max < floor {
+                let Some(meta) = run.find(user_key).filter(|meta| meta.seqno_max >= floor) else {
                     continue;
-                }
+                };
                 asked.runs += 1;
                 let table = lookup.tables.get_for_client(meta, lookup.on_miss)?;
                 charging.looks_further(self);
