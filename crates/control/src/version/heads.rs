@@ -1,22 +1,24 @@
 //! Sorted entries that are searched by their largest keys. The search reads few cache lines: keys
 //! lie all over the memory, but eight bytes of each are kept side by side.
 //!
-//! 1. `shared` is what all keys begin with, as far as the last change could tell cheaply.
+//! 1. `shared` is what all largest keys begin with, as far as the last change could tell cheaply.
 //! 2. The head of a key is the eight bytes behind that, as a number. Missing bytes are zeros.
 //! 3. [`Entries::search`] compares heads. Only entries with the head of the wanted key are compared
-//!    by their keys.
+//!    by their keys. [`Entries::find`] also looks whether the key is in the entry.
 //!
-//! What must stay true: there is a head for each entry, and it is the head of its largest key. With
-//! a comparator of the user there are none, because bytes say nothing about its order.
+//! What must stay true: there are two heads for each entry, those of its largest and its smallest
+//! key. With a comparator of the user there are none, because bytes say nothing about its order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::user_key::UserKey;
 
-/// Has a largest key.
+/// Has a range of keys.
 pub(super) trait Bounded {
     fn largest(&self) -> &UserKey;
+    /// Returns the smallest key; `None` if it is not known.
+    fn smallest(&self) -> Option<&UserKey>;
 }
 
 /// Entries whose largest keys ascend.
@@ -24,7 +26,22 @@ pub(super) trait Bounded {
 pub(super) struct Entries<T> {
     all: Vec<T>,
     shared: Box<[u8]>,
+    /// The heads of the largest keys.
     heads: Vec<u64>,
+    /// The heads of the smallest keys; 0 for those that are unknown or do not begin with `shared`.
+    begins: Vec<u64>,
+}
+
+/// Where a key is, by its first bytes alone.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// There are no heads.
+    Unknown,
+    /// Below all keys with the shared bytes.
+    Below,
+    Above,
+    /// It has the shared bytes and this head.
+    Head(u64),
 }
 
 /// Returns up to eight bytes as a number that has their order.
@@ -45,16 +62,19 @@ impl<T: Bounded> Entries<T> {
         let ends = all.first().zip(all.last());
         let shared = ends.filter(|(first, _)| first.largest().comparator().is_bytewise());
         let shared = shared.map(|(first, last)| {
-            let (first, last) = (first.largest().bytes(), last.largest().bytes());
+            // One largest key alone shares all of itself, which would leave no head.
+            let begin = first.smallest().filter(|_| all.len() == 1).unwrap_or(first.largest());
+            let (first, last) = (begin.bytes(), last.largest().bytes());
             let same = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-            &first[..same]
+            first[..same].into()
         });
-        let heads = shared.map(|shared| {
-            let keys = all.iter().map(|entry| entry.largest().bytes());
-            keys.map(|key| head(&key[shared.len()..])).collect()
-        });
-        let shared = shared.unwrap_or_default().into();
-        Entries { all, shared, heads: heads.unwrap_or_default() }
+        let mut entries = Entries { shared: [].into(), heads: Vec::new(), begins: Vec::new(), all };
+        if let Some(shared) = shared {
+            entries.shared = shared;
+            entries.heads = entries.all.iter().filter_map(|entry| entries.head_of(entry)).collect();
+            entries.begins = entries.all.iter().map(|entry| entries.begin_of(entry)).collect();
+        }
+        entries
     }
 
     /// Returns the head of the largest key of `entry`; `None` if it needs other `shared` bytes.
@@ -63,14 +83,20 @@ impl<T: Bounded> Entries<T> {
         key.comparator().is_bytewise().then_some(key.bytes().strip_prefix(&*self.shared)?).map(head)
     }
 
+    /// Returns the head of the smallest key of `entry`.
+    fn begin_of(&self, entry: &T) -> u64 {
+        let rest = entry.smallest().and_then(|key| key.bytes().strip_prefix(&*self.shared));
+        rest.map_or(0, head)
+    }
+
     /// Inserts `entry` at `index`.
     pub(super) fn insert(&mut self, index: usize, entry: T) {
         let head = self.head_of(&entry).filter(|_| self.heads.len() == self.all.len());
+        let begin = self.begin_of(&entry);
         self.all.insert(index, entry);
-        match head {
-            Some(head) => self.heads.insert(index, head),
-            None => return self.renew(),
-        }
+        let Some(head) = head else { return self.renew() };
+        self.heads.insert(index, head);
+        self.begins.insert(index, begin);
         // Then all keys share more by now.
         if self.heads.len() > 1 && self.heads.first() == self.heads.last() {
             self.renew();
@@ -81,15 +107,20 @@ impl<T: Bounded> Entries<T> {
     pub(super) fn remove(&mut self, index: usize) -> T {
         if index < self.heads.len() {
             self.heads.remove(index);
+            self.begins.remove(index);
         }
         self.all.remove(index)
     }
 
-    /// Changes the entry at `index`, if there is one. Its largest key keeps its place.
+    /// Changes the entry at `index`, if there is one. It keeps its place.
     pub(super) fn change<R>(&mut self, index: usize, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         let done = act(self.all.get_mut(index)?);
-        match self.all.get(index).and_then(|entry| self.head_of(entry)) {
-            Some(head) if index < self.heads.len() => self.heads[index] = head,
+        let entry = &self.all[index];
+        match self.head_of(entry) {
+            Some(head) if index < self.heads.len() => {
+                self.begins[index] = self.begin_of(entry);
+                self.heads[index] = head;
+            }
             _ => self.renew(),
         }
         Some(done)
@@ -116,32 +147,50 @@ impl<T: Bounded> Entries<T> {
     /// entries if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> usize {
-        let same = self.with_head_of(key);
-        same.start + self.all[same].partition_point(|entry| *entry.largest() < *key)
+        self.search_by(key, self.head_of_wanted(key))
     }
 
-    /// Returns the range of the entries that have the head of `key`. Those before it are below
-    /// `key`, and those behind it above.
+    /// Returns the entry with `key` in its range.
     #[inline]
-    fn with_head_of(&self, key: &[u8]) -> Range<usize> {
-        let all = self.all.len();
-        if self.heads.len() != all {
-            return 0..all;
+    pub(super) fn find(&self, key: &[u8]) -> Option<&T> {
+        let head = self.head_of_wanted(key);
+        let at = self.search_by(key, head);
+        let entry = self.all.get(at)?;
+        let begins_before = match (head, self.begins.get(at)) {
+            (Wanted::Head(head), Some(begin)) if head != *begin => *begin < head,
+            _ => entry.smallest().is_some_and(|smallest| *smallest <= *key),
+        };
+        begins_before.then_some(entry)
+    }
+
+    #[inline]
+    fn head_of_wanted(&self, key: &[u8]) -> Wanted {
+        if self.heads.len() != self.all.len() {
+            return Wanted::Unknown;
         }
-        let rest = if self.shared.is_empty() {
-            key
-        } else {
-            let begin = &key[..key.len().min(self.shared.len())];
-            match begin.cmp(&self.shared) {
-                Ordering::Less => return 0..0,
-                Ordering::Greater => return all..all,
-                Ordering::Equal => &key[self.shared.len()..],
+        if self.shared.is_empty() {
+            return Wanted::Head(head(key));
+        }
+        match key[..key.len().min(self.shared.len())].cmp(&self.shared) {
+            Ordering::Less => Wanted::Below,
+            Ordering::Greater => Wanted::Above,
+            Ordering::Equal => Wanted::Head(head(&key[self.shared.len()..])),
+        }
+    }
+
+    #[inline]
+    fn search_by(&self, key: &[u8], wanted: Wanted) -> usize {
+        let same = match wanted {
+            Wanted::Unknown => 0..self.all.len(),
+            Wanted::Below => return 0,
+            Wanted::Above => return self.all.len(),
+            Wanted::Head(head) => {
+                let start = self.heads.partition_point(|other| *other < head);
+                let same = self.heads[start..].iter().take_while(|other| **other == head).count();
+                start..start + same
             }
         };
-        let head = head(rest);
-        let start = self.heads.partition_point(|other| *other < head);
-        let same = self.heads[start..].iter().take_while(|other| **other == head).count();
-        start..start + same
+        same.start + self.all[same].partition_point(|entry| *entry.largest() < *key)
     }
 
     /// Checks that the heads are those of the entries.
@@ -149,6 +198,8 @@ impl<T: Bounded> Entries<T> {
     pub(super) fn check(&self) {
         let heads: Option<Vec<u64>> = self.all.iter().map(|entry| self.head_of(entry)).collect();
         assert_eq!(self.heads, heads.unwrap_or_default());
+        let begins = self.all.iter().map(|entry| self.begin_of(entry));
+        assert_eq!(self.begins, begins.take(self.heads.len()).collect::<Vec<_>>());
     }
 }
 
@@ -167,9 +218,16 @@ mod tests {
     use super::*;
     use crate::user_key::Comparator;
 
-    impl Bounded for UserKey {
+    /// The smallest and the largest key.
+    #[derive(Clone, Debug)]
+    struct Span(UserKey, UserKey);
+
+    impl Bounded for Span {
         fn largest(&self) -> &UserKey {
-            self
+            &self.1
+        }
+        fn smallest(&self) -> Option<&UserKey> {
+            Some(&self.0)
         }
     }
 
@@ -184,7 +242,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_search_finds_what_comparing_all_keys_finds(
-            inserted in prop::collection::vec(keys(), 0..60),
+            inserted in prop::collection::vec((keys(), keys()), 0..60),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
             wanted in prop::collection::vec(keys(), 1..20),
             split in any::<prop::sample::Index>(),
@@ -195,27 +253,25 @@ mod tests {
                 false => Comparator::BYTEWISE,
             };
             let mut entries = Entries::new(Vec::new());
-            for key in inserted {
-                let at = entries.search(&key);
-                if entries.get(at).is_none_or(|other| *other != *key) {
-                    entries.insert(at, order.key(&key));
+            for (one, other) in inserted {
+                let (one, other) = (order.key(&one), order.key(&other));
+                let span = Span(one.clone().min(other.clone()), one.max(other));
+                let at = entries.search(span.0.bytes());
+                if entries.get(at).is_none_or(|next: &Span| next.0 > span.1) {
+                    entries.insert(at, span);
                 }
                 entries.check();
             }
             for index in removed {
                 if !entries.is_empty() {
                     let at = index.index(entries.len());
-                    entries.remove(at);
+                    let Span(_, largest) = entries.remove(at);
                     entries.check();
-                    // A neighbour becomes larger, but not as large as the next one.
-                    if at > 0 && !reversed {
-                        let mut key = entries[at - 1].bytes().to_vec();
-                        key.push(0);
-                        if entries.get(at).is_none_or(|next| *next > *key) {
-                            entries.change(at - 1, |entry| *entry = order.key(&key));
-                        }
+                    // The one before takes its keys as well.
+                    if at > 0 {
+                        entries.change(at - 1, |span| span.1 = largest);
+                        entries.check();
                     }
-                    entries.check();
                 }
             }
             let mut parts = vec![entries];
@@ -226,10 +282,13 @@ mod tests {
             }
             for part in &parts {
                 part.check();
-                prop_assert!(part.windows(2).all(|pair| pair[0] < pair[1]));
-                for key in &wanted {
-                    let expected = part.iter().filter(|entry| **entry < **key).count();
+                prop_assert!(part.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                let ends = part.iter().flat_map(|span| [span.0.bytes(), span.1.bytes()]);
+                for key in wanted.iter().map(Vec::as_slice).chain(ends) {
+                    let expected = part.iter().filter(|span| span.1 < *key).count();
                     prop_assert_eq!(part.search(key), expected);
+                    let found = part.iter().find(|span| span.0 <= *key && span.1 >= *key);
+                    prop_assert_eq!(part.find(key).map(|it| &it.1), found.map(|it| &it.1));
                 }
             }
         }

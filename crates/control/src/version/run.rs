@@ -78,7 +78,7 @@ impl Run {
     #[must_use]
     #[inline]
     pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
-        self.tree.seek(user_key).filter(|table| table.smallest <= *user_key)
+        self.tree.find(user_key)
     }
 
     /// Returns all tables in key order.

@@ -3,7 +3,7 @@
 //! 1. A clone costs one reference count and shares every node.
 //! 2. [`Tree::insert`] and [`Tree::remove`] copy the nodes on their path that another tree still
 //!    holds. A node that is too large is split; one that is too small joins its neighbour (`join`).
-//! 3. [`Tree::seek`] and [`Tree::lower_bound`] find by key, [`Tree::get`] finds by rank. All of
+//! 3. [`Tree::find`] and [`Tree::lower_bound`] find by key, [`Tree::get`] finds by rank. All of
 //!    them take O(log n).
 //! 4. [`Tree::range`] walks over tables in key order.
 //!
@@ -34,12 +34,20 @@ impl Bounded for Arc<TableMeta> {
     fn largest(&self) -> &UserKey {
         &self.largest
     }
+    #[inline]
+    fn smallest(&self) -> Option<&UserKey> {
+        Some(&self.smallest)
+    }
 }
 
 impl Bounded for Child {
     #[inline]
     fn largest(&self) -> &UserKey {
         &self.largest
+    }
+    #[inline]
+    fn smallest(&self) -> Option<&UserKey> {
+        None
     }
 }
 
@@ -248,13 +256,13 @@ impl Tree {
         }
     }
 
-    /// Returns the first table whose largest key is at or above `key`.
+    /// Returns the table with `key` in its range.
     #[inline]
-    pub(super) fn seek(&self, key: &[u8]) -> Option<&Arc<TableMeta>> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<&Arc<TableMeta>> {
         let mut node = &self.root;
         loop {
             match node.as_ref() {
-                Node::Leaf(tables) => return tables.get(tables.search(key)),
+                Node::Leaf(tables) => return tables.find(key),
                 Node::Inner(children) => node = &children.get(children.search(key))?.node,
             }
         }

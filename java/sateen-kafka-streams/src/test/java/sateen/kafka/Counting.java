@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** What tests do with {@link CountingApplication}: feed it, follow it, and count what it counted. */
 final class Counting {
     /** Its topics, without the input. */
-    static final List<String> OUTPUTS = List.of("counts", "windows", "sessions");
+    static final List<String> OUTPUTS = List.of("counts", "windows", "sessions", "versions", "joins");
 
     /** The beginning of this day: records of one window, which a broker does not delete as too old. */
     private static final long TIME = System.currentTimeMillis() / 86_400_000 * 86_400_000;
@@ -56,7 +56,8 @@ final class Counting {
         try (KafkaProducer<String, String> producer =
                 new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
             for (int nth = sent; nth < sent + count; nth++) {
-                producer.send(new ProducerRecord<>("input", null, TIME + nth, "key" + nth % keys, "x"));
+                String ofItsKey = Integer.toString(nth / keys + 1);
+                producer.send(new ProducerRecord<>("input", null, TIME + nth, "key" + nth % keys, ofItsKey));
             }
         }
         sent += count;
