@@ -18,14 +18,14 @@ pub(crate) struct AsWritten {
 }
 
 /// Returns what a client wrote, from the record that it became: without the times of values, with
-/// the column families that clients know, and without the entries of prepared transactions. The
-/// entries of dropped column families are left out as well, because their form is not known any
-/// more. The error says why `payload` is no batch.
+/// the column families that clients know, and without the entries of prepared transactions. In a
+/// database with times or regions the entries of dropped column families are left out as well,
+/// because their form is not known any more. The error says why `payload` is no batch.
 pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<AsWritten, &'static str> {
     let read = |data| WriteBatch::from_data(data).map_err(|_| "a record that is not a batch");
     let batch = read(payload.to_vec())?;
     let as_stored = |entry: &BatchEntry<'_>| {
-        families.by_id(entry.column_family).is_some_and(|family| {
+        families.by_id(entry.column_family).map_or(!families.had_own_forms(), |family| {
             family.region().is_none() && family.region_begins().len() == 0 && !family.has_times()
         })
     };
@@ -53,7 +53,9 @@ pub(crate) fn as_written(payload: &[u8], families: &Families) -> Result<AsWritte
             had_more = true;
             continue;
         }
-        let Some(&(id, place)) = places.get(&entry.column_family) else { continue };
+        let unknown = (entry.column_family, 0);
+        let unknown = (!families.had_own_forms()).then_some(&unknown);
+        let Some(&(id, place)) = places.get(&entry.column_family).or(unknown) else { continue };
         let ranged = entry.kind == ValueKind::RangeDelete;
         let continued = (id, entry.key, entry.value, place.wrapping_sub(1));
         had_more |= !as_stored(&entry);

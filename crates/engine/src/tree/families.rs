@@ -487,6 +487,8 @@ pub(crate) struct Families {
     prepared: Option<ColumnFamilyId>,
     /// The names of those that were dropped last, for errors.
     dropped: VecDeque<(ColumnFamilyId, String)>,
+    /// Whether there was one since the open with times of values or with regions.
+    had_own_forms: bool,
 }
 
 impl Families {
@@ -536,6 +538,13 @@ impl Families {
             self.names.insert(data.name.clone(), data.id);
         }
         self.ids.extend(data.trees().map(|tree| (tree.id, tree.clone())));
+        self.had_own_forms |= data.has_times() || data.region_begins().len() > 0;
+    }
+
+    /// Returns true if a column family of a number that nobody knows may have had times of values,
+    /// or may have been a region.
+    pub(crate) fn had_own_forms(&self) -> bool {
+        self.had_own_forms
     }
 
     /// Removes `data` and its regions.

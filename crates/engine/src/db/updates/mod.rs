@@ -7,7 +7,8 @@
 //!    WAL and checks that its link fits.
 //! 3. `advance` returns a batch once its writes are visible to readers.
 //! 4. `as_written` removes what the engine added: times of values, the ids of regions, and the
-//!    entries of prepared transactions. It leaves out the entries of dropped column families.
+//!    entries of prepared transactions. It also leaves out what it cannot tell: entries of dropped
+//!    column families, where some had times or regions.
 //!
 //! What must stay true:
 //!
@@ -74,8 +75,8 @@ impl Db {
     /// - With [`memtable_hot_part`](crate::ColumnFamilyOptions), values that the database wrote
     ///   again by itself come as batches, too, which change nothing.
     /// - The preparing of a transaction comes as a batch without writes. Its commit has them.
-    /// - Writes to a column family that was dropped since are left out. A batch of such writes
-    ///   alone comes without writes.
+    /// - In a database with a `ttl` or regions, writes to a column family that was dropped since
+    ///   are left out. A batch of such writes alone comes without writes.
     /// - A batch of log data alone ([`WriteBatch::put_log_data`]) comes before the write with the
     ///   next sequence number, if both are in the same WAL. A caller that asks for that write may
     ///   not see it.

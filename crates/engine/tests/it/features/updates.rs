@@ -560,7 +560,7 @@ fn writes_to_a_dropped_column_family_do_not_come_out() {
     let mut timed = tiny().column_family;
     timed.ttl = Some(Duration::from_secs(3600));
     timed.regions = Regions::at(["m"]).unwrap();
-    let gone = db.create_column_family("gone", timed).unwrap();
+    let gone = db.create_column_family("gone", timed.clone()).unwrap();
     let mut both = WriteBatch::new();
     both.put("a", "1").unwrap();
     both.to(&gone).put("a", "2").unwrap();
@@ -574,10 +574,22 @@ fn writes_to_a_dropped_column_family_do_not_come_out() {
     drop(gone);
     let without = [(1, 1), (5, 0), (6, 1)];
     assert_eq!(since(&db, 0), without);
+    let updates = db.updates_since(0).unwrap();
+    assert_eq!(updates.batch().unwrap().iter().next().unwrap().value, b"1");
+    drop(updates);
+    let kept = db.create_column_family("kept", timed).unwrap();
+    kept.put("c", "5").unwrap();
+    drop(kept);
     db.close().unwrap();
     drop(db);
     let db = open(&vfs, &keeping(tiny()));
-    assert_eq!(since(&db, 0), without);
-    let updates = db.updates_since(0).unwrap();
-    assert_eq!(updates.batch().unwrap().iter().next().unwrap().value, b"1");
+    assert_eq!(since(&db, 0), [(1, 1), (5, 0), (6, 1), (7, 1)]);
+    // All that were there have one form, so that of the others is known.
+    let vfs = MemVfs::new();
+    let db = open(&vfs, &keeping(tiny()));
+    let gone = db.create_column_family("gone", tiny().column_family).unwrap();
+    gone.put("x", "3").unwrap();
+    db.drop_column_family(&gone).unwrap();
+    drop(gone);
+    assert_eq!(since(&db, 0), [(1, 1)]);
 }
